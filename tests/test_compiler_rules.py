@@ -67,6 +67,7 @@ FAULTS = {  # words of the report: which operation of the loop's first ALU claus
     "writes channel": (is_mad, lambda o: {"channel": (o.channel + 1) % 4}),
     "of 25 registers": (is_mad, lambda o: {"dest": (25, o.channel)}),
     "takes no absolute": (is_mad, lambda o: reading(o, abs=True)),
+    "output scale": (is_mad, lambda o: {"omod": 2.0}),
     "read before written": (is_mad, lambda o: reading(o, index=124)),
     "holds nothing": (lambda o: True, lambda o: reading(o, kind="pv")),
     "queue is not empty": (in_x, lambda o: {"name": "LDS_READ_RET", "reads": o.reads[:1], "dest": None}),

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cypresskit.il import OPCODES
-from cypresskit.il.meaning import MEANING, NAN, NAN64, multiply_add
+from cypresskit.il.meaning import MEANING, NAN, NAN64, modified, multiply_add, scaled
 
 FLOAT = st.one_of(
     st.floats(width=32),
@@ -115,6 +115,19 @@ def test_frc_counts_from_the_floor_also_below_zero():
 def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(op, a, b):
     got = MEANING[op](bits(float(a)), bits(float(b))).view(np.float32)[0]
     assert got in (math.fmod(a, b), math.copysign(b, a)) and (b & (b - 1) or got == math.fmod(a, b))
+
+
+def test_result_scale_and_saturation():
+    assert scaled(bits(3.0), 0.25, False).view(np.float32)[0] == 0.75
+    assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [0.0, 0.5, 1.0, 0.0]
+
+
+def test_source_modifiers_apply_in_the_specified_order():
+    from cypresskit.il import Register, Source
+
+    every = Source(Register("r", 0), negate="x", abs=True, invert=True, bias=True, x2=True)
+    got = modified(bits(0.25), every, True).view(np.float32)[0]
+    assert got == -abs(2 * ((1 - 0.25) - 0.5))
 
 
 WORD = st.one_of(

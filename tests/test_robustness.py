@@ -42,7 +42,7 @@ BODIES = {
     "a blank that does not break": ("mov\u00a0r0, r1", "2:4: the character U+00A0 (no-break space) can only"),
     "a bracket in a bracket": ("sample_resource((0))_sampler(0) r0, r1", "number in brackets, found none"),
     "10 MB of lines": ("mov r0, r1\n" * 950_000, "characters are no kernel"),
-    "4 MB in one line": ("mov" + "_no" * 1_300_000 + " r0, r1", "this line has 3,900,010 characters"),
+    "4 MB in one line": ("mov" + "_x2" * 1_300_000 + " r0, r1", "this line has 3,900,010 characters"),
     "4 MB of long lines": (("mov" + "_a" * 990 + " r0, r1\n") * 1_990, "`mov` has no control `_a`"),
     "too many instructions": ("mov r0, r1\n" * 350_000, "more than 20,000 instructions"),
     "a million registers": ("mov r1000000, r0", "register numbers end at 65535"),

@@ -142,7 +142,7 @@ def words() -> Iterator[Row]:
             compile(kernel.program, next(CHIPS), style)
 
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
-    texts = {"many lines": "mov r0, r1\n" * 350_000, "one line": "mov" + "_no" * 1_300_000 + " r0, r1"}
+    texts = {"many lines": "mov r0, r1\n" * 350_000, "one line": "mov" + "_x2" * 1_300_000 + " r0, r1"}
     work: dict[str, Callable[[], object]] = {
         f"all kernels compiled, style {style}": partial(compile_all, style) for style in STYLES
     }

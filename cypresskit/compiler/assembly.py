@@ -47,6 +47,8 @@ class Operation:
     line: int
     number: int
     place: int = 0
+    omod: float = 1.0
+    clamp: bool = False
     lds: LdsAccess | None = None
 
     @property

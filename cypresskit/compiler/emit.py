@@ -120,7 +120,7 @@ class _Emitter:
         dest = (self.numbers[result.vreg], channel) if result is not None and result in self.written else None
         lds = op.detail if isinstance(op.detail, LdsAccess) else None
         origin = op.at, self.line(op.at), number, placed.place
-        return Operation(name, slot, channel, reads, dest, swizzle, *origin, lds)
+        return Operation(name, slot, channel, reads, dest, swizzle, *origin, op.omod, op.clamp, lds)
 
     def read(self, draft: Draft, op: Op, k: int, literals: list[int]) -> Read:
         word, neg, absolute = op.srcs[k]

@@ -7,11 +7,13 @@ operations are appended to.
 
 from itertools import chain
 
+import numpy as np
+
 from cypresskit.compiler.ir import Op, Src, Word, const
 from cypresskit.compiler.isa import OPS, comparison
 from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.il import Opcode
+from cypresskit.il import Instruction, Opcode
 
 #: Hardware operations by the IL opcodes that they carry out.
 SAME = {il: row for row in OPS.values() for il in row.il}
@@ -104,3 +106,19 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
         error = double("FMA_64", minus, y, one)
         y = double("FMA_64", error, y, y)
     return b.append("DIV_64", *a, *n, *double("MUL_64", a, y)).results
+
+
+def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
+    """The result's scale and clamp, on the op that made it where the chip can."""
+    if i.shift == 1.0 and not i.saturate:
+        return word
+    op = word.op
+    if op is None or op.at != b.at or not op.row.scales or not op.plain:
+        op = b.append("MOV", word)
+    if i.shift in (1.0, 2.0, 4.0, 0.5):
+        op.omod = i.shift
+    else:
+        bits = int(np.float32(i.shift).view(np.uint32))
+        op = b.append("MUL_IEEE", op.results[0], const(bits))
+    op.clamp = i.saturate
+    return op.results[0]

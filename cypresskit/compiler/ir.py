@@ -140,6 +140,8 @@ class Op:
     srcs: list[Src]
     at: int
     detail: Detail | None = None
+    omod: float = 1.0
+    clamp: bool = False
     results: list[Word] = field(default_factory=list)
     popped: "Op | None" = None
 
@@ -175,6 +177,11 @@ class Op:
     def pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
         return self.samples or (self.arithmetic and not self.row.predicate)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its result is neither scaled nor clamped."""
+        return self.omod == 1.0 and not self.clamp
 
     @property
     def located(self) -> list[Word]:

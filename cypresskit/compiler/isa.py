@@ -1,7 +1,7 @@
 """The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use (ISA 4, 8, 9).
 
 A row says which VLIW slots an operation takes, how many operands it reads, whether these may be negated or made
-absolute (only float operands can; operations of three operands can't take absolutes), and what it
+absolute (only float operands can; operations of three operands can't take absolutes, nor the output scale), and what it
 computes. DIV_IEEE and DIV_64 are not one instruction of the chip: they stand for the last rounding and the special
 cases of a division by reciprocal, whose other steps the compiler writes out.
 """
@@ -44,7 +44,7 @@ class HardwareOp:
     which takes what an LDS read queued. ``reads``: operands of arithmetic (a double counts once). ``meaning``: arrays
     of bits to an array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out.
     ``commutes``: the two operands may change places. ``neutral``: the second operand that leaves the first as it is.
-    ``flops``: sums and products, not what t alone can do. ``relation``: of a
+    ``scales``: takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
     comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``memories``:
     what it reaches in the order of the program, "g" global memory, "s" the LDS, "o" outputs.
     """
@@ -57,6 +57,7 @@ class HardwareOp:
     il: tuple[str, ...] = ()
     commutes: bool = False
     neutral: int | None = None
+    scales: bool = False
     flops: int = 0
     relation: str = ""
     compares: str = ""
@@ -104,6 +105,7 @@ def _same(name: str, il: str, **columns) -> None:
     slots = {"xyzwt": "any", "xyzw": "vector"}.get(same.slots, same.slots)
     kind = "float" if same.float_modifiers(0) else {"d": "double"}.get(same.sources[0], "int")
     columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
+    columns["scales"] = kind == "float" and len(same.sources) < 3 and (same.result == "f" or same.copies)
     _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
 
 

@@ -2,8 +2,8 @@
 
 Rules: the control-flow instructions nest and their clauses have the right kind and length (ISA 2.4); a slot writes its
 own channel and takes only the operations it can do (4.4, 4.8); read ports by the mapping algorithm of 4.7.9; constants,
-literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (4.6.2); operand modifiers
-(4.7.2); doubles in their slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4);
+literals (4.7.5, 4.7.6); PV and PS hold only the previous bundle of the clause (4.6.2); operand and result modifiers
+(4.7.2, 4.9.1); doubles in their slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4);
 clause temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL says.
 """
 
@@ -204,6 +204,9 @@ class _Checker:
                 self.report(slot in previous, f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}")
             self.report(not (r.neg or r.abs) or row.kind in ("float", "double"), f"{o.name} can't modify operands")
             self.report(not (r.abs and row.reads == 3), f"{o.name} has three operands and takes no absolute")
+        scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
+        self.report(scales or o.omod == 1.0, f"{o.name} output scale")
+        self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
         if o.dest is not None:
             self.report(row.words, f"{o.name} writes nothing")
             if not TEMPORARY <= o.dest[0] < TEMPORARY + self.device.clause_temporaries:

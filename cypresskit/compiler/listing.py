@@ -2,7 +2,7 @@
 
 Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches are numbered. A
 bundle has one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, bank
-swizzle if not the usual one, notes, and its line of IL. T0 to T3 are the clause temporaries.
+swizzle if not the usual one, output scale and other notes, and its line of IL. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -12,6 +12,7 @@ from cypresskit.compiler.isa import INLINE, SLOTS
 
 COLUMN = 104  # where the lines of IL stand
 USUAL = ("VEC_012", "SCL_210")
+SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
 def listing(controls: tuple[Control, ...]) -> str:
@@ -68,7 +69,9 @@ def _operation(o: Operation) -> str:
         dest = [f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"]
     *first, last = dest + [_read(r) for r in o.reads] or [""]
     operands = "".join(f"{text + ',':<8}" for text in first) + last
-    notes = [f"OFFSET({o.lds.offset})"] if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
+    notes = [SCALES[o.omod]] if o.omod in SCALES else []
+    notes += ["CLAMP"] if o.clamp else []
+    notes += [f"OFFSET({o.lds.offset})"] if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
     notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
     swizzle = "" if o.swizzle in USUAL else o.swizzle
     return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()

@@ -11,7 +11,7 @@ bundles with the work.
 
 import math
 
-from cypresskit.compiler.expansion import doubles, scalar
+from cypresskit.compiler.expansion import doubles, scalar, scaled
 from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, const, refuse
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
@@ -194,17 +194,19 @@ class _Lowering:
             for n, kind in enumerate(op.sources):
                 srcs += self.sources.double(i, n) if kind == "d" else [self.sources.operand(i, n, 0)]
             results = doubles(b, op, srcs)
-            words = {p: results[p % len(results)] for p in positions}
+            if op.result != "d":
+                results = [scaled(b, i, results[0])] * 2
+            words = {p: results[p % 2] for p in positions}
         elif op.across:
             places = range(op.across)
             total, *parts = [b.emit("MUL_IEEE", *(self.sources.operand(i, n, p) for n in (0, 1))) for p in places]
             for part in parts:
                 total = b.emit("ADD", total, part)
-            words = dict.fromkeys(positions, total)
+            words = dict.fromkeys(positions, scaled(b, i, total))
         else:
             for p in positions:
                 srcs = [self.sources.operand(i, n, p) for n in range(len(op.sources))]
-                words[p] = scalar(b, op, srcs)
+                words[p] = scaled(b, i, scalar(b, op, srcs))
         self.write(dest, words)
 
     def write(self, dest: Dest, words: dict[int, Word]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, const
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
 from cypresskit.compiler.lds_pairs import pair_lds_reads
-from cypresskit.il.meaning import pair
+from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
@@ -63,7 +63,7 @@ class _Rewriter:
         if op.arithmetic:
             self.algebra(op)
             value, neg, absolute = op.srcs[0]
-            copies = op.name == "MOV" and not (neg or absolute)
+            copies = op.name == "MOV" and op.plain and not (neg or absolute)
             if copies and value.located:
                 return self.replaced(op, [value])
             if not copies and all(s.value.kind == "const" for s in op.srcs):
@@ -82,7 +82,7 @@ class _Rewriter:
     def look_through(self, op: Op, n: int, src: Src) -> Src:
         """The operand with copies looked through: what a MOV read, where the reader can do what the MOV did."""
         made = src.value.op
-        if made is not None and made.name == "MOV":
+        if made is not None and made.name == "MOV" and made.plain:
             inner = made.srcs[0].resolve()
             if inner.value.kind in ("const", "constant") and not (op.arithmetic or op.name.startswith("LDS_")):
                 return src
@@ -105,11 +105,13 @@ class _Rewriter:
             if row.kind == "double":
                 words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
             bits = row.meaning(*words)
-        op.name, op.srcs = "MOV", [Src(const(int(bits[0])))]
+            if not op.plain:
+                bits = scaled(bits, op.omod, op.clamp)
+        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(const(int(bits[0])))], 1.0, False
 
     def algebra(self, op: Op) -> None:
         row = op.row
-        if len(op.srcs) != 2:
+        if len(op.srcs) != 2 or not op.plain:
             return
         a, b = (s.value for s in op.srcs)
         if row.commutes and a.kind == "const" and b.kind != "const" and row.kind == "int":
@@ -142,7 +144,7 @@ def _key(op: Op) -> tuple:
     if op.row.commutes:
         half = len(srcs) // 2  # an operand's words
         srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
-    return op.name, tuple(srcs), op.detail
+    return op.name, tuple(srcs), op.omod, op.clamp, op.detail
 
 
 def _drop_trivial_phis(function: Function) -> None:

@@ -3,16 +3,17 @@
 A component of a general register is a variable (``ssa``), one of a literal a constant, one of a constant buffer a place
 to read. Numbers of work-items and groups come in registers that are filled before the kernel starts: vTidInGrp in R0,
 vThreadGrpId in R1, the flat ones in w. Negate and absolute stay with the operand, for the operation that reads it to do
-if it can.
+if it can; the other modifiers are operations of their own.
 """
 
 import math
 
 from cypresskit.compiler.ir import FetchDetail, Src, Word, const
+from cypresskit.compiler.isa import SIGN
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
 
-ONE = 0x3F800000
+ONE, HALF, TWO, NAN = 0x3F800000, 0x3F000000, 0x40000000, 0x7FC00000
 
 
 class Sources:
@@ -70,14 +71,29 @@ class Sources:
         word = self.component(source, source.swizzle[p])
         negate = "xyzw"[p] in source.negate
         if i.op.float_modifiers(n):
-            return Src(word, negate, source.abs)
+            return self.modified(word, source, negate)
         return Src(self.builder.emit("SUB_INT", const(0), word)) if negate else Src(word)
 
     def double(self, i: Instruction, n: int) -> list[Src]:
         """Source ``n``, low word first."""
         source = i.sources[n]
         low, high = (self.component(source, source.swizzle[p]) for p in (0, 1))
-        return [Src(low), Src(high, source.negates_double, source.abs)]
+        return [Src(low), self.modified(high, source, source.negates_double)]
+
+    def modified(self, word: Word, source: Source, negate: bool) -> Src:
+        emit = self.builder.emit
+        if source.invert:
+            word = emit("ADD", const(ONE), Src(word, True))
+        if source.bias:
+            word = emit("ADD", word, const(HALF | SIGN))
+        if source.x2:
+            word = emit("MUL_IEEE", word, const(TWO))
+        if source.sign:
+            above = emit("AND_INT", emit("SETGT_DX10", word, const(0)), const(ONE))
+            below = emit("AND_INT", emit("SETGT_DX10", const(0), word), const(ONE | SIGN))
+            nan = emit("AND_INT", emit("SETNE_DX10", word, word), const(NAN))
+            word = emit("OR_INT", emit("OR_INT", above, below), nan)
+        return Src(word, negate, source.abs)
 
 
 def times(b: OpBuilder, a: Word, n: Word) -> Word:

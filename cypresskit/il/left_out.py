@@ -16,13 +16,10 @@ ADVICE = {
     "dsub": "doesn't exist in IL. Use `dadd` with `_neg(xy)` behind the second source",
 }
 _INSTEAD = {
-    "abs": "mov r0, r1_abs", "trc": "round_z", "rnd": "round_nearest", "uav_": "g[]",
+    "abs": "mov r0, r1_abs", "sgn": "mov r0, r1_sign", "trc": "round_z", "rnd": "round_nearest", "uav_": "g[]",
     "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add": "dp2 and add", "imul24": "umul24, or imul",
     "imad24": "umad24, or imad", "itod": "itof and f2d", "dtoi": "d2f and ftoi",
 }  # fmt: skip
-#: Modifiers of sources and of results, and what does the same.
-INSTEAD_OF = {"bias": "sub", "bx2": "sub and add", "invert": "sub", "sign": "lt and cmov_logical", "sat": "max and min"}
-INSTEAD_OF |= {"x2": "add"} | dict.fromkeys(("x4", "x8", "d2", "d4", "d8"), "mul")
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
 #: Section and title, what is left out of it, and names.
 LEFT_OUT = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE]
@@ -41,11 +38,6 @@ def left_out(word: str, than: str = "") -> str:
                 use = next((f" Use `{use}`." for known, use in _INSTEAD.items() if word.startswith(known)), "")
                 return f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}: {kind}).{use}"
     return ""
-
-
-def modifier_left_out(name: str) -> str:
-    """A message about a modifier that isn't taken."""
-    return f"`_{name}` is not in cypresskit's subset of AMD's IL. Use `{INSTEAD_OF[name]}`."
 
 
 def unknown(word: str, known: Iterable[str]) -> str:

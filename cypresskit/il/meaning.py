@@ -245,8 +245,29 @@ def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return words[..., 0], words[..., 1]
 
 
+def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
+    """A float result times ``shift``, then clamped to 0..1 (NaN to 0) if ``saturate``."""
+    if shift != 1.0:
+        bits = _mul(bits, np.full_like(bits, np.float32(shift).view(np.uint32)))
+    if saturate:
+        value = flushed(bits)
+        bits = np.where(value > 0, np.minimum(value, np.float32(1)), np.float32(0)).view(np.uint32)
+    return bits
+
+
 def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
-    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate applies."""
+    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate applies.
+
+    Order: invert, bias, x2, sign, abs, negate (IL specification 2.2.7).
+    """
+    if source.invert:
+        bits = single(np.float32(1) - flushed(bits))
+    if source.bias:
+        bits = single(flushed(bits) - np.float32(0.5))
+    if source.x2:
+        bits = _mul(bits, np.full_like(bits, np.float32(2).view(np.uint32)))
+    if source.sign:
+        bits = single(np.sign(flushed(bits)))
     if source.abs:
         bits = bits & ~SIGN
     return np.where(negated, bits ^ SIGN, bits) if np.any(negated) else bits

@@ -73,7 +73,7 @@ class Opcode:
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Whether source ``n`` is modified as a float; integers can only be negated."""
+        """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be negated."""
         return self.sources[n] == "f" or n in self.passed
 
     @property

@@ -14,11 +14,11 @@ from typing import Any
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
-from cypresskit.il.left_out import ADVICE, INSTEAD_OF, left_out, modifier_left_out, unknown
+from cypresskit.il.left_out import ADVICE, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
-from cypresskit.il.program import LETTERS, Controls, Dest, Instruction, Macro, Program, Source
+from cypresskit.il.program import FLAGS, LETTERS, Controls, Dest, Instruction, Macro, Program, Source
 from cypresskit.il.registers import dest_operand, source_operand
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
@@ -28,6 +28,7 @@ MAX_DEPTH = 256  # of loops and ifs: far beyond the chip's branch stack; time he
 SCALAR = ("rcp", "rsq", "sqrt")  # their source's last component is the operand (IL specification, 7.11)
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
+RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
 
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
@@ -229,18 +230,20 @@ def _statement(line: Line) -> Instruction:
         if why := left_out(word, op.name):
             line.fail(why, start)
         return declaration(op, rest, segments, line, start)
-    controls = _controls(op, rest, segments, line, start)
+    controls, shift, saturate = _controls(op, rest, segments, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
     end_of_line(line)
+    if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
+        line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
     if op.name == "dmov":
         read, instead = sources[0], "use `dmax` of the number and its negative"
         if read.abs:
             line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
         words = replace(read, swizzle=read.swizzle[:2] * 2, negate="yw" if read.negates_double else "")
         return Instruction("mov", dest, (words,), line=line.number)
-    return Instruction(op.name, dest, sources, controls, line=line.number)
+    return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
@@ -275,26 +278,31 @@ def _named_values(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str,
     return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
 
 
-def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> Controls:
-    """The controls that follow an opcode's name."""
+def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Controls, float, bool]:
+    """Controls, result scale and saturation from what follows the opcode's name."""
     controls: dict[str, Any] = {}
+    shift, saturate = 1.0, False
     for name, value in _named_values(rest, segments):
         if name in op.controls:
             if name != "coordtype":  # the declaration of the resource says that, too
                 controls[name] = _control(name, value, line, at)
-        elif name in INSTEAD_OF and op.kind == "alu":
-            line.fail(modifier_left_out(name), at)
-        elif not (name in ("ieee", "zeroop") and op.kind == "alu"):  # every operation here is IEEE already
+        elif name == "sat" and op.kind == "alu":
+            saturate = True
+        elif name in RESULT_SCALE and op.kind == "alu":
+            shift *= RESULT_SCALE[name]
+        elif name in ("ieee", "zeroop") and op.kind == "alu":
+            pass  # every operation here is IEEE already
+        else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
-            guess = nearest(name, op.controls) or others
+            guess = nearest(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
             line.fail(left_out(segments[0][0], op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at)
     for name in op.needs:
         if name not in controls:
             line.fail(f"`{op.name}` needs `_{name}(...)`" if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
     if op.kind == "fence" and not controls:
         line.fail("`fence` needs a name for what it waits for: `fence_threads_lds`, `fence_lds` or `fence_memory`", at)
-    return Controls(**controls)
+    return Controls(**controls), shift, saturate
 
 
 def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | tuple[int, ...]:
@@ -324,14 +332,22 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
         line.skip()
         start = line.at
         sources.append(source_operand(line))
-        if sources[n].abs and op.sources[n] != "d" and not op.float_modifiers(n):
-            line.fail(f"`_abs` can't be used here: source {n + 1} of `{op.name}` is an integer", start)
+        _check_modifiers(op, n, sources[n], line, start)
         if op.name in SCALAR:
             negate = LETTERS if "w" in sources[n].negate else ""
             sources[n] = replace(sources[n], swizzle=sources[n].swizzle[3] * 4, negate=negate)
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))
     return dest, tuple(sources)
+
+
+def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
+    """Integers can be negated only, doubles negated and made absolute (IL specification, table 2.10)."""
+    double = op.sources[n] == "d"
+    for name in () if op.float_modifiers(n) else FLAGS:
+        if getattr(source, name) and not (double and name == "abs"):
+            kind = "a double" if double else "an integer"
+            line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:

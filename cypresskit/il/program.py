@@ -19,6 +19,7 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
 
 LETTERS = "xyzw"
+FLAGS = ("invert", "bias", "x2", "sign", "abs")  # modifiers of a source, in the order in which they apply
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,18 @@ class Register:
 class Source:
     """An operand that is read: four letters of ``xyzw01`` say which component each position takes.
 
-    It may be made absolute, and then negated: ``negate`` holds the positions, as letters, that are.
+    Modifiers apply per position in the order invert (1 - x), bias (x - 0.5), x2, sign, abs, negate
+    (IL specification 2.2.7). ``negate`` holds the positions, as letters, that are negated.
     """
 
     register: Register
     swizzle: str = "xyzw"
     negate: str = ""
     abs: bool = False
+    invert: bool = False
+    bias: bool = False
+    x2: bool = False
+    sign: bool = False
 
     @property
     def negates_double(self) -> bool:
@@ -62,12 +68,13 @@ class Source:
     @cached_property
     def modified(self) -> bool:
         """Whether any modifier other than the swizzle is set."""
-        return bool(self.negate) or self.abs
+        return bool(self.negate) or any(getattr(self, name) for name in FLAGS)
 
     def __str__(self) -> str:
         swizzle = self.swizzle[0] if len(set(self.swizzle)) == 1 else self.swizzle
         text = str(self.register) + ("" if swizzle == LETTERS else f".{swizzle}")
-        return text + "_abs" * self.abs + (f"_neg({self.negate})" if self.negate else "")
+        text += "".join(f"_{name}" for name in FLAGS if getattr(self, name))
+        return text + (f"_neg({self.negate})" if self.negate else "")
 
 
 @dataclass(frozen=True)
@@ -113,15 +120,18 @@ NO_CONTROLS = Controls()
 class Instruction:
     """One IL instruction.
 
-    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. Declarations keep their
-    numbers in ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``. What comes out of one has its
-    ``line`` in the macro, and in ``calls`` the lines of the calls around it, the outermost first.
+    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift`` is the result scale
+    (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
+    ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``. What comes out of one has its ``line`` in
+    the macro, and in ``calls`` the lines of the calls around it, the outermost first.
     """
 
     opcode: str
     dest: Dest | None = None
     sources: tuple[Source, ...] = ()
     controls: Controls = NO_CONTROLS
+    shift: float = 1.0
+    saturate: bool = False
     numbers: tuple[int, ...] = ()
     outputs: tuple[Dest, ...] = ()
     line: int = field(default=0, compare=False, repr=False)

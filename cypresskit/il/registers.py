@@ -8,7 +8,6 @@ import re
 
 from cypresskit.il.cursor import COLOURS, Line, whole
 from cypresskit.il.errors import nearest
-from cypresskit.il.left_out import INSTEAD_OF, modifier_left_out
 from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
@@ -18,6 +17,7 @@ INPUTS = ("vWinCoord0", "vAbsTid", "vAbsTidFlat", "vTidInGrp", "vTidInGrpFlat", 
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
 INPUT_NAMES["v0"] = "vWinCoord0"
+MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
 
 _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
@@ -131,22 +131,23 @@ def source_operand(line: Line) -> Source:
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
         swizzle = {1: taken * 4, 2: taken * 2, 3: taken + taken[-1:], 4: taken}[len(taken)]
-    absolute, negate = False, ""
+    flags: dict[str, bool] = {}
+    negate = ""
     while line.text.startswith("_", line.at):
         start = line.at
         line.at += 1
         match = line.take(re.compile(r"[A-Za-z0-9]+"))
         name = match.group().lower() if match else ""
-        if name in INSTEAD_OF:
-            line.fail(modifier_left_out(name), start)
-        if name not in ("neg", "abs"):
-            line.fail(f"`_{name}` is no modifier of a source.{nearest(name, ('neg', 'abs'))}", start)
+        if name not in MODIFIERS:
+            line.fail(f"`_{name}` is no modifier of a source.{nearest(name, MODIFIERS)}", start)
         if name == "neg":
             brackets = line.take(_BRACKETS)
             letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS) if brackets else LETTERS
             if set(letters) - set(LETTERS):
                 line.fail(f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`", start)
             negate = "".join(c for c in LETTERS if c in letters)
+        elif name == "bx2":
+            flags |= {"bias": True, "x2": True}
         else:
-            absolute = True
-    return Source(register, swizzle, negate, absolute)
+            flags[name] = True
+    return Source(register, swizzle, negate, **flags)

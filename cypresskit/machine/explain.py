@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
 from cypresskit.il.fused import prepared
-from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, split
+from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import Masks, StackEntry
@@ -209,13 +209,13 @@ class Interpreter:
         if op.result == "d":
             low, high = split(result)
             return np.concatenate([high if p % 2 else low for p in positions])
-        return result
+        return scaled(result, i.shift, i.saturate)
 
     def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
         """A multiply-add's compiled loop, of operands that stay where they are."""
         a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
         moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
-        if moving or not positions:
+        if moving or not positions or i.shift != 1.0 or i.saturate:
             return None
         return prepared(a, b, c, self.scratch[: max(len(a), len(b), len(c))].view(np.float32))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
 from cypresskit.compiler.code import Code
-from cypresskit.il.meaning import ONE, SIGN, pair, split
+from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
@@ -184,11 +184,11 @@ class Processor:
 
     def compute(self, parts: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
         """The result of an operation on the words that its first slot reads; ``low``: its last slot's, of doubles."""
-        row = parts[0].row
+        first, row = parts[0], parts[0].row
         if low:
             words = [pair(a, b) for a, b in zip(low, words, strict=True)]
         assert row.meaning is not None
-        return row.meaning(*words)
+        return scaled(row.meaning(*words), first.omod, first.clamp)
 
     def halves(self, value: Word) -> tuple[Word, Word]:
         """The low and the high word of a result of two words."""

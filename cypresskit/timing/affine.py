@@ -16,7 +16,7 @@ from functools import cache, reduce
 import numpy as np
 
 from cypresskit.compiler.assembly import Operation
-from cypresskit.il.meaning import RELATION, SIGN, pair
+from cypresskit.il.meaning import RELATION, SIGN, pair, scaled
 from cypresskit.il.opcodes import RELATIONS
 
 GRAIN = 256  # a float counts in steps of 1 / GRAIN
@@ -116,7 +116,7 @@ def result_kind(operation: Operation) -> str:
 def compute(parts: tuple[Operation, ...], words: list[Affine], low: list[Affine], exact: Exactness) -> Affine:
     """The result of an operation on the words that its first slot reads; ``low``: its last slot's, for doubles."""
     first = parts[0]
-    if first.name == "MOV":
+    if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
         return words[0]
     every = words + low
     at = max(w.at for w in every)
@@ -130,8 +130,9 @@ def compute(parts: tuple[Operation, ...], words: list[Affine], low: list[Affine]
     if low:
         bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
     assert first.row.meaning is not None
+    found = scaled(first.row.meaning(*bits), first.omod, first.clamp)
     loaded = NOBODY if at < 0 else reduce(np.logical_or, (w.loaded for w in every))
-    return Affine(first.row.meaning(*bits), result_kind(first), None, loaded, at)
+    return Affine(found, result_kind(first), None, loaded, at)
 
 
 def modified(word: Affine, neg: bool, absolute: bool) -> Affine:
@@ -148,6 +149,8 @@ def modified(word: Affine, neg: bool, absolute: bool) -> Affine:
 def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
     """An operation on affine words."""
     name, kind = first.name, first.row.kind
+    if first.omod != 1.0 or first.clamp:
+        return IRREGULAR
     if any(w.test for w in words):
         if name not in ("PRED_SETNE_INT", "PRED_SETE_INT") or words[1].advances or words[1].bits.any():
             return IRREGULAR

@@ -36,7 +36,7 @@ REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
 WORDS = [*OPCODES, "il_ps_2_0", "il_cs_2_0", "end", "mdef(0)_out(1)_in(1)", "mend", "r0", "r1.x", "l0", "cb0[1]", "o0",
          "g[r0.x]", "mem.xy", "vWinCoord0", "vaTid", ",", ".", "(", ")", "_", "[", "-1", "65535", "0x7fc00000", "1e39",
-         "é", "\u2028", "\0", ";", "//", "_neg(xyzw)", "_sat", "4294967296", "\n", "\n", "\t", " "]  # fmt: skip
+         "é", "\u2028", "\0", ";", "//", "_neg(xyzw)", "_sat", "_x2", "4294967296", "\n", "\n", "\t", " "]  # fmt: skip
 
 
 class Wrong(Exception):

@@ -28,7 +28,7 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "any": "{r}|{r}|{r}|{r}|{r}|{r}|{r}|{constant}|{own}|l{0|1|2|3}|l{0|1|2|3}|{id}",
     "component": "{any}.{x|y|z|w}",
     # operands, by the type that their instruction takes
-    "float": "{any}{swizzle}{||{negated}|{negated}|_abs|_abs{negated}}",
+    "float": "{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_bias|_bx2|_invert|_sign|_abs{negated}}",
     "bits": "{any}{swizzle}{||{negated}}",
     "double": "{any}{.xy|.zw|||.xyzw|.yx|.x1}",
     "swizzle": "|||.{s}|.{s}|.{s}{s}|.{s}{s}{s}|.{s}{s}{s}{s}",
@@ -38,6 +38,7 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "mask": "||.x{my}{mz}{mw}|.{mx}y{mz}{mw}|.{mx}{my}z{mw}|.{mx}{my}{mz}w",
     "mx": "x|x|_|_|0|1", "my": "y|y|_|_|0|1", "mz": "z|z|_|_|0|1", "mw": "w|w|_|_|0|1",
     "double mask": "||.xy|.zw|.__zw|.xy01|.01zw|.xy_1",
+    "scale": "|||||||||{_x2|_x4|_x8|_d2|_d4|_d8|}{|_sat}",
     # statements
     "other": "|; a comment|// a comment|\tmov r0, r0 ; moves nothing|fence_memory",
     "read": "iand r31.x, {r}.{x|y|z|w}, l1.x\niadd r31.x, r31.x, l1.z\nmov {r}, g[r31.x{far}]",
@@ -222,9 +223,10 @@ class _Writer:
         rng = self.rng
         op = rng.choice([op for op in OPCODES.values() if op.kind == "alu"])
         name = rng.choice((op.name, op.name, op.name.upper()))
+        scale = "{scale}" if "f" in op.result or op.name == "mov" else ""
         mask = "{double mask}" if op.result == "d" else "{mask}"
         sources = [self.source(op, n) for n in range(len(op.sources))]
-        self.say(f"{name} {', '.join([f'{{target}}{mask}', *sources])}")
+        self.say(f"{name}{scale} {', '.join([f'{{target}}{mask}', *sources])}")
 
     def fetch(self) -> None:
         rng = self.rng
@@ -235,7 +237,7 @@ class _Writer:
             at = "r31.yz00"
             if not whole:
                 self.say("itof r31.yz, r31")
-                at += "{||_abs|_neg(x)}"
+                at += "{||_abs|_neg(x)|_bias}"
         name = f"load_resource({n})" if whole else f"sample_resource({n})_sampler({n})"
         self.say(f"{name}{{offset}} {{r}}{{mask}}, {at}")
 

@@ -185,7 +185,7 @@ class Analysis:
         by index, add whole literals to."""
         found: dict[str, dict[int, int]] = {}
         for at, i in enumerate(self.body):
-            for c in defines(i) if i.opcode == "add" else ():
+            for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
                 cell, step = self.defined(at, c), literal(self.program, i.sources[1], c)
                 if (
                     self.plain(at, 0, c) == cell
@@ -223,9 +223,9 @@ class Analysis:
                 continue
             if i.op.result == "d":
                 kinds.add("d" if self.cell_of[root].double else "b")
-            elif i.op.kind == "alu" and i.op.result == "f":
+            elif self.arithmetic(i):
                 kinds.add("b" if self.cell_of[root].double else "f")
-            elif i.op.copies:
+            elif self.copies(i):
                 for n in i.op.passed:
                     self._copy_kinds(at, n, c, root, moves)
             else:
@@ -242,9 +242,14 @@ class Analysis:
         else:
             self.kinds[root].add("b")
 
+    @staticmethod
+    def copies(i: Instruction) -> bool:
+        """Whether ``i`` passes bits on unchanged."""
+        return i.op.copies and i.shift == 1.0 and not i.saturate
+
     def passes_on(self, at: int) -> bool:
         """Whether ``at`` copies into a cell whose results are made canonical when they are written."""
-        return self.body[at].op.copies and any(self.mixed(at, c) for c in defines(self.body[at]))
+        return self.copies(self.body[at]) and any(self.mixed(at, c) for c in defines(self.body[at]))
 
     def _keeps_kind(self, at: int, n: int, c: int) -> bool:
         """Whether component ``c`` of a copy goes from single words to single words, or with its whole double."""
@@ -255,6 +260,11 @@ class Analysis:
         whole = whole and i.sources[n].swizzle[first : first + 2] in ("xy", "zw")
         return origin.double == self.defined(at, c).double and (not origin.double or bool(whole))
 
+    @staticmethod
+    def arithmetic(i: Instruction) -> bool:
+        """Whether ``i`` gives single-precision results that may be an uncanonical NaN."""
+        return i.op.kind == "alu" and not i.saturate and (i.op.result == "f" or i.shift != 1.0)
+
     def observes(self, at: int, n: int, root: int) -> bool:
         """Whether the use of source ``n`` tells NaNs of the cell ``root``, which are all of one kind, apart."""
         i = self.body[at]
@@ -263,7 +273,7 @@ class Analysis:
         source, expected = i.sources[n], i.op.sources[n]
         if expected in ("f", "d"):  # a misaligned or swapped pair of words is not one double: treat it as raw bits
             return {expected} != self.kinds[root] or (expected == "d" and source.swizzle[:2] not in ("xy", "zw"))
-        if not i.op.copies or source.modified or not i.dest or i.dest.register.kind != "r":
+        if not self.copies(i) or source.modified or not i.dest or i.dest.register.kind != "r":
             return True
         # where the copy is of the same kind, its own cell answers for it
         copied = [c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"]

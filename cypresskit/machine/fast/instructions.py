@@ -38,7 +38,7 @@ class Instructions(Accesses):
         elif i.op.across:
             places = range(i.op.across)
             sides = [[self.component(at, n, p).bits("float") for p in places] for n in (0, 1)]
-            value = self._finished(at, NATIVE[i.op.name](self.floats, *sides))
+            value = self._finished(at, i, NATIVE[i.op.name](self.floats, *sides))
             self.write_components(at, dict.fromkeys(self.dest(at).written, value) | self.fixed(at))
         else:
             self._componentwise(at, i)
@@ -69,13 +69,15 @@ class Instructions(Accesses):
                 operands.append(self.wide(at, n, positions) if wide else self.component(at, n, positions[0]))
         lanes = max(v.n for v in operands)
         operands = [v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
-        return self._finished(at, NATIVE[i.op.name](self.floats, *operands))
+        return self._finished(at, i, NATIVE[i.op.name](self.floats, *operands))
 
-    def _finished(self, at: int, value: Vec) -> Vec:
-        """The bits (i32) of a computed ``value``, its NaN made canonical if it must be now."""
+    def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
+        """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
+        if i.shift != 1.0 or i.saturate:
+            value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
         dest, known = self.dest(at), self.analysis
         now = dest.register.kind != "r" or any(known.defined(at, c).double or known.mixed(at, c) for c in dest.written)
-        return (canonical(value) if now and value.kind == "float" else value).bits("i32")
+        return (canonical(value) if now and value.kind == "float" and not i.saturate else value).bits("i32")
 
     def _double(self, at: int, i: Instruction) -> None:
         """An operation with doubles among operands or results."""
@@ -87,7 +89,7 @@ class Instructions(Accesses):
         result = NATIVE[i.op.name](self.floats, *(v.lanes(lanes) for v in operands))
         dest, values = self.dest(at), self.fixed(at)
         if i.op.result != "d":
-            values |= dict.fromkeys(dest.written, self._finished(at, result))
+            values |= dict.fromkeys(dest.written, self._finished(at, i, result))
             self.write_components(at, values)
             return
         for p in (0, 2):

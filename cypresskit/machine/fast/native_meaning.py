@@ -10,7 +10,7 @@ the C library's, which is exact and slow.
 
 from collections.abc import Callable, Sequence
 
-from cypresskit.il import OPCODES
+from cypresskit.il import OPCODES, Source
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
@@ -68,6 +68,31 @@ class Floats:
         """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side turns out constant LLVM
         compares the bits of the other, and those the host's flush mode doesn't touch."""
         return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
+
+    def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
+        """A float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
+        if shift != 1.0:
+            value = self.multiply("mul", value, self.e.const(shift, "float", value.n))
+        if saturate:
+            value, one = self.flush(value), self.e.const(1.0, "float", value.n)
+            value = value.cmp("ogt", 0.0).select(value.cmp("ogt", one).select(one, value), 0.0)
+        return value
+
+    def modified(self, value: Vec, source: Source) -> Vec:
+        """A float under a source's modifiers, except negation."""
+        one = self.e.const(1.0, "float", value.n)
+        if source.invert:
+            value = canonical(self.add("sub", one, value))
+        if source.bias:
+            value = canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
+        if source.x2:
+            value = canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
+        if source.sign:
+            value = self.flush(value)
+            other = value.cmp("uno", value).select(self.e.const("0x7FF8000000000000", "float", value.n), 0.0)
+            above = value.cmp("ogt", 0.0).select(one, other)
+            value = value.cmp("olt", 0.0).select(self.e.const(-1.0, "float", value.n), above)
+        return value.call("fabs") if source.abs else value
 
 
 def canonical(value: Vec) -> Vec:

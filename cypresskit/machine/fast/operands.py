@@ -39,7 +39,7 @@ class Operands(Context):
         if not source.modified or (i.op.double and i.op.sources[n] == "d"):
             return value
         if i.op.float_modifiers(n):
-            value = value & 0x7FFFFFFF if source.abs else value
+            value = self.floats.modified(value.bits("float"), source).bits("i32")
             opposite = value ^ -0x80000000
         else:
             opposite = self.ir.const(0, "i32", value.n) - value

@@ -127,6 +127,8 @@ class Uniformity:
         bits = [self.source_bits(at, n, s, (c,)) for n, s in enumerate(i.sources)]
         if not any(bits):
             return 0
+        if i.shift != 1.0 or i.saturate:
+            return ALL
         return self._rule(i.op.name, bits, [literal(self.program, s, c) for s in i.sources])
 
     @staticmethod
