@@ -7,7 +7,7 @@ tables of ``compiler.legality``. Left out: registers stay those that the compile
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from cypresskit.compiler import Bundle, Code, Operation, Read, compile
@@ -86,20 +86,16 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
     previous: dict[int, tuple[int, int]] = {}  # what PV and PS hold, by slot
     for bundle, following in zip(bundles, [*bundles[1:], Bundle(())]):
         first, held = len(deck), {}
-        handed = [r for o in following.operations for r in o.reads if r.kind in ("pv", "ps")]
-        taken = {4 if r.kind == "ps" else r.channel for r in handed}
+        taken = {_slot(r) for o in following.operations for r in o.reads if r.kind in ("pv", "ps")}
         for parts in bundle.parts:
-            whole: list[tuple] = []
+            own: list[Operation] = []
             waits: dict[int, bool] = {}
             for o in parts:
-                reads = [
-                    Read("gpr", *previous[4 if r.kind == "ps" else r.channel]) if r.kind in ("pv", "ps") else r
-                    for r in o.reads
-                ]
+                reads = tuple(Read("gpr", *previous[_slot(r)]) if r.kind in ("pv", "ps") else r for r in o.reads)
                 unstored = (UNSTORED + len(deck), o.channel) if o.slot in taken else None
-                whole.append((o, tuple(reads), o.dest or unstored))
+                own.append(replace(o, reads=reads, dest=o.dest or unstored, swizzle=""))
                 waits |= {writer[word]: True for word in _words(reads) if word in writer}
-            deck.append(Card(tuple(_part(o, reads, dest) for o, reads, dest in whole), waits))
+            deck.append(Card(tuple(own), waits))
         for n in range(first, len(deck)):
             for word in {word for part in deck[n].parts for word in _words(part.reads)}:
                 readers.setdefault(word, []).append(n)
@@ -115,8 +111,9 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
     return deck
 
 
-def _part(o: Operation, reads: tuple[Read, ...], dest: tuple[int, int] | None) -> Operation:
-    return Operation(o.name, o.slot, o.channel, reads, dest, "", o.at, o.line, o.number, o.place)
+def _slot(r: Read) -> int:
+    """The slot whose result PV or PS hands on."""
+    return 4 if r.kind == "ps" else r.channel
 
 
 def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
