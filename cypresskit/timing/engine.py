@@ -113,9 +113,7 @@ def run_chip(chip, order, until):
             slots.ready[e, s] = over + clocks.switch
             ended = next_clause(work, slots, groups, e, s, over)
         if ended and retire(work, slots, groups, engines):
-            find_next(slots.ready, engines, e)
-            sort_engines(order, engines.next_clock)
-            move_first(order, e)
+            sort_engines(order[1:], engines.next_clock)
         find_next(slots.ready, engines, e)
         requeue(order, engines.next_clock)
 
@@ -139,16 +137,6 @@ def sort_engines(order, clocks):
             order[at] = order[at - 1]
             at -= 1
         order[at] = e
-
-
-@native
-def move_first(order, e):
-    """Bring engine ``e`` to the front."""
-    for at in range(len(order)):
-        if order[at] == e:
-            for n in range(at, 0, -1):
-                order[n] = order[n - 1]
-            order[0] = e
 
 
 @native
