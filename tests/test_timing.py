@@ -31,8 +31,6 @@ from tools import sensitivity
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
 FIGURES = published.kernels()
-
-
 timed = cache(simulate)  # a launch that several tests ask about is simulated once
 
 
@@ -125,14 +123,18 @@ def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(launch):  # its 
     assert len({each.clocks for each in sampled(*launch, Policy())}) == 1
 
 
-@pytest.mark.parametrize("alu, dram, even", [(0.95, 0.3, True), (0.8, 0.3, False), (0.95, 0.9, False)])
-def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu, dram, even):
+@pytest.mark.parametrize(
+    "alu, dram, slower, even, moving",
+    [(0.95, 0.3, 0, 1, 0), (0.8, 0.3, 0, 0, 0), (0.95, 0.9, 0, 0, 0), (0.95, 0.3, 9, 0, 0), (0.95, 0.3, 90, 0, 1)],
+)
+def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu, dram, slower, even, moving):
     rounds = np.arange(8.0)[:, np.newaxis]
     done = dict.fromkeys(("texture", "lds", "dram_rows"), 0 * rounds)
     done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": rounds**1.3}
-    outcome = Outcome(7000.0, *[rounds] * 4, 1000 * rounds[:-1, 0], 100, done, {}, 1.0)
+    clocks = (1000 * rounds + slower * np.maximum(rounds - 3, 0))[:-1, 0]
+    outcome = Outcome(7000.0, *[rounds] * 4, clocks, 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    assert observed_pace(outcome, work, 6, 100) == (1000, even, False)
+    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even, moving)
 
 
 def test_one_wavefront_by_hand():

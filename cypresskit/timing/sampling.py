@@ -27,7 +27,7 @@ SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the
 UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
-MOVING = 0.1, 0.5  # by which pace and L2 misses may grow before all is simulated: where L2 overflows, both double
+MOVING = 0.01, 0.4  # by which pace and L2 misses may grow before all is simulated: where L2 overflows, both double
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds after which a simulation shows how far it is
 
@@ -71,7 +71,7 @@ def sample(
     whole, rest = divmod(total, round_)
     parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress)
     alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
-    for rounds in [*(r for r in policy.rounds if alike and 2 * r < whole), whole]:
+    for rounds in [*(r for r in policy.rounds if alike and 1.5 * r < whole), whole]:
         some = rest + rounds * round_
         paths = walk(code, surfaces, np.arange(some))
         work, effort = pack(paths, shape.group_wavefronts), _effort(paths)
@@ -118,17 +118,17 @@ def _work(clause: Clause) -> np.ndarray:
 
 
 def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
-    """(pace, even, moving): clocks of a round after the cold first one, or if uneven of a late one; whether the pace
-    and felt L2 misses hardly change from the first half to the second; whether one of them changes very much."""
-    first, last = 1.0, rounds - 0.5
+    """(pace, even, moving): clocks of a round after the cold first ones, or if uneven of a late one; whether the pace
+    and felt L2 misses hardly change from the first half to the second; whether one of them changes much."""
+    first, last = rounds / 4, rounds - 0.5
     marks = np.array([first, (first + last) / 2, last]) * work.clauses_run[work.path].mean() * round_
     clocks = outcome.when(marks, outcome.progress)
     early, late = np.diff(clocks)
     did = {name: np.diff(outcome.when(marks, of[:-1].mean(axis=1))) for name, of in outcome.done.items()}
     sooner, later = did["l2_missed"]
-    hidden = max(did[unit][1] for unit in ("alu", "texture", "lds")) >= BUSY * late
-    hidden &= (did["dram"] + did["dram_rows"])[1] * later <= sooner * late
+    busy = max(did[unit][1] for unit in ("alu", "texture", "lds")) >= BUSY * late
+    room = (did["dram"] + did["dram_rows"])[1] * later <= sooner * late  # for as many more misses
     change = abs(early - late) / late
-    even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or hidden)
+    even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or (busy and room))
     moving = change > MOVING[0] or later > (1 + MOVING[1]) * sooner
     return ((early + late) / 2 if even else late) / (last - first) * 2, bool(even), bool(moving and not even)
