@@ -646,6 +646,7 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     assert [(np.array(data["shade"]) == 4).sum() for data in long.values()] == [24, 0], "grey: the slower kernel"
     rows, lanes = (np.unique(drawn(player, f"{name} four")["y"]) for name in ("tasks", "blocks"))
     assert np.diff(rows).min() * 899 / 1100 > 12 and len(lanes) == 2, "there is room for names, and for both chips"
+    assert np.isfinite(frames(player, "blocks five", "x")[-1]).sum() == 2, "what came last stays, also when all is done"
     full = {m.name for m in player.root.references() if "full" in str(m.name) and "to come" not in m.name}
     assert full == {"PCIe to card full four", "PCIe to card full five", "PCIe to host full five"}
     spans = {stage: [s for s in made[1].spans if s.task.stage == stage] for stage in ("store1", "mult1", "load2")}

@@ -297,13 +297,15 @@ class _Chart:
         down = y + np.repeat(lanes, 2)  # two chips' blocks are one above the other
         turns = Counter[str]()
         for s, chosen in zip(self.one.spans, self.keys):
-            queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & (moments <= s.end))
+            stays = s.end >= self.one.seconds  # a run's last block, where it has come to
+            queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & ((moments <= s.end) | stays))
             dot = 2 * queues.index(queue) + turns[queue] % 2
             turns[queue] += 1
             if s.task.stage in ROUTES:
                 start, end = (stops[stop] for stop in ROUTES[s.task.stage])
                 aside = 0 if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
-                place[now, dot] = start + (moments[now] - s.start) / (s.end - s.start) * (end - start) + aside
+                part = np.minimum((moments[now] - s.start) / (s.end - s.start), 1)
+                place[now, dot] = start + part * (end - start) + aside
                 label[now, dot], key[now, dot] = names.index(_content(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
