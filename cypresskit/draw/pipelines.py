@@ -284,7 +284,7 @@ class _Chart:
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
         sheet.boxes(fig, f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
-        sheet.words(fig, here, y - 26, called, "soft", align="center", size=13)
+        sheet.words(fig, here, y - 28, called, "soft", align="center", size=13)
         queues = list(dict.fromkeys(s.task.queue for s in self.one.spans))
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())

@@ -194,7 +194,11 @@ class Player(Shown):
         below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
         lines, current = listing
         place = [text_box()] * bool(lines)
-        sides = [Column(*some, sizing_mode="stretch_width") for some in (picture, [*place, *side]) if some]
+        sides = [
+            Column(*some, sizing_mode="stretch_width", stylesheets=[theme.SCROLLED_CSS])
+            for some in (picture, [*place, *side])
+            if some
+        ]
         for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
         controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))

@@ -46,8 +46,10 @@ class Sheet(Parts):
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
         """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so, at most ``most``."""
-        self._stages.append(self.plot(label, (0, width), (height, 0), high=most * height))
-        return self._stages[-1]
+        fig = self.plot(label, (0, width), (height, 0), high=most * height)
+        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
+        self._stages.append(fig)
+        return fig
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
         """A bare figure with equal units of x and y, y downwards if its range is; as high as the window allows, or

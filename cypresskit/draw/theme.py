@@ -85,6 +85,9 @@ HIGH = 480  # pixels that a figure without axes takes at most in a still
 # The height that a window leaves for a figure: the rest is for controls, words and what the page has around them. In a
 # frame that is as high as what is in it that would shrink: load() gives it a height.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
+# On a phone a picture keeps a width at which its letters can be read, and is scrolled.
+LEGIBLE = "clamp(0px, 999 * (640px - 100vw), {:.0f}px)"
+SCROLLED_CSS = "@media (max-width: 640px) { :host { overflow-x: auto; } }"
 LINK = r"\[(lesson \d\d)\]\((\w+)\)", r'<a href="\2.ipynb" target="_blank">\1</a>'
 MARKS = (LINK, (r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
