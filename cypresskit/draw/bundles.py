@@ -20,7 +20,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 
 WIDE, HIGH = 1250, 420
-LISTING, TABLE, DETAIL = (2, 318), (356, 470), 870  # left edges, and widths, of the parts
+LISTING, TABLE, DETAIL = (2, 318), (356, 470), 860  # left edges, and widths, of the parts
 SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
 SLOT, PORT = 72, (124, 26)  # of the detail: a slot's width, where the ports begin and how high one is
 IDLE = len(theme.SERIES)
