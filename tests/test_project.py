@@ -170,9 +170,8 @@ def test_the_public_address_is_set_by_one_command_and_no_link_leads_nowhere_befo
         shutil.copy(ROOT / name, tmp_path / name)
     ours = re.search(r"git clone https://github\.com/(\S+)", README)
     assert ours or "mybinder.org" not in README, "a badge without a repository"
-    for (
-        url
-    ) in "github.com/a/b https://github.com/OWNER https://github.com/ada/kit.git https://github.com/ada/kit".split():
+    right = "https://github.com/ada/kit"
+    for url in ("github.com/a/b", "https://github.com/OWNER", f"{right}.git", f"{right}/", right):
         assert run(sys.executable, ".ci/address", url, cwd=tmp_path).returncode == ("/ada/" not in url)
     readme = (tmp_path / "README.md").read_text()
     assert re.search(r"```sh\ngit clone https://github.com/ada/kit && cd kit\nmake lab\n```", readme)
