@@ -71,15 +71,15 @@ def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> in
     return _now[0].row // down * -(-size[1] // across) + _now[0].column // across
 
 
-def of_block(one: Timeline) -> list[bool]:
+def of_block(run: Timeline) -> list[bool]:
     """Which spans of a timeline compute or carry the block of C, of doubles, that holds it. A pipeline numbers its
     blocks in the order of its work: of them only the first is known, whose rows are a third of ``side`` at least."""
-    side = isqrt(int(max((s.task.bytes for s in one.spans if s.task.stage[:5] == "store"), default=0)) // 8)
+    side = isqrt(int(max((s.task.bytes for s in run.spans if s.task.stage[:5] == "store"), default=0)) // 8)
     if not _now or not side:
-        return [False] * len(one.spans)
+        return [False] * len(run.spans)
     row, column = (n // side for n in _now[0])
     names = rf"C\[{row},{column}\]'*" + r"|(C|AB)\[0(\.0)+\]" * (max(_now[0]) < side // 3)
-    return [bool(re.fullmatch(rf"\w+ ({names})", span.task.name)) for span in one.spans]
+    return [bool(re.fullmatch(rf"\w+ ({names})", span.task.name)) for span in run.spans]
 
 
 def mads(name: str) -> set[tuple[int, str]]:

@@ -40,17 +40,17 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     if not timelines:
         machine, names = Machine(), ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
-    for one in nonempty(timelines, "pass timelines of ck.host", Timeline):
-        nonempty(one.spans, "a timeline needs at least one task")
+    for run in nonempty(timelines, "pass timelines of ck.host", Timeline):
+        nonempty(run.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
     sheet = Sheet("Timeline: " + " and ".join(names))
-    end = max(one.seconds for one in timelines)
-    shared = {row for one in timelines for row in _rows(one) if _shared(one, row)}
-    paces = [_pace(one) for one in timelines]
+    end = max(run.seconds for run in timelines)
+    shared = {row for run in timelines for row in _rows(run) if _shared(run, row)}
+    paces = [_pace(run) for run in timelines]
     fastest = min((pace for pace in paces if pace), default=0.0)
     slower = [pace / fastest if pace > 1.05 * fastest else 0.0 for pace in paces]
     # Of one product done in several ways, it is asked which is done first, and nothing tells before that time has come.
-    race = len(timelines) > 1 and len({one.flops for one in timelines}) == 1
+    race = len(timelines) > 1 and len({run.flops for run in timelines}) == 1
     panels = [_Chart(n, *parts, end, shared, race) for n, parts in enumerate(zip(names, timelines, slower))]
     count = sum(sum(panel.rows.values()) for panel in panels)
     row = min(20.0, (HIGH - len(panels) * ROAD) / count)
@@ -81,40 +81,40 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
 
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
-    first, *others = sorted(panels, key=lambda panel: panel.one.seconds)
-    ends = [f"{other.name}: {other.one.seconds / first.one.seconds:.2f} times as long" for other in others]
-    truth = f"{first.name}: done after {1e3 * first.one.seconds:.0f} ms; {', '.join(ends)}."
+    first, *others = sorted(panels, key=lambda panel: panel.run.seconds)
+    ends = [f"{other.name}: {other.run.seconds / first.run.seconds:.2f} times as long" for other in others]
+    truth = f"{first.name}: done after {1e3 * first.run.seconds:.0f} ms; {', '.join(ends)}."
     return Guess("Which run ends first?", [panel.name for panel in panels], truth, first.name)
 
 
-def _rows(one: Timeline) -> list[str]:
+def _rows(run: Timeline) -> list[str]:
     """The resources that are used, in the order of their first use."""
-    first: dict[str, float] = {}
-    for span in one.spans:
+    begun: dict[str, float] = {}
+    for span in run.spans:
         for name in (name for name, amount in span.task.uses.items() if amount):
-            first[name] = min(span.start, first.get(name, span.start))
-    return sorted(first, key=lambda name: (first[name], name))
+            begun[name] = min(span.start, begun.get(name, span.start))
+    return sorted(begun, key=lambda name: (begun[name], name))
 
 
-def _shared(one: Timeline, name: str) -> bool:
+def _shared(run: Timeline, name: str) -> bool:
     """Whether a resource is used by several queues, or by one that has a resource of its own name besides."""
-    queues = {span.task.queue for span in one.spans if span.task.uses.get(name)}
-    return len(queues) > 1 or bool((queues - {name}) & set(one.resources))
+    queues = {span.task.queue for span in run.spans if span.task.uses.get(name)}
+    return len(queues) > 1 or bool((queues - {name}) & set(run.resources))
 
 
-def _pace(one: Timeline) -> float:
+def _pace(run: Timeline) -> float:
     """The chips' seconds per flop; 0 if a CPU does a part of the work."""
-    spans = [span for span in one.spans if span.task.stage in PRODUCTS]
-    alone = one.flops and not any(span.task.stage == "cpu" for span in spans)
-    return sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / one.flops if alone else 0.0
+    spans = [span for span in run.spans if span.task.stage in PRODUCTS]
+    alone = run.flops and not any(span.task.stage == "cpu" for span in spans)
+    return sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / run.flops if alone else 0.0
 
 
 def _matter(span: Span, slower: float = 0) -> int:
     """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
     if span.task.stage in PRODUCTS:
         return 4 if slower else 3
-    what = span.task.name.split(" ", 1)[-1]
-    return {"A": 0, "B": 1}.get(what[0], 2) if not what.startswith("AB") else 2
+    content = span.task.name.split(" ", 1)[-1]
+    return {"A": 0, "B": 1}.get(content[0], 2) if not content.startswith("AB") else 2
 
 
 def _content(span: Span) -> str:
@@ -131,19 +131,19 @@ def _needs(late: Task, early: Task) -> bool:
     )
 
 
-def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, at, *,
+def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, to_x, *,
                slower: float = 0, ahead: str = "", **more) -> None:  # fmt: skip
-    """Draw a bar for each task, with its name if there is room. ``at`` maps seconds to x; ``ahead`` is that of
+    """Draw a bar for each task, with its name if there is room. ``to_x`` maps seconds to x; ``ahead`` is that of
     ``Sheet.past``, ``more`` goes to ``boxes``."""
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
     matter = [_matter(span, slower) for span in spans]
-    sheet.past(fig, name, start, end, y, high, moments, at, ahead, fill=(TINTS, matter), **more)
-    said = []
-    for span, room in zip(spans, at(end) - at(start) - 8):
-        said.append(next(text for text in (span.task.name, _content(span), "") if not text or 6.8 * len(text) < room))
-    until = at((start + end) / 2) + 3.4 * np.array([len(text) for text in said]) + 3  # where a name ends
-    shown = np.where(at(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
-    sheet.numbers(fig, f"labels {name}", at((start + end) / 2), y, shown, names=["", *said], size=13, align="center")
+    sheet.past(fig, name, start, end, y, high, moments, to_x, ahead, fill=(TINTS, matter), **more)
+    names = []
+    for span, room in zip(spans, to_x(end) - to_x(start) - 8):
+        names.append(next(text for text in (span.task.name, _content(span), "") if not text or 6.8 * len(text) < room))
+    until = to_x((start + end) / 2) + 3.4 * np.array([len(text) for text in names]) + 3  # where a name ends
+    shown = np.where(to_x(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
+    sheet.numbers(fig, f"labels {name}", to_x((start + end) / 2), y, shown, names=["", *names], size=13, align="center")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class _Chart:
 
     number: int
     name: str
-    one: Timeline
+    run: Timeline
     slower: float  # how many times as long per flop its kernel takes as the fastest beside it; 0 for no longer
     end: float  # of the longest timeline, in seconds
     together: set[str]  # resources that are shared in some timeline
@@ -162,12 +162,12 @@ class _Chart:
     @cached_property
     def rows(self) -> dict[str, float]:
         """The resources with their heights, in rows; shared ones are higher, and come last."""
-        rows = {name: SHARED if name in self.together else 1.0 for name in _rows(self.one)}
+        rows = {name: SHARED if name in self.together else 1.0 for name in _rows(self.run)}
         return dict(sorted(rows.items(), key=lambda row: row[1]))
 
     @cached_property
     def keys(self) -> np.ndarray:
-        return 10_000 * self.number + np.arange(len(self.one.spans))
+        return 10_000 * self.number + np.arange(len(self.run.spans))
 
     @property
     def ahead(self) -> str:
@@ -177,13 +177,13 @@ class _Chart:
     def moments(self) -> np.ndarray:
         return np.linspace(0, self.end, FRAMES)
 
-    def at(self, seconds):
+    def to_x(self, seconds):
         return LEFT + np.asarray(seconds) / self.end * WIDE
 
     def causes(self) -> list[tuple[int, int]]:
         """(earlier, later) for each task that began the moment a task it depends on ended: the one before it in its
         queue, the writer of what it reads, or a user of what it overwrites."""
-        spans, close = self.one.spans, CLOSE * max(1.0, self.end)
+        spans, close = self.run.spans, CLOSE * max(1.0, self.end)
         pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
                  if m != n and abs(early.end - late.start) < close]  # fmt: skip
         return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
@@ -191,13 +191,13 @@ class _Chart:
     def row(self, task: Task) -> str:
         """The row that shows a task: its queue's or, in a serial program, that of the resource it uses."""
         own = [name for name in task.uses if name not in self.together]
-        return task.queue if task.queue in self.one.resources or not own else own[-1]
+        return task.queue if task.queue in self.run.resources or not own else own[-1]
 
     def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
         sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
-        spans, mine, words = self.one.spans, of_block(self.one), np.array([self._tip(s) for s in self.one.spans])
+        spans, starred, words = self.run.spans, of_block(self.run), np.array([self._tip(s) for s in self.run.spans])
         high = row * sum(self.rows.values())
-        sheet.rule(fig, f"head {self.name}", self.at(self.moments), top + ROAD - 4 + high / 2, high)
+        sheet.rule(fig, f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
         self._draw_road(sheet, fig, top + 24)
         foot, place = top + ROAD - 4, {}
         for name, times in self.rows.items():
@@ -211,20 +211,20 @@ class _Chart:
                 for n, span in enumerate(spans) if span.task.uses.get(name)]  # fmt: skip
         if bars:
             at, down = (list(column) for column in zip(*bars))
-            draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.at,
+            draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.to_x,
                        slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
-        if found := [(spans[n].start, y) for n, y in bars if mine[n]]:  # at the left end: a name is in the middle
+        if found := [(spans[n].start, y) for n, y in bars if starred[n]]:  # at the left end: a name is in the middle
             start, y = np.transpose(found)
-            x = np.where(self.moments[:, np.newaxis] >= start, self.at(start) - 3, np.nan)
+            x = np.where(self.moments[:, np.newaxis] >= start, self.to_x(start) - 3, np.nan)
             sheet.star(fig, sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
         self._draw_labels(sheet, fig, place, top)
         self._draw_causes(sheet, fig, place)
 
     def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
         """Draw arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
-        spans, pairs = self.one.spans, self.causes()
+        spans, pairs = self.run.spans, self.causes()
         y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
-        ends = [(self.at(spans[m].end) - 3, y[m], self.at(spans[n].start) + 3, y[n]) for m, n in pairs]
+        ends = [(self.to_x(spans[m].end) - 3, y[m], self.to_x(spans[n].start) + 3, y[n]) for m, n in pairs]
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
         sheet.arrows(fig, f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
         for n, span in enumerate(spans):
@@ -236,68 +236,68 @@ class _Chart:
     def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float) -> None:
         """Draw the rows' names, the share of the time so far that each has worked, and a mark on the busiest."""
         y, right, moments = list(place.values()), LEFT + WIDE, self.moments
-        stages = {row: dict.fromkeys(s.task.stage for s in self.one.spans if self.row(s.task) == row) for row in place}
+        stages = {row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
         sheet.words(fig, LEFT - 8, y, called, align="right", size=13)
         sheet.words(fig, right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
-        capacity = {row: self.one.resources[row].capacity for row in place}
-        uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.one.spans]
-        part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.one.spans]
-        so_far = np.minimum(moments, self.one.seconds).clip(1e-12)[:, np.newaxis]
+        capacity = {row: self.run.resources[row].capacity for row in place}
+        uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.run.spans]
+        part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.run.spans]
+        so_far = np.minimum(moments, self.run.seconds).clip(1e-12)[:, np.newaxis]
         percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
         names = [f"{n} %" for n in range(101)]
         sheet.numbers(fig, f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13)
-        over = (moments >= self.one.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.one.bound for row in place])
+        over = (moments >= self.run.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.run.bound for row in place])
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
         sheet.numbers(fig, f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
-        said = f"{1e3 * self.one.seconds:.1f} ms, {self.one.gflops:.0f} Gflop/s, bound by {self.one.bound}"
+        said = f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, bound by {self.run.bound}"
         sheet.numbers(fig, f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
                       bold=True, size=14, ink="c")  # fmt: skip
 
     def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, words: np.ndarray) -> None:
         """Draw the use of a shared resource: a stack of boxes between any two events, under its capacity."""
-        users = [(n, s) for n, s in enumerate(self.one.spans) if s.task.uses.get(row)]
+        users = [(n, s) for n, s in enumerate(self.run.spans) if s.task.uses.get(row)]
         boxes, full = [], []
         for start, end in pairwise(np.unique([t for _, s in users for t in (s.start, s.end)])):
             level, takers = 0.0, 0
             for n, s in users:
                 if s.start < end - 1e-12 and s.end > start + 1e-12:
-                    part = s.task.uses[row] / (s.end - s.start) / self.one.resources[row].capacity
+                    part = s.task.uses[row] / (s.end - s.start) / self.run.resources[row].capacity
                     boxes.append((start, end, level, min(part, 1 - level), _matter(s, self.slower), n))
                     level, takers = min(1.0, level + part), takers + 1
             if level > 0.995 and takers > 1:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.at, self.ahead
+        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.to_x, self.ahead
         sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
         sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
-            place = *np.transpose(full), y - high / 2, 3, self.moments, self.at, self.ahead
+            place = *np.transpose(full), y - high / 2, 3, self.moments, self.to_x, self.ahead
             sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
 
     def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
         stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 29, self.moments
-        used = sorted({stop for s in self.one.spans for stop in ROUTES.get(s.task.stage, ())})
+        used = sorted({stop for s in self.run.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
         sheet.boxes(fig, f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
         sheet.words(fig, here, y - 28, called, "soft", align="center", size=13)
-        queues = list(dict.fromkeys(s.task.queue for s in self.one.spans))
+        queues = list(dict.fromkeys(s.task.queue for s in self.run.spans))
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())
         place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
-        names = ["", *dict.fromkeys(_content(s) for s in self.one.spans)]
+        names = ["", *dict.fromkeys(_content(s) for s in self.run.spans)]
         wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
         lanes = [18 * (chip[queue] - chips / 2) * (chips > 0 <= chip[queue]) for queue in queues]
         down = y + np.repeat(lanes, 2)  # two chips' blocks are one above the other
         turns = Counter[str]()
-        for s, chosen in zip(self.one.spans, self.keys):
-            stays = s.end >= self.one.seconds  # a run's last block, where it has come to
+        for s, chosen in zip(self.run.spans, self.keys):
+            stays = s.end >= self.run.seconds  # a run's last block, where it has come to
             queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & ((moments <= s.end) | stays))
             dot = 2 * queues.index(queue) + turns[queue] % 2
             turns[queue] += 1
@@ -311,7 +311,7 @@ class _Chart:
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)
         blocks = sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
-        sheet.star(fig, blocks, np.isin(key, self.keys[of_block(self.one)]), 16, x_offset=-wide / 2)
+        sheet.star(fig, blocks, np.isin(key, self.keys[of_block(self.run)]), 16, x_offset=-wide / 2)
         words = sheet.numbers(fig, f"names {self.name}", 0, down, label, names=names, size=13, align="center")
         sheet.track(words, "x", place, moves=True)
 
@@ -324,14 +324,14 @@ class _Chart:
         return f"{span.task.name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def say(self, time: float) -> str:
-        if time >= self.one.seconds - 1e-12:
+        if time >= self.run.seconds - 1e-12:
             return f"**{self.name}**: done"
-        running = sorted((s for s in self.one.spans if s.start <= time + 1e-12 < s.end), key=lambda s: self.row(s.task))
+        running = sorted((s for s in self.run.spans if s.start <= time + 1e-12 < s.end), key=lambda s: self.row(s.task))
         product = next((s for s in running if s.task.stage in PRODUCTS), None)  # said once, and the caption stays short
         said = [f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}" for s in running]
         more = f" and {len(said) - 4} more" if len(said) > 4 else ""
         return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
 
     def text(self) -> Sequence[str]:
-        stages = ", ".join(self.one.stages())
-        return [f"{self.name}: {len(self.one.spans)} tasks; stages {stages}", *(f"  {row}" for row in self.rows)]
+        stages = ", ".join(self.run.stages())
+        return [f"{self.name}: {len(self.run.spans)} tasks; stages {stages}", *(f"  {row}" for row in self.rows)]

@@ -189,22 +189,22 @@ class Player(Shown):
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>' if keys else ""
-        tag = _widgets(self.scenes, lasts) | _question(guess) | {"dials": [_dial(*one) for one in dials]}
+        tag = _widgets(self.scenes, lasts) | _question(guess) | {"dials": [_dial(*dial) for dial in dials]}
         tag["chosen"].visible = bool(self.about)
         below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
         lines, current = listing
         place = [text_box()] * bool(lines)
         sides = [
-            Column(*some, sizing_mode="stretch_width", stylesheets=[theme.SCROLLED_CSS])
-            for some in (picture, [*place, *side])
-            if some
+            Column(*stack, sizing_mode="stretch_width", stylesheets=[theme.SCROLLED_CSS])
+            for stack in (picture, [*place, *side])
+            if stack
         ]
         for part, grow in zip(sides, (5, 4)):
             part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
         controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
         asked = row(tag["asked"], tag["answers"], align="center", visible=guess is not None)
         controlled = row(*controls, align="center", visible=moving)
-        turned = beside(*(Column(one["label"], one["slider"]) for one in tag["dials"]), room=240)
+        turned = beside(*(Column(dial["label"], dial["slider"]) for dial in tag["dials"]), room=240)
         turned.visible = bool(dials)
         head = controlled, turned, asked, tag["caption"], row(*sides, gap="4px 20px")
         self.root = Column(
@@ -221,7 +221,7 @@ class Player(Shown):
             "tracks": [vars(t) | {"frames": None, "names": list(t.names), "changes": t.changes()} for t in self.tracks],
             "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
-                       [[at, theme.html(part)] for at, part in words]] for key, words in self.about.items()],
+                       [[frame, theme.html(part)] for frame, part in words]] for key, words in self.about.items()],
             "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
             "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
             "goes": list(parts.goes.items()), "marks": list(marks), "begins": begins,
@@ -283,8 +283,8 @@ def _question(guess: Guess | None) -> dict:
     labels = list(guess.choices) if guess else []
     answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
     asked = Div(stylesheets=[theme.TEXT_CSS], text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
-    told = {"truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else ""}
-    return told | {"answers": answers, "asked": asked, "choices": [theme.html(choice) for choice in labels]}
+    answer = {"truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else ""}
+    return answer | {"answers": answers, "asked": asked, "choices": [theme.html(choice) for choice in labels]}
 
 
 def text_box(**options) -> Div:

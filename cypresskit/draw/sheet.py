@@ -137,7 +137,7 @@ class Sheet(Parts):
         """Put a star on the boxes of a source that belong to the followed element: those for which ``mine`` is true."""
         if np.any(mine):
             self._starred = True
-            source.data["star"] = [STAR * bool(each) for each in np.ravel(mine)[: np.shape(mine)[-1]]]
+            source.data["star"] = [STAR * bool(is_mine) for is_mine in np.ravel(mine)[: np.shape(mine)[-1]]]
             if np.ndim(mine) == 2:
                 self.track(source, "mine", mine, text="star", names=["", STAR])
             for ink, wide in (("edge", round(1.35 * size)), ("star", size)):  # an outline would cover a small one
@@ -148,24 +148,24 @@ class Sheet(Parts):
         edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
-    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, at, ahead: str = "",
+    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "",
              **look) -> None:  # fmt: skip
         """Draw bars from ``start`` to ``end`` in time. The part before each of the ``clocks`` (frames,) is drawn in
         full, the rest faintly, in the colour ``ahead``, or not at all if that is "hidden". Clocks of shape (frames,
-        bars) are each bar's own, NaN where it is absent. ``at`` maps time to x; the rest is as for ``boxes``."""
+        bars) are each bar's own, NaN where it is absent. ``to_x`` maps time to x; the rest is as for ``boxes``."""
         start, end = np.asarray(start, float), np.asarray(end, float)
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {name: value for name, value in look.items() if name not in ("key", "words")}
         if ahead == "hidden":
             look, plain = plain | {"alpha": 0.0}, look
         now = clocks if clocks.ndim == 2 else clocks[:, np.newaxis]
-        wide = np.fmax(at(np.clip(now, start, end)) - at(start) - 0.7, 0.001)
+        wide = np.fmax(to_x(np.clip(now, start, end)) - to_x(start) - 0.7, 0.001)
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
-        whole = np.maximum(at(end) - at(start) - 0.7, 0.001)
+        whole = np.maximum(to_x(end) - to_x(start) - 0.7, 0.001)
         there = 0 * clocks if clocks.ndim == 2 else 0
         look |= {"ink": ahead} if ahead not in ("", "hidden") else {"alpha": 0.3 * look.get("alpha", 1.0)}
-        self.boxes(fig, f"{name} to come", at(start) + whole / 2 + there, y, whole, h, **look)
-        self.boxes(fig, name, at(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
+        self.boxes(fig, f"{name} to come", to_x(start) + whole / 2 + there, y, whole, h, **look)
+        self.boxes(fig, name, to_x(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
 
     def arrows(self, fig: figure, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
                size: float = 7) -> None:  # fmt: skip
@@ -250,13 +250,13 @@ class Sheet(Parts):
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
     """``things`` as a list. Raises ``ValueError`` if it is empty, ``TypeError`` if one isn't of a ``kind``; ``what``
     says in the message what to pass."""
-    made = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
-    if not made:
+    parts = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
+    if not parts:
         raise ValueError(f"there is nothing to draw: {what}")
-    for one in made:
-        if not isinstance(one, kind):
-            raise TypeError(f"{reprlib.repr(one)} can't be drawn: {what}")
-    return made
+    for part in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"{reprlib.repr(part)} can't be drawn: {what}")
+    return parts
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:

@@ -100,7 +100,7 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
     window, slots = (float(clocks[0]), float(clocks[-1])), report.active
     name = f"{report.kernel} {number}" if number else report.kernel
 
-    def at(clock):
+    def to_x(clock):
         return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
 
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
@@ -129,17 +129,17 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
                 f"wavefront {e.wavefront} {words}: clocks {a:.0f} to {b:.0f}" for e, a, b in zip(events, start, end)
             ]
             keys = [100_000 * number + e.wavefront for e in events]
-            place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, at
+            place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, to_x
             sheet.past(fig, f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
-    _draw_units(sheet, fig, report, name, (top + 12, strip), clocks, at)
-    sheet.rule(fig, f"head {name}", at(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
+    _draw_units(sheet, fig, report, name, (top + 12, strip), clocks, to_x)
+    sheet.rule(fig, f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
     sheet.about |= {
         100_000 * number + w: _story(report, w, here, window) for w in dict.fromkeys(e.wavefront for e in here)
     }
 
 
 def _draw_units(
-    sheet: Sheet, fig, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, at
+    sheet: Sheet, fig, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, to_x
 ) -> None:
     """Draw the strips of both units at ``place`` (the title's y and the ALU's), and beside them their totals so far:
     shares of the time, and turns of the loop."""
@@ -155,7 +155,7 @@ def _draw_units(
         """The share of the time so far."""
         start, end, _ = spans.T
         said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b, _ in spans]
-        sheet.past(fig, f"{what} {name}", start, end, y, high, clocks, at, ink=ink, ahead="faint", words=said)
+        sheet.past(fig, f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
         return 100 * np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1) / passed
 
     for n, (state, ink, high, x) in enumerate(COMPUTING):
@@ -200,33 +200,33 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     captions, now, end = [], [], TURNS * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
     for count in range(1, most + 1):
-        run = [(who, start, min(start + compute, end)) for who, start in _engine(count, compute, wait, end)]
+        run = [(lane, start, min(start + compute, end)) for lane, start in _engine(count, compute, wait, end)]
         busy = {clock for _, start, done in run for clock in range(start, done)}
-        bars["texture"] += [(who, done, min(done + wait, end), count) for who, _, done in run]
-        bars["alu"] += [(row, start, done, count) for who, start, done in run for row in (who, most)]
+        bars["texture"] += [(lane, done, min(done + wait, end), count) for lane, _, done in run]
+        bars["alu"] += [(row, start, done, count) for lane, start, done in run for row in (lane, most)]
         bars["wait"] += [(most, clock, clock + 1, count) for clock in range(end) if clock not in busy]
         for clock in range(end + 1):
             passed = "no time has passed"
             if clock:
-                share = 100 * sum(one < clock for one in busy) / clock
+                share = 100 * sum(past < clock for past in busy) / clock
                 passed = f"the engine has computed for {share:.0f} % of the time"
             captions.append(f"Clock {clock}. {said[count]}: {passed}.")
             now.append((count, clock))
 
-    def at(clock):
+    def to_x(clock):
         return LEFT + clock * scale
 
     scene, clock = np.array(now).T[:, :, np.newaxis]
-    for (ink, found), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
-        row, start, stop, shown = np.array(found).T.reshape(4, -1)
+    for (ink, spans), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
+        row, start, stop, shown = np.array(spans).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, at, ink=ink, ahead="faint")
+        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint")
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
     sheet.numbers(fig, "rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(fig, LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.rule(fig, "head", at(clock[:, 0]), float(y.mean()), y[-1])
+    sheet.rule(fig, "head", to_x(clock[:, 0]), float(y.mean()), y[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
     return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
