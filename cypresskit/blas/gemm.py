@@ -68,7 +68,7 @@ def gemm(
         return _matrix(np.zeros((m, n, *pair), chosen.dtype))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
-    launch(chosen.program, **arguments, device=device, **launching, in_place=True)
+    launch(chosen.program, **arguments, **launching, in_place=True)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
 
 

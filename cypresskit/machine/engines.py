@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device, is_whole
+from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.machine import explain, fast
 from cypresskit.machine.launch import KernelError, Launch, prepare
@@ -26,14 +26,13 @@ def launch(
     constants: Mapping[int, np.ndarray] | None = None,
     outputs: Mapping[int, np.ndarray] | None = None,
     global_memory: np.ndarray | None = None,
-    device: Device = HD5870,
     engine: str = "fast",
     observers: Iterable[Observer] = (),
     max_instructions: int | None = None,
     threads: int | None = None,
     in_place: bool = False,
 ) -> Run:
-    """Run ``program`` over ``domain`` on the simulated ``device``.
+    """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to results.
 
     Parameters
     ----------
@@ -67,8 +66,7 @@ def launch(
     if not all(isinstance(o, Observer) for o in watching):
         raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
     arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
-    how: dict = {"device": device, "max_instructions": max_instructions, "in_place": in_place}
-    checked = prepare(program, domain, **arrays, **how)
+    checked = prepare(program, domain, **arrays, max_instructions=max_instructions, in_place=in_place)
     for onlooker in onlookers():
         onlooker.start(checked)
     result = run(checked, threads) if engine == "fast" and not watching else explain.run(checked, watching)

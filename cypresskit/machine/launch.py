@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
@@ -62,7 +61,6 @@ class Launch(Shape):
     constants: Mapping[int, np.ndarray]
     outputs: Mapping[int, Surface]
     global_memory: np.ndarray | None = None
-    device: Device = HD5870
     max_instructions: int = MAX_INSTRUCTIONS
     limited: bool = False  # whether the caller said how many
 
@@ -115,15 +113,12 @@ def prepare(
     constants=None,
     outputs=None,
     global_memory=None,
-    device: Device = HD5870,
     max_instructions: int | None = None,
     in_place: bool = False,
 ) -> Launch:
     """Check the arguments of ``launch`` against the program and make words of them, see there."""
     if not isinstance(program, Program):
         raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
-    if not isinstance(device, Device):
-        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
     most = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
     if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
@@ -138,7 +133,7 @@ def prepare(
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
-    return Launch(program, shape, textures, buffers, streams, memory, device, int(most), max_instructions is not None)
+    return Launch(program, shape, textures, buffers, streams, memory, int(most), max_instructions is not None)
 
 
 def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.machine import explain
 from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
@@ -31,7 +30,6 @@ def check(
     constants: Mapping[int, np.ndarray] | None = None,
     outputs: Mapping[int, np.ndarray] | None = None,
     global_memory: np.ndarray | None = None,
-    device: Device = HD5870,
     max_instructions: int | None = None,
     names: Mapping | None = None,
     expected: np.ndarray | None = None,
@@ -51,7 +49,7 @@ def check(
     Returns the findings, empty if there is nothing to report.
     """
     arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
-    launch = prepare(program, domain, **arrays, device=device, max_instructions=max_instructions)
+    launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
     explain.fits(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     if global_memory is not None:
