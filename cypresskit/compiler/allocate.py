@@ -107,8 +107,8 @@ class Lifetimes:
 
 
 class _Step(NamedTuple):
-    """A bundle, fetch or store: what it makes, what it reads from registers, its ALU ``clause`` if it is in one, and
-    the instruction that it came from."""
+    """A bundle, fetch or store: its results, its reads from registers, its ALU ``clause`` if it is in one, and the
+    instruction that it came from."""
 
     results: list[Word]
     reads: list[Word]

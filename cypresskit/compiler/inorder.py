@@ -50,8 +50,8 @@ class InOrderScheduler(BlockScheduler):
         return list(batch), set().union(*batch.values())
 
     def until_memory(self) -> list[int]:
-        """The arithmetic that goes next, in order: up to the next store, or to what needs a read of global memory. Of
-        an instruction that reads the LDS, the reads go before the words that come."""
+        """The arithmetic that goes next, in order: up to the next store, or the first use of a read of global memory.
+        An instruction's LDS reads go before the ops that pop their words."""
         run: list[int] = []
         reads = False
         for n in sorted(self.open):

@@ -117,17 +117,17 @@ class ListScheduler(BlockScheduler):
         return next((n for n in order[:WINDOW] if self.place(self.ops[n])), None)
 
     def fewest_registers(self, ready: list[int], urgent: set[int]) -> list[int]:
-        """In the order for a block that is short of registers: first what frees some."""
+        """Ready ops, those that free most registers first: for a block that is short of them."""
         growth, height = self.pressure.growth, self.problem.height
         return sorted(ready, key=lambda n: (n not in urgent, growth(self.ops[n]), n not in self.wide, -height[n], n))
 
     def longest_chain(self, ready: list[int], urgent: set[int]) -> list[int]:
-        """In the usual order: first what most depends on, doubles before others."""
+        """Ready ops in the usual order: doubles first, then those with the longest chain of dependents."""
         return sorted(ready, key=lambda n: (n not in urgent, n not in self.wide, -self.problem.height[n], n))
 
     def fewest_ports(self, order: list[int], urgent: set[int]) -> list[int]:
-        """In the order for a bundle that is begun: of those whose chains are as long as the first one's, or shorter by
-        one, first what needs the fewest new read ports."""
+        """Ready ops for a bundle that is begun: among those whose chains are at most one shorter than the first one's,
+        the ops that need the fewest new read ports first."""
         height, top = self.problem.height, self.problem.height[order[0]]
 
         def key(n: int) -> tuple:

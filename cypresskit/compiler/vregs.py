@@ -254,7 +254,7 @@ def _constrain(function: Function) -> None:
 
 
 class _Constraints:
-    """The constraints of one block's ops. ``read``: words that somebody reads; ``before`` and ``after``: the copies
+    """The constraints of one block's ops. ``read``: words that some op reads; ``before`` and ``after``: the copies
     that the present op needs."""
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):

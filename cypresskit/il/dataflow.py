@@ -96,8 +96,8 @@ def successors(program: Program, at: int) -> tuple[int, ...]:
 
 
 def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
-    """A backward analysis over sets of components: what holds before each instruction (and, last, at the end), computed
-    by ``step(at, after)`` from what holds after; the least fixed point."""
+    """The least fixed point of a backward analysis: the set of components before each instruction (and, last, at the
+    end), computed by ``step(at, after)`` from the set after it."""
     body = program.body
     before = [0] * (len(body) + 1)
     following = [successors(program, at) for at in range(len(body))]

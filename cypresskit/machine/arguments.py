@@ -24,7 +24,7 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
 
 
 def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
-    """Everything that the program uses must be ``given``, by the names of arguments, each of which takes ``what``."""
+    """``ValueError`` for an array that the program uses and that isn't ``given``; ``what`` the arguments map to."""
     reads = {"cb": "reads cb{}", "o": "writes o{}", "resource": "fetches from resource {}", "g": "uses global memory"}
     names = {"cb": "constants", "o": "outputs", "resource": "textures" if "textures" in given else "inputs"}
     names |= {"g": "global_memory"} if "global_memory" in given else {}

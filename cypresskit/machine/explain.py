@@ -171,8 +171,8 @@ class Interpreter:
         return found() if callable(found) else found
 
     def _reader(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray | Callable[[], np.ndarray]:
-        """Source ``n`` as an array where it stays the same array for the whole run: a view of registers, or what no
-        instruction writes. Otherwise a function that gives it anew."""
+        """Source ``n`` as an array, if that stays the same for the whole run: a view of registers, or a constant.
+        Otherwise a function that computes it anew."""
         source = i.sources[n]
         kind, letters = source.register.kind, "".join(source.swizzle[p] for p in positions)
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]

@@ -127,5 +127,5 @@ def watching_launches(*observers: Observer) -> Iterator[None]:
 
 
 def onlookers() -> tuple[Observer, ...]:
-    """Those who watch this thread's launches now."""
+    """The observers that watch this thread's launches now."""
     return _onlookers.get()

@@ -1,4 +1,4 @@
-"""Where an access looks, in a texture, in the local data share, in global memory, and what it finds or leaves there.
+"""Addresses, loads and stores: where an access looks in a texture, in LDS, in global memory, and the words there.
 
 One function for each memory, on arrays of 32-bit patterns, one for each work-item. All engines that run on numpy arrays
 ask these, and so does the timing where an access looks.

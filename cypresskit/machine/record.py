@@ -1,4 +1,4 @@
-"""A recorded run of one work-item: what it executed, fetched, stored, and every register value after every step.
+"""A recorded run of one work-item: its steps, fetches, stores, and every register value after every step.
 
 ``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from which the registers at
 any step follow. Pictures are drawn from it. Left out: LDS traffic, and what the other work-items did.

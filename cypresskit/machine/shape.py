@@ -37,7 +37,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Shape:
-    """A launch without its arrays: what a kernel takes in time hangs on sizes and constants alone.
+    """A launch without its arrays: a kernel's time depends on sizes and constants alone.
 
     ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels of 16 bytes, (width,
     height, bytes of a texel), or an array as ``launch`` takes it; an output that isn't given is as large as the domain.

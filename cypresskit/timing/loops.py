@@ -38,12 +38,12 @@ def can_count(code: Code, start: int) -> bool:
 
 
 def run_counted(lanes: Lanes, start: int) -> int:
-    """Run the turns in which nobody leaves, all at once, and return how many: ``lanes.clauses`` stand for all of them,
-    registers are as after the last one. 0 if the loop isn't affine; then nothing has changed."""
+    """Run at once all turns in which no lane leaves the loop, and return how many: ``lanes.clauses`` stand for all of
+    them, registers are as after the last one. 0 if the loop isn't affine; then nothing has changed."""
     before, lanes.masked = dict(lanes.registers), False
     try:
         carried = _carried(lanes, start)
-        turns = _count(lanes, start, carried)
+        turns = _count(lanes, start)
         if turns:
             lanes.turns = turns
             _run_turn(lanes, start, carried)
@@ -89,7 +89,7 @@ def _advancing(old: Affine, new: Affine) -> Affine:
 
 
 def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
-    """Whether a turn that begins with ``start`` ends with what the next one has to begin with."""
+    """Whether a turn that begins with ``start`` ends with ``start`` one step on."""
     if start is IRREGULAR or start.loaded is not NOBODY or end is start:
         return True
     if end is IRREGULAR or end.test or end.loaded is not NOBODY:
@@ -102,7 +102,7 @@ def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
 
 
 def _run_turn(lanes: Lanes, start: int, registers: dict[Register, Affine], dry: bool = False) -> None:
-    """Run a loop's clauses once, from ``registers`` on; nobody leaves."""
+    """Run a loop's clauses once, from ``registers`` on; no lane leaves it."""
     lanes.registers, lanes.exact, lanes.dry = dict(registers), Exactness(), dry
     lanes.breaks = []
     try:
@@ -118,8 +118,8 @@ def _run_turn(lanes: Lanes, start: int, registers: dict[Register, Affine], dry: 
         lanes.dry = False
 
 
-def _count(lanes: Lanes, start: int, carried: dict[Register, Affine]) -> int:
-    """The turns in which nobody leaves."""
+def _count(lanes: Lanes, start: int) -> int:
+    """The number of turns in which no lane leaves the loop."""
     turns = lanes.exact.turns
     for word, wanted in lanes.breaks:
         if word is IRREGULAR:

@@ -83,7 +83,7 @@ class _Way(Lanes):
             self.clauses = []
 
     def after_leaving(self, at: int) -> int:
-        """The next control, which is the loop's end if nobody is left in its turn."""
+        """The next control: the loop's end if no lane is left in its turn."""
         if not self.masks.loops:
             return at + 1
         loop = self.masks.loops[-1]

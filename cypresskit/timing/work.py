@@ -221,8 +221,8 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 
 @native
 def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, phases, cost, asked, ptr, line, offset):
-    """Fill the last five with what each entry costs, how many lines its quads ask for, the bounds of its lines, which
-    these are, and when. What the wavefront before it asked for, moved by whole lines, is copied."""
+    """Fill the last five arrays, for each entry: its clocks, the lines that its quads ask for, the bounds of its lines
+    in ``line``, these lines, and when. Lines of the wavefront before, moved by whole lines, are copied."""
     entries, items = addresses.shape
     for e in range(entries):
         first, clock, before = ptr[e], 0, max(e - phases, 0)

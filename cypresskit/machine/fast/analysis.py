@@ -266,7 +266,7 @@ class Analysis:
         return i.op.kind == "alu" and not i.saturate and (i.op.result == "f" or i.shift != 1.0)
 
     def observes(self, at: int, n: int, root: int) -> bool:
-        """Whether the use of source ``n`` tells NaNs of the cell ``root``, which are all of one kind, apart."""
+        """Whether the use of source ``n`` depends on the NaN payloads in the cell ``root``, all of one kind."""
         i = self.body[at]
         if n < 0:
             return True

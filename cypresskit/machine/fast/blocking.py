@@ -95,7 +95,7 @@ class Blocking(Instructions):
         return sorted(self.cell_variable(cell) for name, cell in cells.items() if name not in unused)
 
     def _hide(self, names: list[str], back: bool = False) -> None:
-        """Put variables in memory that LLVM takes for anybody's, or get them ``back``."""
+        """Move variables to memory that LLVM can't keep in registers (volatile), or ``back``."""
         for name in names:
             kind, n = self.variables[name]
             hidden = self.address_of(self.variable(f"hidden_{name}", kind, n))
@@ -151,8 +151,8 @@ class Blocking(Instructions):
         return ends
 
     def _edges(self, inside: range) -> dict[tuple[Cell, int, int], list[int]]:
-        """Of counters that are coordinates, by the texture and its side: what is added to each where fetches look. The
-        coordinates that stay become ``axes`` of the loads."""
+        """Offsets that fetches add to counters which are their coordinates, by counter, texture and side. Coordinates
+        that stay the same become ``axes``."""
         edges: dict[tuple[Cell, int, int], list[int]] = {}
         for at in inside:
             i = self.body[at]
@@ -229,9 +229,9 @@ def _fixed(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
 
 
 def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
-    """Instructions of the loop opened at ``at`` that each pass leaves out, so that what it sums up, and the vectors
-    that it needs for that, take at most ``room`` bytes of registers; one empty set if the loop is run once, which it
-    also is where too much would be computed again in each pass."""
+    """For each pass over the loop opened at ``at``, the instructions that it leaves out, so that its sums and their
+    operands take at most ``room`` bytes of registers; one empty set if a single pass does it, or if several would
+    compute too much again."""
     inside = range(at + 1, analysis.program.matching[at])
     full, rest = [], []
     for needed, sums in _sums(analysis, inside).items():
@@ -256,7 +256,7 @@ def passes(analysis: Analysis, at: int, room: int) -> list[set[int]]:
 
 
 def temporary(analysis: Analysis, inside: range) -> set[str]:
-    """The names of cells that nobody needs from one turn of a loop to the next, nor after it."""
+    """The names of cells that are dead between turns of a loop and after it."""
     outside = [k for k in range(len(analysis.body)) if k not in inside]
     needed = {cell.name for k in outside for cell in analysis.read[k]}
     written: set[str] = set()

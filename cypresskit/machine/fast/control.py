@@ -78,7 +78,7 @@ class ControlFlow(Blocking):
     # Branches
 
     def _decision(self, at: int) -> Vec:
-        """i1: ``condition`` of all lanes, or what all work-items of the group found."""
+        """i1: whether the branch is taken, by all lanes or, where it holds a barrier, by the whole group."""
         return self.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
 
     def condition(self, at: int) -> Vec:

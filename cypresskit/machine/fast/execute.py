@@ -86,8 +86,8 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
 
 
 def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The batches from ``begun`` on in pieces, (first, last + 1): half of what is left, shared equally, so that all
-    workers end at the same time. Whole columns of a band of batches, since these share columns of textures."""
+    """Ranges of batches from ``begun`` on, (first, last + 1): each is a worker's share of half of the rest, so that all
+    end at the same time. Whole columns of a band of batches, since these share columns of textures."""
     while begun < batches:
         share = -(-(batches - begun) // (2 * workers * column)) * column if workers > 1 else batches
         yield begun, min(begun + share, batches)
@@ -190,7 +190,7 @@ class _Workspace:
         self.arrays: dict[str, np.ndarray] = {}
 
     def fill(self, launch: Launch, threads: int) -> None:
-        """Take over what a launch reads."""
+        """Copy a launch's textures in, and note its other arrays."""
         self.limit[0] = min(launch.max_instructions, 1 << 62)
         self.arrays = {f"cb{n}": words for n, words in launch.constants.items()} | {"global": launch.memory}
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}

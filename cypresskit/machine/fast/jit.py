@@ -107,7 +107,7 @@ def _key(program: Program, target: Target) -> str:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody but this process's user can have written to a folder."""
+    """Whether a folder is the user's own and writable by no one else."""
     status = folder.lstat()
     nobody_else = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
     return stat.S_ISDIR(status.st_mode) and nobody_else

@@ -166,7 +166,7 @@ def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
 
 
 def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
-    """Component ``c`` of what each lane, or all, loaded: texels of ``size`` numbers, in vectors of any length."""
+    """Component ``c`` of the texel of each lane, or of all: ``size`` numbers each, in vectors of any length."""
     n = texels[0].n
     starts = range(0, len(texels) * n, size)
     return pick(texels, [divmod(start + c, n) for start in starts]) if len(starts) > 1 else texels[0][c]

@@ -157,7 +157,7 @@ class Translator(ControlFlow):
         self.ir.lines += closing
 
     def _test(self, condition: int) -> None:
-        """Note what the gang's work-items find for a branch of the whole group."""
+        """Add the gang's votes on a branch of the whole group to any_true and any_false."""
         self.count_segment((condition,))
         value = self.condition(condition)
         for name, found in (("any_true", value), ("any_false", ~value)):

@@ -108,7 +108,7 @@ class Uniformity:
         return ALL if bits and source.modified else bits
 
     def merge(self) -> None:
-        """Take in what has become of the webs since: where one varying web was merged with others, all vary."""
+        """Follow webs that have been joined since: if one of them varied, the joined web does."""
         before, self.varying = self.varying, {}
         for web, bits in before.items():
             self.varying[self.webs.find(web)] = self.of_web(web) | bits

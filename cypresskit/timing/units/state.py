@@ -37,7 +37,7 @@ class Clocks(NamedTuple):
 
 
 class Engines(NamedTuple):
-    """SIMD engines: when their units are free, and who wants them."""
+    """SIMD engines: when their units are free, and which wavefront comes next."""
 
     alu_free: Times  # [e, turn]: two wavefronts take turns
     lds_free: Times
@@ -52,7 +52,7 @@ class Engines(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Wavefront slots, all [e, s]: who is there and where it is in its program."""
+    """Wavefront slots, all [e, s]: the wavefront there and its place in its program."""
 
     wavefront: Numbers  # -1: empty
     ready: Times  # when it goes on
