@@ -56,7 +56,7 @@ def launch(
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
     ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
     gives 0 and is counted. Ctrl-C while results are copied back can leave some arrays new and others old. The
-    limits of an open card, of a texture's size and of memory, are held by its ``gpu.upload``, not here.
+    limits of a card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
     """
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
