@@ -40,7 +40,7 @@ HOST = {name: (getattr(XEON, name), POSITIVE[:-2]) for name in vars(XEON) if nam
 TABLE = {  # function: argument: (a good value, bad ones)
     host.four_stage: PIPELINE,
     host.five_stage: PIPELINE,
-    host.adaptive: SIZES | {"calls": (2, WHOLE), "pipeline": (host.five_stage, [None, 0, "five", len])},
+    host.adaptive: SIZES | {"calls": (2, WHOLE)},
     host.blocked_time: SIZES | {
         "kernel": ("dgemm_tn", [*KERNEL, None]), "block": (64, [b for b in WHOLE if b is not None] + [1920]),
         "overlap": (True, [0, 1.0, None, "no"]),

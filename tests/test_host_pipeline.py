@@ -59,9 +59,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, bl
         patch.setattr(pipeline, "gemm", numpy_gemm)
         options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
         if share == "adaptive":
-            timelines = [
-                t for _, t in pipeline.adaptive(*sizes, machine, pipeline=PIPELINES[which], calls=3, **options)
-            ]
+            timelines = [timeline for _, timeline in pipeline.adaptive(*sizes, machine, calls=3, **options)]
         else:
             timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
         for timeline in timelines:

@@ -16,7 +16,6 @@ call takes the static share; each further one takes the share that the rates mea
 rates depend on the share, because CPU and chips compete for the host's memory, so it takes a few calls to settle.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -107,26 +106,13 @@ def balanced_share(timeline: Timeline, share: float) -> float:
     return cpu / (cpu + chips)
 
 
-def adaptive(
-    m: int,
-    n: int,
-    k: int,
-    machine: Machine,
-    *,
-    calls: int = 4,
-    pipeline: Callable[..., Timeline] = five_stage,
-    **options,
-) -> list[tuple[float, Timeline]]:
-    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product.
-
-    ``pipeline`` is `five_stage` or `four_stage`, ``options`` are theirs. Raises ``ValueError`` if ``calls`` is below 1.
-    """
+def adaptive(m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options) -> list[tuple[float, Timeline]]:
+    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by `five_stage`, whose ``options``
+    these are. Raises ``ValueError`` if ``calls`` is below 1."""
     check_whole(calls=calls)
-    if pipeline not in (four_stage, five_stage):
-        raise ValueError(f"pipeline is four_stage or five_stage, not {pipeline!r}")
     share, result = static_share(machine), []
     for _ in range(calls):
-        timeline = pipeline(m, n, k, machine, cpu_share=share, **options)
+        timeline = five_stage(m, n, k, machine, cpu_share=share, **options)
         result.append((share, timeline))
         share = balanced_share(timeline, share)
     return result
