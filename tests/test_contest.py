@@ -90,6 +90,7 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
     (folder / "fay.py").write_text("(8, 8, 3)")
+    (folder / "kim.il").symlink_to(folder / "ada.il")  # it might lead to somebody else's
     contest.save(contest.write(4, 8, 2), folder / "gus.il", "cyd")
     contest.save(contest.write(4, 4, 1), folder / "hal.il", "Nakasato 2010, measured at N = 4352")
     contest.save(contest.write(8, 8, 3), folder / "ida.il", "Ida", replace(ck.HD5870, lds_bytes=0, register_pool=288))
@@ -102,6 +103,7 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     ranked = leaderboard.ranked(shown, 256)
     rows = [row for _, row in ranked]
     places = {row.file: place for place, row in ranked if row.file}
+    assert "ada.il" in places and "kim.il" not in places
     assert {who: place for who, place in places.items() if place} == {
         "bob.txt": 1, "gus.il": 1, "ada.il": 1, "hal.il": 4, "ida.il": 1}  # fmt: skip
     own = [row for row in rows if row.chip]

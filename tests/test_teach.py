@@ -167,8 +167,9 @@ def test_what_a_verdict_shows_alike_is_alike():
     assert bus.check_balance(lambda b, f, s, moved: float(f"{moved * s * f / b / 2:.6g}")).right
 
 
-def test_a_decimal_comma_in_an_answer_is_told():
-    assert "1.3, not 1,3" in start.check_peak(lambda *_: (2720, 5)).hint
+def test_what_is_nearly_a_number_is_told():
+    for answer, hint in (((2720, 5), "1.3, not 1,3"), (np.array([2720.0]), ".item()")):
+        assert hint in start.check_peak(lambda *_, answer=answer: answer).hint
 
 
 def test_a_check_that_is_given_nothing_says_what_it_takes():

@@ -141,8 +141,9 @@ def test_the_channels_strips_are_the_reports_shares():
 
 
 def test_a_vectors_chip_says_so():
-    player = draw.chip(simulate("sgemv_n", 256))
-    assert "y: a tile for each wavefront" in player.still() and "**sgemv_n 256 x 256**" in player.captions[0]
+    player = draw.chip(simulate("sgemv_n_reduce4", 256))
+    assert "y: a tile for each wavefront" in player.still() and "**sgemv_n_reduce4 256 x 256**" in player.captions[0]
+    assert len(np.unique(frames(player, "map", "x"))) == 2, "four tiles are no column"
 
 
 def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():

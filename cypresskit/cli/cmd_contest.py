@@ -58,7 +58,8 @@ def _check_target(path: Path) -> None:
 
 def _files(entry: Path) -> list[Path]:
     if entry.is_dir():
-        files = sorted(file for file in entry.rglob("*") if file.is_file() and not file.name.startswith("."))
+        given = (file for file in entry.rglob("*") if file.is_file() and not file.is_symlink())
+        files = sorted(file for file in given if not file.name.startswith("."))
         for other in (file for file in files if file.suffix not in ENDINGS):
             print(f"{printable(str(other))} is left out: entries end in {' or '.join(ENDINGS)}", file=sys.stderr)
         return [file for file in files if file.suffix in ENDINGS]

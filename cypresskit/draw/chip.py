@@ -116,7 +116,7 @@ class _Scene:
         per_tile = -(-count // TILES)
         tiles = -(-count // per_tile)
         kernel, size = KERNELS.get(self.report.kernel), self.report.size
-        across = -(-size[1] // (8 * kernel.block[1])) if kernel and size and per_tile == 1 else 0
+        across = -(-size[1] // (8 * kernel.block[1])) if kernel and size and size[1] > 1 and per_tile == 1 else 0
         across = across if 0 < across <= tiles else int(np.ceil(np.sqrt(tiles)))
         return across, -(-tiles // across), per_tile
 

@@ -264,7 +264,9 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
     box = sheet.glyph(fig, Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
-    fig.add_tools(HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value"))
+    fig.add_tools(
+        HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value", attachment="vertical")
+    )
     _draw_frames(sheet, fig, source, 0.9, 0.9)
     if name == "C":
         sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")

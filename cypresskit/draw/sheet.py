@@ -125,7 +125,7 @@ class Sheet(Parts):
         box = self.glyph(fig, Rect, "x", "y", wide, high, source=source, **look)
         self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
         if words is not None:
-            fig.add_tools(HoverTool(renderers=[box], tooltips=tip))
+            fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
         if key is not None:
             self.ring(fig, source, wide, high, "lit", "ink", border_radius=round, level="annotation")
             thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour

@@ -104,6 +104,7 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
     if figure is None:
         kind = "a text" if isinstance(value, str) else a_type(value)
         more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
+        more += " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
         raise Halted(f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more)
     return figure
 

@@ -47,7 +47,7 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError`` for a head that
     lacks something."""
     if len(text) > LONGEST:
-        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
+        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";"))
