@@ -72,8 +72,8 @@ def wavefront_of(kernel: Kernel | None, size: tuple[int, int, int] | None) -> in
 
 
 def of_block(run: Timeline) -> list[bool]:
-    """Which spans of a timeline compute or carry the block of C, of doubles, that holds it. A pipeline numbers its
-    blocks in the order of its work: of them only the first is known, whose rows are a third of ``side`` at least."""
+    """For each span, whether it computes or carries the block of C, of doubles, that holds the followed element. A
+    pipeline numbers its blocks as it works, so only its first is known, at least a third of ``side`` high."""
     side = isqrt(int(max((s.task.bytes for s in run.spans if s.task.stage[:5] == "store"), default=0)) // 8)
     if not _now or not side:
         return [False] * len(run.spans)

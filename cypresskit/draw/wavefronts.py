@@ -69,7 +69,7 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
 
 
 def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int) -> np.ndarray:
-    """How many of some ``spans`` are under way, at most ``most``: rows (from, to, number) within the window."""
+    """The number of ``spans`` under way, at most ``most``, as rows (from, to, number) within the window."""
     starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
     clocks = np.unique(np.clip([*window, *starts, *ends], *window))
     counts = np.minimum(np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most)

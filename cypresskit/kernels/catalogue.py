@@ -66,7 +66,7 @@ class Kernel:
 
     @property
     def multiple(self) -> tuple[int, int]:
-        """What m and n are padded to multiples of: the work-item's block, or the workgroup's."""
+        """The multiples to which m and n are padded: the work-item's block, or the workgroup's."""
         return self.group or self.block
 
     @property

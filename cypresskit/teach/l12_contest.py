@@ -225,7 +225,7 @@ def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
 
 
 def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
-    """What is wrong with a random product, "" if nothing, after a comparison of every element; and the run's counts."""
+    """The fault in a random product, "" if there is none, after a comparison of every element; and the run's counts."""
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
     drawn = _problem if beta == 0 else _problem.__wrapped__  # odd sizes don't come again
     a, b, c, product = drawn(m, n, k, most)

@@ -20,7 +20,7 @@ def own() -> dict | None:
 
 
 def gain(experiment: str, before: str, after: str) -> float:
-    """How many times better the record's figure is for ``after`` than for ``before``; for banks, less is better."""
+    """The factor by which the record's figure is better ``after`` than ``before``; for banks, less is better."""
     then, now = (figures(experiment)[case] for case in (before, after))
     return then / now if experiment.startswith("bank") else now / then
 
