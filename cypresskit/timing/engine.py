@@ -16,6 +16,7 @@ from cypresskit.devices import Device
 from cypresskit.timing.native import native
 from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
+from cypresskit.timing.units.cache import place_of_least
 from cypresskit.timing.units.dispatch import dispatch_first, retire
 from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause
 from cypresskit.timing.units.state import NEVER, Chip, make_chip, split_tally
@@ -65,7 +66,7 @@ def run(
     over steady turns, if any are. ``parts`` is given the numbers of the parts in which that is done, a hundredth of the
     clauses each, and may show how they go by."""
     chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
-    start_chip(chip, order)
+    dispatch_first(work, chip.slots, chip.groups, chip.engines, slots)
     clauses, over, steady = int(work.clauses_run[work.path].sum()), chip.log.over, watch and watch(chip)
     for part in parts(range(100)):
         until = clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES
@@ -84,17 +85,8 @@ def run(
 
 
 @native
-def start_chip(chip, order):
-    """Dispatch the first wavefronts. ``order`` has the engines' numbers; from here on the first is furthest behind."""
-    dispatch_first(chip.work, chip.slots, chip.groups, len(order))
-    for e in range(len(order)):
-        find_next(chip.slots.ready, chip.engines, e)
-    sort_engines(order, chip.engines.next_clock)
-
-
-@native
 def run_chip(chip, order, until):
-    """Run until so many clauses are over, or all wavefronts."""
+    """Run until so many clauses are over, or all wavefronts. Of the engines in ``order``, the first is at work."""
     work, clocks, engines, slots, groups, memory, tally, log = chip
     while engines.next_clock[order[0]] < NEVER and log.over[0] < until:
         e = order[0]
@@ -112,39 +104,22 @@ def run_chip(chip, order, until):
             note_clause(log, tally, slots, e, s, kind, slots.ready[e, s], over)
             slots.ready[e, s] = over + clocks.switch
             ended = next_clause(work, slots, groups, e, s, over)
-        if ended and retire(work, slots, groups, engines):
-            sort_engines(order[1:], engines.next_clock)
-        find_next(slots.ready, engines, e)
-        requeue(order, engines.next_clock)
-
-
-@native
-def find_next(ready, engines, e):
-    """Find the slot of engine ``e`` that is ready first."""
-    best = 0
-    for other in range(1, ready.shape[1]):
-        if ready[e, other] < ready[e, best]:
-            best = other
-    engines.next_slot[e], engines.next_clock[e] = best, ready[e, best]
-
-
-@native
-def sort_engines(order, clocks):
-    """Sort the engines by their clocks, by insertion: few are out of place, and it compiles quickly."""
-    for at in range(1, len(order)):
-        e = order[at]
-        while at > 0 and clocks[order[at - 1]] > clocks[e]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = e
+        if ended:
+            retire(work, slots, groups, engines)
+            for at in range(len(order) - 1, 0, -1):
+                requeue(order[at:], engines.next_clock)
+        first = e * slots.ready.shape[1]
+        s = engines.next_slot[e] = place_of_least(slots.ready, first, slots.ready.shape[1]) - first
+        engines.next_clock[e] = slots.ready[e, s]
+        if len(order) > 1 and engines.next_clock[order[1]] < engines.next_clock[e] - AHEAD:
+            requeue(order, engines.next_clock)
 
 
 @native
 def requeue(order, clocks):
-    """Bring the first engine to its place, if it is too far ahead of the second."""
+    """Bring the first engine to its place among the others, which are sorted by their clocks."""
     e, at = order[0], 0
-    if len(order) > 1 and clocks[order[1]] < clocks[e] - AHEAD:
-        while at + 1 < len(order) and clocks[order[at + 1]] < clocks[e]:
-            order[at] = order[at + 1]
-            at += 1
-        order[at] = e
+    while at + 1 < len(order) and clocks[order[at + 1]] < clocks[e]:
+        order[at] = order[at + 1]
+        at += 1
+    order[at] = e

@@ -12,11 +12,17 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic
 
 OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "nogil": True}
 OPTIONS |= {"forceinline": True}  # or what comes from disk is three times as slow, with the units' state to pass on
+LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
+WORD, VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), LANES)
+LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
 NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 
@@ -28,6 +34,36 @@ def native(function):
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
         _warn(error)
     return compiled
+
+
+@intrinsic
+def place_of(typing, numbers, place, wanted):
+    """The place of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``, or that behind them."""
+
+    def generate(context, builder, signature, args):
+        one = builder.insert_element(VECTOR(ir.Undefined), args[2], WORD(0))
+        every = builder.shuffle_vector(one, one, ir.VectorType(ir.IntType(32), LANES)([0] * LANES))
+        same = builder.icmp_signed("==", _load(context, builder, signature, args), every)
+        first = builder.cttz(builder.bitcast(same, ir.IntType(LANES)), ir.IntType(1)(0))
+        return builder.add(args[1], builder.zext(first, WORD))
+
+    return types.int64(numbers, types.int64, types.int64), generate
+
+
+@intrinsic
+def least(typing, numbers, place):
+    """The least of the ``LANES`` numbers from ``place`` on; of floats, none below 0, the bits."""
+
+    def generate(context, builder, signature, args):
+        return builder.call(get_or_insert_function(builder.module, *LEAST), [_load(context, builder, signature, args)])
+
+    return types.int64(numbers, types.int64), generate
+
+
+def _load(context, builder, signature, args):
+    """As many numbers of the array ``args[0]``, of 64 bits each, from ``args[1]`` on, in one piece or in rows."""
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
 class DiskCache(FunctionCache):

@@ -8,7 +8,7 @@ test that wants to see hits and misses one by one. Left out: a limit on the miss
 
 import numpy as np
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import LANES, least, native, place_of
 
 
 @native
@@ -23,25 +23,39 @@ def fold(number, bits):
 @native
 def find(tags, used, place, ways, line, tick):
     """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place to replace)."""
-    tags, used = tags[place : place + ways], used[place : place + ways]
-    found, oldest, age = -1, 0, tick
-    for way in range(ways):  # no early end: both loops run on vector instructions
-        found = way if tags[way] == line else found
-    if found >= 0:
-        used[found] = tick
-        return place + found
-    for way in range(ways):
-        oldest = way if used[way] < age else oldest
-        age = min(age, used[way])
-    return -1 - (place + oldest)
+    for some in range(place, place + ways, LANES):
+        found = place_of(tags, some, line)
+        if found < some + LANES:
+            used[found] = tick
+            return found
+    return -1 - place_of_least(used, place, ways)
+
+
+@native
+def place_of_least(numbers, place, count):
+    """The place of the least of ``count`` numbers from ``place`` on, ``LANES`` at a time."""
+    where, few = place, least(numbers, place)
+    for some in range(place + LANES, place + count, LANES):
+        other = least(numbers, some)
+        if other < few:
+            where, few = some, other
+    return place_of(numbers, where, few)
+
+
+def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Places of a set in whole ``LANES``, lines and ages of an empty cache; those above ``ways`` are never oldest."""
+    places = -(-ways // LANES) * LANES
+    line, used = np.full((sets, places), -1), np.zeros((sets, places), np.int64)
+    used[:, ways:] = np.iinfo(np.int64).max
+    return places, line.ravel(), used.ravel()
 
 
 class Cache:
     """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line."""
 
     def __init__(self, size: int, ways: int, line: int):
-        self.ways, self.line, self.bits, self.tick = ways, line, (size // ways // line).bit_length() - 1, 0
-        self.tags, self.used = np.full(size // line, -1, np.int64), np.zeros(size // line, np.int64)
+        self.line, self.bits, self.tick = line, (size // ways // line).bit_length() - 1, 0
+        self.ways, self.tags, self.used = empty(size // ways // line, ways)
 
     def access(self, address: int) -> str:
         """Read a byte: "h" hit, "m" miss."""
@@ -51,7 +65,3 @@ class Cache:
         if way < 0:
             self.tags[-1 - way], self.used[-1 - way] = line, self.tick
         return "m" if way < 0 else "h"
-
-    def trace(self, addresses) -> str:
-        """One letter per address."""
-        return "".join(map(self.access, addresses))

@@ -7,17 +7,19 @@ from cypresskit.timing.native import native
 
 
 @native
-def dispatch_first(work, slots, groups, engines):
-    """Fill the chip with the first workgroups."""
-    room = slots.ready.shape[1] // work.group * engines
-    for g in range(min(len(groups.engine), room)):
-        place_group(work, slots, groups, g, g % engines, g // engines * work.group, 0.0)
-    groups.upcoming[0] = min(len(groups.engine), room)
+def dispatch_first(work, slots, groups, engines, room):
+    """Fill the engines, which have ``room`` for so many wavefronts each, with the first workgroups."""
+    among = len(engines.next_slot)
+    groups.upcoming[0] = min(len(groups.engine), room // work.group * among)
+    for g in range(groups.upcoming[0]):
+        place_group(work, slots, groups, engines, g, g % among, g // among * work.group, 0.0)
 
 
 @native
-def place_group(work, slots, groups, g, e, first, clock):
-    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on."""
+def place_group(work, slots, groups, engines, g, e, first, clock):
+    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the earliest to do."""
+    if clock < engines.next_clock[e]:
+        engines.next_clock[e], engines.next_slot[e] = clock, first
     groups.engine[g], groups.slot[g] = e, first
     for n in range(work.group):
         w, s = g * work.group + n, first + n
@@ -29,16 +31,11 @@ def place_group(work, slots, groups, g, e, first, clock):
 
 @native
 def retire(work, slots, groups, engines):
-    """Retire the workgroups that have ended and dispatch as many. Whether an engine has something earlier to do now."""
-    earlier = False
+    """Retire the workgroups that have ended and dispatch as many."""
     while groups.retired[0] < groups.upcoming[0] and groups.running[groups.retired[0]] == 0:
         done, new = groups.retired[0], groups.upcoming[0]
         released = groups.released[0] = max(groups.released[0], groups.ended[done])
         if new < len(groups.engine):
-            e, first = groups.engine[done], groups.slot[done]
-            place_group(work, slots, groups, new, e, first, released)
-            if released < engines.next_clock[e]:
-                engines.next_clock[e], engines.next_slot[e], earlier = released, first, True
+            place_group(work, slots, groups, engines, new, groups.engine[done], groups.slot[done], released)
             groups.upcoming[0] += 1
         groups.retired[0] += 1
-    return earlier

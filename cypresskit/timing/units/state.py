@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, NewType
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.timing.native import LANES
+from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import Geometry, geometry, line_clocks
 from cypresskit.timing.work import Packed
 
@@ -52,7 +54,7 @@ class Engines(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Wavefront slots, all [e, s]: the wavefront there and its place in its program."""
+    """Wavefront slots, all [e, s]: the wavefront there and its place in its program. The last few may stay empty."""
 
     wavefront: Numbers  # -1: empty
     ready: Times  # when it goes on
@@ -81,7 +83,7 @@ class Groups(NamedTuple):
 
 
 class Tags(NamedTuple):
-    """A cache, or one for each SIMD engine: ``size`` lines each, in sets of ``ways``; 0 if there is none."""
+    """A cache, or one for each SIMD engine: ``size`` places each, ``ways`` in a set; 0 if there is none."""
 
     size: int
     ways: int
@@ -156,7 +158,7 @@ def blank(kind: type, shape, **given) -> Any:
 
 def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is dispatched yet."""
-    e, total, here = device.simd_engines, len(work.path), (device.simd_engines, slots)
+    e, total, here = device.simd_engines, len(work.path), (device.simd_engines, -(-slots // LANES) * LANES)
     groups, turns = total // work.group, device.result_clocks // device.bundle_clocks
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
@@ -200,8 +202,8 @@ def make_memory(device: Device) -> MemorySystem:
 
 def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
     """``copies`` empty caches of so many sets."""
-    lines, bits = max(sets * ways * copies, 1), max(sets - 1, 0).bit_length()
-    return blank(Tags, lines, size=sets * ways, ways=ways, bits=bits, line=np.full(lines, -1))
+    bits, (places, line, used) = max(sets - 1, 0).bit_length(), empty(max(sets * copies, 1), ways)
+    return blank(Tags, len(line), size=sets * places, ways=places, bits=bits, line=line, used=used)
 
 
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
