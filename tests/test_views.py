@@ -410,7 +410,7 @@ def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
 
 
 def test_a_life_is_what_the_report_and_the_recording_say(monkeypatch):
-    monkeypatch.setattr(followed, "_now", [followed.Element(69, 131)])
+    monkeypatch.setattr(followed, "_now", [followed.Element(70, 131)])
     parts, clauses = list(_parts(followed.followed())), simulate("sgemm_tn", 256).timeline
     spent = [sum(p.end - p.start for p in parts if p.name == name) / CLOCK for name in ("computes", "fetches")]
     kinds = [sum(e.served - e.start for e in clauses if e.kind == kind) for kind in ("ALU", "TEX")]
