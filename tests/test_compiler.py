@@ -51,8 +51,8 @@ def codes_of(name: str) -> dict:
     return {style: compile(ck.kernels[name].program, style=style) for style in STYLES}
 
 
-def compiled(name: str):
-    return codes_of(name)["best"]
+def compiled(name: str, style: str = "best"):
+    return codes_of(name)[style]
 
 
 def same_bits(program, arguments, *codes) -> bool:

@@ -69,7 +69,7 @@ class BlockScheduler:
         """Schedule the next clause or store, or a part of one."""
         raise NotImplementedError
 
-    def cost(self, op: Op, way: Way) -> tuple:
+    def cost(self, way: Way) -> tuple:
         """The sort key of a choice of channels for a fetch's results: the smallest is taken."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class BlockScheduler:
         wanted = [r for r in op.results if self.problem.uses[r]]
         ways = [list(zip(wanted, order)) for order in permutations(range(4), len(wanted))]
         ways = [way for way in ways if possible({r.vreg: c for r, c in way})]
-        for r, c in min(ways, key=lambda way: self.cost(op, way), default=[]):
+        for r, c in min(ways, key=self.cost, default=[]):
             self.pressure.settle(r.vreg, c)
             self.read_together.update((place, c) for place in self.places.get(r, ()))
 

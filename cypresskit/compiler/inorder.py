@@ -73,7 +73,7 @@ class InOrderScheduler(BlockScheduler):
         else:
             self.apart("STORE", [min(self.ready)])
 
-    def cost(self, op: Op, way: Way) -> tuple:
+    def cost(self, way: Way) -> tuple:
         """Different banks for what neighbours read, then the component that the IL gives each word."""
         homes = [(r.vreg.home, c) for r, c in way]
         return self.clashes(way), sum(home not in (None, c) for home, c in homes)

@@ -10,7 +10,6 @@ from collections import Counter
 
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.dependences import Problem
-from cypresskit.compiler.ir import Op
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 
@@ -82,7 +81,7 @@ class ListScheduler(BlockScheduler):
             batch = [n for n in waiting if not self.waits[n]][:1]
         return batch, urgent
 
-    def cost(self, op: Op, way: Way) -> tuple:
+    def cost(self, way: Way) -> tuple:
         """Fewer clashes of banks, then channels that are less full."""
         return self.clashes(way), sum(self.pressure.count[c] for _, c in way) if len(way) < 4 else 0
 

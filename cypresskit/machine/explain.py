@@ -312,7 +312,7 @@ class Interpreter:
         inside = np.logical_and.reduce([there for _, there in found])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:
-            self.memories.check_lds(self.at, array, byte, inside, active)
+            self.memories.check_lds(self.at, byte, inside, active)
             for c, (word, _) in zip(words, found):
                 self.memories.store(array, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
             return

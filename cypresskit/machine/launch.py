@@ -93,8 +93,11 @@ class Launch(Shape):
         i, place = self.program.body[at], None if item is None else self.place(item)
         return KernelError(f"{self.program.located(i)}\n    {what}", i.line, place, kind, at)
 
-    def store_error(self, at: int, item: int, what: str) -> KernelError:
-        """The error for a store of ``body[at]`` outside its memory."""
+    def store_error(self, at: int, item: int, place: int) -> KernelError:
+        """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that doesn't exist."""
+        i, what = self.program.body[at], f"to g[{place}], which has {len(self.memory)} elements"
+        if i.op.kind == "lds":
+            what = f"to byte {place} of LDS {i.controls.id}, which has {self.program.lds[i.controls.id][1]}"
         advice = "No array was changed. Check the address arithmetic, or the size of the domain."
         return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
 

@@ -103,17 +103,15 @@ class Memories:
         """Store a word to LDS for each active work-item."""
         self.lds[array][self.group_of[active], word[active]] = row[active]
 
-    def check_lds(self, at: int, array: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
+    def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
         """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its array."""
         if len(outside := np.flatnonzero(active & ~inside)):
-            place, size = int(byte[outside[0]]) & ~3, self.launch.program.lds[array][1]
-            raise self.launch.store_error(at, int(outside[0]), f"to byte {place} of LDS {array}, which has {size}")
+            raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)
 
     def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
         """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of global memory."""
         if len(outside := np.flatnonzero(active & ~self.launch.exist(element))):
-            has = f"which has {len(self.launch.memory)} elements"
-            raise self.launch.store_error(at, int(outside[0]), f"to g[{int(element[outside[0]])}], {has}")
+            raise self.launch.store_error(at, int(outside[0]), int(element[outside[0]]))
 
     def store_global(self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray) -> None:
         """Store components, by their numbers, to elements of global memory."""

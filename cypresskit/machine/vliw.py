@@ -239,7 +239,7 @@ class _Execution(Processor):
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
                 word, inside = places.lds_inside(first, lds.offset * n, lds.size)
-                self.memories.check_lds(o.at, lds.array, first + 4 * lds.offset * n, inside, self.masks.active)
+                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, self.masks.active)
                 self.memories.store(lds.array, word, value, self.masks.active)
             return
         requests = [(first, 0)]

@@ -96,16 +96,8 @@ def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tup
 
 def _failure(launch: Launch, worker: "_Worker") -> KernelError:
     """The error of an endless loop or of a store out of range."""
-    body = launch.program.body
-    at, item, element, _ = map(int, worker.told)
-    if worker.status == ENDLESS:
-        return launch.endless_error(at, item)
-    if body[at].op.kind == "lds":
-        array = body[at].controls.id
-        what = f"to byte {element} of LDS {array}, which has {launch.program.lds[array][1]}"
-    else:
-        what = f"to g[{element}], which has {len(launch.memory)} elements"
-    return launch.store_error(at, item, what)
+    at, item, place, _ = map(int, worker.told)
+    return launch.endless_error(at, item) if worker.status == ENDLESS else launch.store_error(at, item, place)
 
 
 @cache
