@@ -49,8 +49,8 @@ RUNGS = (
     Rung(7, "NN by\nthe LDS", "sgemm_64x64_lds 2048", "sgemm_nn 2048"),
     Rung(8, "N = 256:\nhelpers", "sgemm_nn_reduce4 256", "sgemm_tn 256"),
     Rung(9, "double,\nwith the\nbus", "round_trip 2048", "dgemm_tn 2048"),
-    Rung(10, "blocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
-    Rung(11, "chips in\npipeline", "five_stage 16384", "blocked_time 7168"),
+    Rung(10, "in\nblocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
+    Rung(11, "two\nchips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
 # Whose figure that of a launch is: the first rung's that has it.
 WHOSE = {rung.launch: f"lesson {rung.lesson:02}'s" for rung in reversed(RUNGS)}

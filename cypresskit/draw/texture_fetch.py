@@ -133,7 +133,7 @@ class _Replay:
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
         banks = " and one of bank ".join(str(bank) for bank in sorted({word % self.banks for word in now.words}))
-        waits = f"; {len(now.waiting)} more must wait" if now.waiting else ""
+        waits = f"; {len(now.waiting)} more wait" if now.waiting else ""
         where = f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}"
         return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
 
