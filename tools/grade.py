@@ -119,8 +119,8 @@ def _run(cells: list[str]) -> dict:
 
 
 def _state(names: dict | None = None) -> dict:
-    """The function, class, module or device behind each name of the package, and what it rests on; of ``of`` alone, if
-    that is given."""
+    """The function, class, module or device behind each name of the package, and what it rests on; with
+    ``names``, of these alone."""
     state: dict = {}
     for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("cypresskit", "builtins", "math")]:
         _note(state, module, module.__name__)

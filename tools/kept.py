@@ -34,7 +34,7 @@ PRODUCTS = {
 
 
 def road(launch: str) -> tuple[float, float, str]:
-    """[Gflop/s, what its busiest unit would allow without a pause, that unit] for each launch of the road."""
+    """(Gflop/s, what its busiest unit would allow without a pause, that unit) of a launch of the road."""
     name, n, *style = launch.split()
     run: Any
     if name in PRODUCTS:

@@ -157,8 +157,14 @@ class DD:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other):
-        """Element by element; an array of bool, or one for single numbers."""
-        return np.all(self.pairs == _dd(other).pairs, axis=-1)
+        """Element by element: an array of bool, or one for single numbers. False beside what is no number."""
+        try:
+            return np.all(self.pairs == _dd(other).pairs, axis=-1)
+        except TypeError:
+            return NotImplemented
+
+    def __ne__(self, other):
+        return np.logical_not(self == other)
 
     # Out of double-double
 

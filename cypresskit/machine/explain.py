@@ -67,9 +67,10 @@ class Interpreter:
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        self.limit = launch.max_instructions if launch.limited else STEPS
+        limits = {"max_instructions": launch.max_instructions if launch.limited else STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
-            self.limit = min(self.limit, most // max(1, launch.items))
+            limits["A smaller domain"] = most // max(1, launch.items)
+        self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
         self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
         self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand
         self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
@@ -107,7 +108,7 @@ class Interpreter:
         inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
         if issued > self.limit:
             at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
-            raise self.launch.endless_error(at, item, self.limit)
+            raise self.launch.endless_error(at, item, self.limit, self.raised_by)
 
     # Control flow
 

@@ -101,10 +101,12 @@ class Launch(Shape):
         advice = "No array was changed. Check the address arithmetic, or the size of the domain."
         return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
-    def endless_error(self, at: int, item: int, count: int | None = None) -> KernelError:
+    def endless_error(
+        self, at: int, item: int, count: int | None = None, raised_by: str = "max_instructions"
+    ) -> KernelError:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
-        why = "Does its break condition ever become true? (max_instructions raises the limit.)"
+        why = f"Does its break condition ever become true? ({raised_by} raises the limit.)"
         return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
 
 

@@ -85,7 +85,7 @@ def error_text(error: BaseException) -> str:
 
 
 def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """The hint of the first slip whose result is ``got``, or ``otherwise``. ``slips``: hint to the mistake's result."""
+    """The hint of the first slip that gives the same ``result``, or ``otherwise``. ``slips``: hint to its result."""
     return next((hint for hint, wrong in slips.items() if np.array_equal(result, wrong)), otherwise)
 
 

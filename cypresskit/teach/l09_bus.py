@@ -7,7 +7,7 @@ TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of th
 
 
 def product_seconds(n, b, f, matrices=3, size=8):
-    """Seconds to move ``moved`` matrices of numbers of ``size`` bytes, and to multiply."""
+    """Seconds to move so many ``matrices`` of numbers of ``size`` bytes, and to multiply."""
     return matrices * size * n**2 / b + kernel_seconds(n, f)
 
 
