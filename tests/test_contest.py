@@ -81,7 +81,7 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
 @pytest.mark.slow
 def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys, monkeypatch):
     """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a name that is
-    taken, who looks like the paper."""
+    taken, a program that is another's, who looks like the paper."""
     folder, page, shown = tmp_path / "entries", tmp_path / "b.html", list[leaderboard.Row]()
     folder.mkdir()
     contest.save(contest.write(8, 8, 3), folder / "ada.il", "Ada<script>")
@@ -114,7 +114,9 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     paper, bar = rows[0], next(row for row in rows if row.name == "to beat: 8 x 8, 3 steps")
     assert "measured at N = 4352" in paper.name and paper.bound == "" != bar.bound
     assert [row.chip for row in own if row.file == "ida.il"] == ["register_pool 288, lds_bytes 0"]
-    said = {row.file: row.verdict for row in rows}
+    said, note = ({row.file: getattr(row, which) for row in rows} for which in ("verdict", "note"))
+    assert note["bob.txt"] == "same program as in gus.il" and note["hal.il"] == "" == note["ida.il"]
+    assert note["gus.il"] == "same program as in bob.txt, same name as in cyd.il"
     assert "bytes more than" in said["jon.il"] and "On chips of their own" in page.read_text()
     assert "<td>hal.il</td>" in page.read_text(), "who calls himself Nakasato has a file"
     assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]

@@ -44,7 +44,7 @@ def contest(args: argparse.Namespace) -> None:
         print(f" {printable(result)}", file=sys.stderr)
     save_file(args.html, leaderboard.page(rows, args.n))
     for place, row in leaderboard.ranked(rows, args.n):
-        more = ", ".join(filter(None, (row.file, row.chip)))
+        more = ", ".join(filter(None, (row.file, row.chip, row.note)))
         entry = f"{row.name} ({more})" if more else row.name
         print(f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(entry)}")
     print(f"{len(rows)} entries; the leaderboard: {args.html}")

@@ -14,6 +14,7 @@ names its file, which rows for comparison don't have, so nobody can pass for the
 
 import re
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -41,6 +42,8 @@ class Row:
     bound: str = ""
     verdict: str = ""
     chip: str = ""  # what it changes of the HD 5870
+    code: str = ""  # equal where programs and chips are, whatever their comments
+    note: str = ""
 
 
 def read(text: str, name: str = "entry") -> tuple[Written, Device]:
@@ -69,6 +72,7 @@ def judged(text: str, file: str, n: int) -> dict:
     score = contest.judge(entry, chip, n)
     row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
     if report := score.report:
+        row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program.expanded}".encode()).hexdigest()
         row |= {"gflops": report.gflops, "percent": report.percent}
         row |= {"registers": report.registers, "bound": report.bound}
     return row
@@ -87,18 +91,30 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     a place. The bar and the published figure stand among them without one."""
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
-    nakasato = Row(name, "", best, 100 * best / HD5870.single_gflops, paper["gprs"])
+    percent, remark = 100 * best / HD5870.single_gflops, "Published, not simulated."
+    nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
     report = contest.timed(contest.BAR, n)
-    name = f"to beat: {contest.BAR.name}"
-    bar = Row(name, "", report.gflops, report.percent, report.registers, report.bound)
+    name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
+    bar = Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
-        group = [row for row in rows if bool(row.chip) == own]
+        group = [row for row in _noted(rows) if bool(row.chip) == own]
         for row in sorted([*group, *([bar, nakasato] if group or not own else [])], key=lambda each: -each.gflops):
             faster = sum(other.gflops > contest.CLOSE * row.gflops for other in group)
             shown = row if row.file else replace(row, chip="HD 5870" * own)
             places.append((1 + faster if row.file and row.gflops else "", shown))
     return places
+
+
+def _noted(rows: list[Row]) -> list[Row]:
+    """The rows, with a note where another file has the same program or name."""
+    noted = []
+    for row in rows:
+        others = [other for other in rows if other is not row]
+        notes = [f"same program as in {each.file}" for each in others if row.code and each.code == row.code][:1]
+        notes += [f"same name as in {each.file}" for each in others if each.name.casefold() == row.name.casefold()][:1]
+        noted.append(replace(row, note=", ".join(notes)))
+    return noted
 
 
 PAGE = Template(Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))
@@ -114,8 +130,9 @@ def page(rows: list[Row], n: int = contest.N) -> str:
             wrong.append((entry.name, entry.file, entry.verdict))
             continue
         speed = f"{entry.gflops:.0f}", f"{entry.percent:.0f}"
+        note = "; ".join(filter(None, (entry.chip, entry.note)))
         title = [*right][bool(entry.chip)]
-        right[title].append((place, entry.name, entry.file, *speed, entry.registers, entry.bound, entry.chip))
+        right[title].append((place, entry.name, entry.file, *speed, entry.registers or "", entry.bound, note))
     parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [("Not yet", ("name", "file", ""), wrong)]
     shown = "\n".join(f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines)
     return PAGE.substitute(n=n, peak=f"{HD5870.single_gflops:.0f}", tables=shown)
