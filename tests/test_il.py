@@ -246,6 +246,7 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
     memory = None if pixel else np.zeros((64, 4), np.float32)
     domain = (8, 8) if len([g for g in program.group if g > 1]) > 1 or pixel else 64
     ck.launch(program, domain, inputs={0: texel, 1: texel}, outputs={}, global_memory=memory)
+    assert op.name in reference.describe(op.name)
 
 
 def test_the_reference_page_is_current():
@@ -253,5 +254,5 @@ def test_the_reference_page_is_current():
 
 
 def test_what_the_reference_says_of_cost_and_meaning_is_what_is_done():
-    assert "two slots, as a `mov` of two components" in reference.entry(OPCODES["dmov"])[2]
-    assert "with r = 1 / b, each rounded" in reference.entry(OPCODES["mod"])[3] and "next gen" not in reference.page()
+    assert "cost      two slots, as a `mov` of two components" in reference.describe("dmov")
+    assert "with r = 1 / b, each rounded" in reference.describe("mod") and "next generation" not in reference.page()

@@ -10,6 +10,7 @@ from cypresskit import published
 from cypresskit.blas.choice import figures
 from cypresskit.cli import reference
 from cypresskit.cli.command import CommandError, command, option, style_option, user_errors
+from cypresskit.il import OPCODES
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.tables import markdown
@@ -103,9 +104,18 @@ def _read(path: Path) -> ck.Program:
 
 @command(
     "il",
-    "print the reference of the language: docs/il.md",
-    "What every instruction, register and modifier of IL does, from the tables that assemble and run programs.",
+    "tell what an instruction, a register or a modifier of IL does",
+    "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
+    option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
+    option("--markdown", action="store_true", help="print the whole reference as Markdown: docs/il.md"),
+    example="cypresskit il ubit_extract",
 )
 def il(args: argparse.Namespace) -> None:
-    """Print the page."""
-    print(reference.page(), end="")
+    """Print an entry of the reference, all names, or the page."""
+    if args.markdown:
+        print(reference.page(), end="")
+    elif args.name is None:
+        print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS]))
+    else:
+        with user_errors(ValueError):
+            print(reference.describe(args.name))

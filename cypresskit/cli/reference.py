@@ -1,10 +1,10 @@
-"""The reference of IL, as one page, from the tables that parser and engines read and from
+"""The reference of IL, as one page or one entry, from the tables that parser and engines read and from
 ``data/reference.json``."""
 
 import json
 from importlib.resources import files
 
-from cypresskit.il.left_out import LEFT_OUT
+from cypresskit.il.left_out import LEFT_OUT, unknown
 from cypresskit.il.opcodes import OPCODES, Opcode
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
@@ -39,9 +39,21 @@ def entry(op: Opcode) -> list[str]:
     return [op.name, operands or "-", cost, op.meaning, example(op)]
 
 
+def describe(name: str) -> str:
+    """The entry of an opcode, a register or a modifier; ``ValueError`` for a name that isn't in the subset."""
+    for table in (REGISTERS, MODIFIERS):
+        if name in table:
+            return f"{name}: {table[name]}"
+    if name not in OPCODES:
+        raise ValueError(unknown(name, OPCODES))
+    title, operands, cost, meaning, line = entry(OPCODES[name])
+    line = line.replace("\n", "; ")
+    return f"{title}\n  operands  {operands}\n  cost      {cost}\n  meaning   {meaning}\n  example   {line}"
+
+
 def page() -> str:
     """The whole reference as Markdown: `docs/il.md`."""
-    parts = ["# The language: cypresskit's subset of AMD's IL", "Written by `cypresskit il`."]
+    parts = ["# The language: cypresskit's subset of AMD's IL", "Written by `cypresskit il --markdown`."]
     parts.append("\n".join(WORDS["rounding"]))
     kinds = {"alu": "Arithmetic", "fetch": "Fetches", "lds": "Local data share", "flow": "Control flow"}
     kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends", "declaration": "Declarations"}
