@@ -1,5 +1,7 @@
 """The contest's leaderboard: entries in files, each judged apart, and what one can do to the others."""
 
+import csv
+import io
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -49,17 +51,25 @@ def test_what_is_saved_is_read_again(tmp_path):
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
+@pytest.mark.parametrize("text", ["(8, 8, 3)", " 8,8,3\n"])
+def test_a_shape_is_an_entry(text):
+    assert leaderboard.read(text)[0].text == contest.write(8, 8, 3).text
+
+
 def test_a_chip_is_handed_in_with_a_kernel(tmp_path):
     contest.save(contest.write(8, 8, 3), tmp_path / "a.il", "Ada", replace(ck.HD5870, lds_bytes=0, register_pool=288))
     _, chip = leaderboard.read((tmp_path / "a.il").read_text())
     assert contest.changes(chip) == "register_pool 288, lds_bytes 0" and contest.chip_fault(chip) is None
 
 
+SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("(8, 8, 3)", "its head lacks"),
+        *((f"({shape})", "multiples of 4") for shape in SHAPELESS),
         (TEXT, "its head lacks"),
         (TEXT + HEAD, "its head lacks"),
         ("; block: 8\n; steps: 2\n" + TEXT, "its head lacks"),
@@ -79,13 +89,13 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
 
 
 @pytest.mark.slow
-def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys, monkeypatch):
-    """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a name that is
-    taken, a program that is another's, who looks like the paper."""
-    folder, page, shown = tmp_path / "entries", tmp_path / "b.html", list[leaderboard.Row]()
+def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys):
+    """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML, a formula, a name
+    that is taken, a program that is another's, who looks like the paper."""
+    folder, page, table = tmp_path / "entries", tmp_path / "b.html", tmp_path / "b.csv"
     folder.mkdir()
-    contest.save(contest.write(8, 8, 3), folder / "ada.il", "Ada<script>")
-    contest.save(contest.write(4, 8, 2), folder / "bob.txt", "Bob")
+    contest.save(contest.write(8, 8, 3), folder / "ada.il", "=Ada<script>")
+    (folder / "bob.txt").write_text("(4, 8, 2)")
     (folder / "cyd.il").write_text(HEAD.format("Cyd") + TEXT.replace("mad r24, r7.w, r8, r24", ";"))
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
@@ -97,31 +107,28 @@ def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, ca
     contest.save(contest.write(8, 8, 3), folder / "jon.il", "Jon", replace(ck.HD5870, register_pool=512))
     with suppress(OSError, UnicodeError):  # a name that isn't UTF-8, which not every system takes
         Path(os.fsdecode(os.fsencode(folder) + b"/gr\xfcn.il")).write_text("")
-    write = leaderboard.page
-    monkeypatch.setattr(leaderboard, "page", lambda rows, n: shown.extend(rows) or write(rows, n))
-    assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page)]) == 0
-    ranked = leaderboard.ranked(shown, 256)
-    rows = [row for _, row in ranked]
-    places = {row.file: place for place, row in ranked if row.file}
-    assert "ada.il" in places and "kim.il" not in places
+    assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page), "--csv", str(table)]) == 0
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    places = {row["file"]: row["place"] for row in rows if row["file"]}
     assert {who: place for who, place in places.items() if place} == {
-        "bob.txt": 1, "gus.il": 1, "ada.il": 1, "hal.il": 4, "ida.il": 1}  # fmt: skip
-    own = [row for row in rows if row.chip]
-    for part in ([row for row in rows if not row.chip], own):
-        speeds = [row.gflops for row in part]
+        "bob.txt": "1", "gus.il": "1", "ada.il": "1", "hal.il": "4", "ida.il": "1"}  # fmt: skip
+    own = [row for row in rows if row["chip"]]
+    for part in ([row for row in rows if not row["chip"]], own):
+        speeds = [float(row["gflops"]) for row in part]
         assert speeds == sorted(speeds, reverse=True) and speeds[2] > 0 == speeds[-1]
-    assert [place for place, row in ranked if not row.file] == [""] * 4
-    paper, bar = rows[0], next(row for row in rows if row.name == "to beat: 8 x 8, 3 steps")
-    assert "measured at N = 4352" in paper.name and paper.bound == "" != bar.bound
-    assert [row.chip for row in own if row.file == "ida.il"] == ["register_pool 288, lds_bytes 0"]
-    said, note = ({row.file: getattr(row, which) for row in rows} for which in ("verdict", "note"))
+    assert [row["place"] for row in rows if not row["file"]] == [""] * 4
+    paper, bar = rows[0], next(row for row in rows if row["name"] == "to beat: 8 x 8, 3 steps")
+    assert "measured at N = 4352" in paper["name"] and paper["wavefronts"] == "" and int(bar["wavefronts"]) == 8
+    assert [row["chip"] for row in own if row["file"] == "ida.il"] == ["register_pool 288, lds_bytes 0"]
+    said, note = ({row["file"]: row[which] for row in rows} for which in ("verdict", "note"))
     assert note["bob.txt"] == "same program as in gus.il" and note["hal.il"] == "" == note["ida.il"]
     assert note["gus.il"] == "same program as in bob.txt, same name as in cyd.il"
     assert "bytes more than" in said["jon.il"] and "On chips of their own" in page.read_text()
     assert "<td>hal.il</td>" in page.read_text(), "who calls himself Nakasato has a file"
     assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]
-    assert "<script" not in page.read_text() and "Ada&lt;script&gt;" in page.read_text()
+    assert next(row["name"] for row in rows if row["file"] == "ada.il") == "'=Ada<script>"
+    assert "<script" not in page.read_text() and "=Ada&lt;script&gt;" in page.read_text()
     told = capsys.readouterr()
     assert f"{len(places)} entries" in told.out and "fay.py is left out" in told.err
 
@@ -159,7 +166,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
 
 
 def test_a_call_returns_what_the_function_does():
-    assert apart.call("cypresskit.teach.leaderboard:page", [])[0] == "<"
+    assert apart.call("cypresskit.teach.leaderboard:table", [])[0] == "p"
     with pytest.raises(apart.Lost, match="AttributeError"):
         apart.call("cypresskit.teach.leaderboard:nothing")
 

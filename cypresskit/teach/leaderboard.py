@@ -1,4 +1,4 @@
-"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page.
+"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page and as a table.
 
 An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
 
@@ -7,13 +7,16 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     ; steps: 2
     il_ps_2_0 ...
 
-With ``; chip: register_pool 288, lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own.
-Nothing of it is run as Python. A fault in one entry stands in its row; the others are judged all the same. Each row
-names its file, which rows for comparison don't have, so nobody can pass for the published figure.
+or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip: register_pool 288,
+lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own. Nothing of it is run as Python. A
+fault in one entry stands in its row; the others are judged all the same. Each row names its file, which rows for
+comparison don't have, so nobody can pass for the published figure.
 """
 
+import csv
+import io
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -27,6 +30,7 @@ from cypresskit.teach.kernels import Written
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
 SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
+SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 
 
@@ -39,6 +43,7 @@ class Row:
     gflops: float = 0.0
     percent: float = 0.0  # of the peak
     registers: int = 0
+    wavefronts: int = 0
     bound: str = ""
     verdict: str = ""
     chip: str = ""  # what it changes of the HD 5870
@@ -50,7 +55,9 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError`` for a head that
     lacks something."""
     if len(text) > LONGEST:
-        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
+        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
+    if shape := SHAPE.fullmatch(text):
+        return contest.write(*map(int, shape.groups())), HD5870
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";"))
@@ -73,8 +80,8 @@ def judged(text: str, file: str, n: int) -> dict:
     row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
     if report := score.report:
         row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program.expanded}".encode()).hexdigest()
-        row |= {"gflops": report.gflops, "percent": report.percent}
-        row |= {"registers": report.registers, "bound": report.bound}
+        row |= {"gflops": report.gflops, "percent": report.percent, "registers": report.registers}
+        row |= {"wavefronts": report.active, "bound": report.bound}
     return row
 
 
@@ -95,7 +102,7 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
     report = contest.timed(contest.BAR, n)
     name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
-    bar = Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
+    bar = Row(name, "", report.gflops, report.percent, report.registers, report.active, report.bound, remark)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
         group = [row for row in _noted(rows) if bool(row.chip) == own]
@@ -115,6 +122,20 @@ def _noted(rows: list[Row]) -> list[Row]:
         notes += [f"same name as in {each.file}" for each in others if each.name.casefold() == row.name.casefold()][:1]
         noted.append(replace(row, note=", ".join(notes)))
     return noted
+
+
+def table(rows: list[Row], n: int = contest.N) -> str:
+    """The leaderboard as CSV, for a course's system. No cell can act as a formula in a spreadsheet."""
+    out = io.StringIO()
+    sheet = csv.writer(out)
+    names = [field.name for field in fields(Row) if field.name != "code"]
+    sheet.writerow(["place", *names])
+    for place, each in ranked(rows, n):
+        cells = [getattr(each, name) for name in names]
+        cells = [f"{cell:.1f}" if isinstance(cell, float) else cell or "" for cell in cells]
+        safe = [f"'{c}" if isinstance(c, str) and c[:1] in tuple("=+-@\t\r") else c for c in cells]
+        sheet.writerow([place, *safe])
+    return out.getvalue()
 
 
 PAGE = Template(Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))
