@@ -13,6 +13,8 @@ quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
+unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
+
 .PHONY: help lab test core coverage lint format oldest bench book docs clip fuzz address clean distclean
 
 help:  ## list these commands

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 from conftest import TEXTURE, pixel
-from test_compiler import compiled
+from test_compiler import codes_of
 
 import cypresskit as ck
 from cypresskit.compiler import READ, compile, kernel_card
@@ -25,14 +25,14 @@ def clauses(of) -> list[str]:
 
 @pytest.mark.parametrize("name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)])
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = kernel_card(ck.kernels[name], compiled(name, "amd"))
+    card = kernel_card(ck.kernels[name], codes_of(name)["amd"])
     assert card.gprs == gprs
     assert not bundles or card.loop_bundles == bundles
 
 
 def test_a_compare_and_a_test_are_two_bundles_and_the_test_is_alone_in_the_last():
     for name in ("sgemm_tn", "sgemm_64x64_lds"):
-        test = next(c for c in compiled(name, "amd").main_loop if c.name == "ALU_BREAK")
+        test = next(c for c in codes_of(name)["amd"].main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
         assert [o.name for o in compare.operations] == ["SETGE_DX10"]
         assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[0].kind == "pv"
@@ -59,13 +59,13 @@ def test_bundles_keep_the_order_of_the_program():
 
 
 def test_a_clause_is_filled_to_its_last_slot():
-    loop = compiled("dgemm_tn", "amd").main_loop
+    loop = codes_of("dgemm_tn")["amd"].main_loop
     assert clauses(loop) == ["2", "T16", "32", "32", "1"]
     assert [sum(b.size for b in c.bundles) for c in loop if len(c.bundles) == 32] == [128, 128]
 
 
 def test_a_word_lies_in_its_component():
-    for control in compiled("sgemm_64x64", "amd").main_loop:
+    for control in codes_of("sgemm_64x64")["amd"].main_loop:
         for operation in (o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"):
             assert operation.dest is not None and operation.dest[1] == operation.channel
 
