@@ -27,7 +27,7 @@ SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the
 UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
-MOVING = 0.01, 0.4  # by which pace and L2 misses may grow before all is simulated: where L2 overflows, both double
+MOVING = 0.02, 0.008, 0.75  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds after which a simulation shows how far it is
 
@@ -130,5 +130,5 @@ def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> t
     room = (did["dram"] + did["dram_rows"])[1] * later <= sooner * late  # for as many more misses
     change = abs(early - late) / late
     even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or (busy and room))
-    moving = change > MOVING[0] or later > (1 + MOVING[1]) * sooner
+    moving = change > MOVING[0 if room else 1] or later > (1 + MOVING[2]) * sooner
     return ((early + late) / 2 if even else late) / (last - first) * 2, bool(even), bool(moving and not even)
