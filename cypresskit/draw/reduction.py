@@ -49,7 +49,7 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     steps, lines = [count(plain) / count(helped) for count in (lambda s: len(s.steps), lambda s: s.asked[-1])]
     captions[-1] += f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
-                    (f"nothing to do; on the left because y has only {rows} rows", TINTS[-1], "box"),
+                    (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
                     ("a line that is asked for", "ink", "ring"))  # fmt: skip
     choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(spec.parts)})]
     question = "The same rows: how many times as many steps does it take without helpers?"
@@ -140,9 +140,9 @@ class _Side:
         now = self.steps[n - 1]
         who = f"{int(now.active.sum())} work-items"
         if now.kind == "fetch":
-            return f"{who} fetch a texel each, from {len(self.lines[n - 1])} lines, and add its products to their sums."
+            return f"{who} fetch a texel each, from {len(self.lines[n - 1])} lines, and add its products."
         if now.kind == "store":
-            return f"{who} leave their sums in the LDS. The barrier: nobody goes on before all have."
+            return f"{who} leave their sums in the LDS. A barrier: all wait for all."
         return f"{who} load a helper's sum and add it to their own; the others sleep."
 
     def _draw_matrix(self, sheet: Sheet, fig, frames: int) -> None:
