@@ -115,6 +115,13 @@ def test_help_of_the_whole_names_every_command(capsys):
     assert named == {"lab", "kernels", "card", "il", "time", "score", "contest"}
 
 
+def test_every_command_that_the_documents_name_is_understood():
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/source/*.md")]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    named = {words for text in texts for words in re.findall(r"`cypresskit (\w+ [^`>]+)", text)}
+    assert len([cli._arguments(words.split()) for words in named]) > 5
+
+
 def test_words_that_make_no_sense_are_refused(capsys):
     assert "'0' is no whole number from 1 to" in refused(capsys, ["time", "sgemm_tn", "--n", "0"], 2)
     assert "score doesn't know --fast" in refused(capsys, ["score", "--fast"], 2)

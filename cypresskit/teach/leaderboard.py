@@ -55,7 +55,7 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError`` for a head that
     lacks something."""
     if len(text) > LONGEST:
-        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has {len(text):,}")
+        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
     if shape := SHAPE.fullmatch(text):
         return contest.write(*map(int, shape.groups())), HD5870
     if not text.strip():
