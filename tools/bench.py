@@ -196,7 +196,9 @@ def lessons() -> Iterator[Row]:
     """Cells of the solved lessons, all threads' and processes' time: 10**8 turns of a loop"""
     for path in book.sources(ROOT / "notebooks"):
         cells = [cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"]
-        ran = subprocess.run([sys.executable, "-c", LESSON], input=json.dumps(cells), capture_output=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:  # for what lessons save
+            run = partial(subprocess.run, input=json.dumps(cells), capture_output=True, text=True, cwd=folder)
+            ran = run([sys.executable, "-c", LESSON])
         if ran.returncode:
             sys.exit(f"{path.stem}: {ran.stderr[-2000:]}")
         spent, turns = json.loads(ran.stdout), loop()
