@@ -1,5 +1,4 @@
-"""Pictures that play, made from recorded runs, compiled code, reports and timelines: the only part that imports
-bokeh."""
+"""Pictures that play, made from runs, compiled code, reports and timelines: the only part that imports bokeh."""
 
 from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundle_game import bundle_game

@@ -6,6 +6,7 @@ installation and home, a full disk) or a kept file is damaged, the code is compi
 """
 
 import hashlib
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -23,6 +24,7 @@ OPTIONS |= {"forceinline": True}  # or what comes from disk is three times as sl
 LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
 WORD, VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
+SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds that may pass before somebody is told why
 NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 
@@ -76,7 +78,7 @@ class DiskCache(FunctionCache):
     def load_overload(self, sig, target_context):
         """The compiled form for these types, or None; the first time that there is none, a line says what follows."""
         found = self._tried(super().load_overload, sig, target_context)
-        if found is None:
+        if found is None and SILENT < 10:
             _notify()
         return found
 

@@ -7,7 +7,6 @@ simulated; more of them if that pace changes, or will as more and more lines are
 wavefronts have other work than its first ones, all rounds are simulated.
 """
 
-import os
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +17,7 @@ from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.native import SILENT
 from cypresskit.timing.steady import Steady
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
@@ -29,7 +29,6 @@ RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
 MOVING = 0.02, 0.008, 0.75  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
-SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds after which a simulation shows how far it is
 
 
 @dataclass(frozen=True)
