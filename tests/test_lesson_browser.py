@@ -321,7 +321,7 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     lab.run_all(page)
     page.wait_for_function(READY)
     ink = """() => { const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-                      return [...doc.all_models].find(m => m.type === "Text").text_color.value }"""
+                      return [...doc.all_models].filter(m => m.type === "Text").map(m => m.text_color.value).join() }"""
     light = page.evaluate(ink)
     page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
     page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")

@@ -54,7 +54,8 @@ def test_the_second_session_compiles_nothing(session, tmp_path):
     assert session() == (2, [])
 
 
-def test_what_compiles_says_so_once(session, capsys):
+def test_what_compiles_says_so_once(session, capsys, monkeypatch):
+    monkeypatch.setattr(module, "SILENT", 2)  # the tests are silent otherwise
     module._notify.cache_clear()
     session()
     assert capsys.readouterr().err == module.NOTICE + "\n"
