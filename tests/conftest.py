@@ -296,7 +296,7 @@ def lab(tmp_path_factory):
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.user_settings_dir": home / "settings",
     }
-    names = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
     command = [
         sys.executable,
         "-m",
@@ -306,8 +306,7 @@ def lab(tmp_path_factory):
         *(f"--{name}={value}" for name, value in options.items()),
     ]
     with (home / "log").open("wb") as log:
-        env = os.environ | names | {"CYPRESSKIT_SILENT": "1e4"}  # no bars on a slow machine
-        server = subprocess.Popen(command, cwd=home / "notebooks", env=env, stdout=log, stderr=log)
+        server = subprocess.Popen(command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log)
     try:
         yield Lab(*address(server, home / "log"), home / "notebooks")
     finally:
