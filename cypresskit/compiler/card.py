@@ -1,7 +1,7 @@
 """The kernel card: what AMD's kernel analyser told about a kernel, and what the figures in papers are made of.
 
 Everything is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks, a fetch of 16
-bytes a work-item 16 clocks of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops
+bytes per work-item takes 16 of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops
 over bundles times thread processors times clock; the bytes per clock asked of L1 are a work-item's bytes fetched from
 textures over the same bundles (Ashraf). Lower bounds: no schedule has fewer bundles than its slots fill, five to a
 bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
@@ -15,13 +15,13 @@ from cypresskit.tables import table
 
 
 def _row(means: str):
-    """A field of the card with what its row says beside the value."""
+    """A field of the card, with the explanation printed behind its value."""
     return field(metadata={"means": means})
 
 
 @dataclass(frozen=True)
 class KernelCard:
-    """A row for each field. From ``fetches`` on they count what one work-item does in a turn of the main loop."""
+    """A row for each field. ``fetches`` to ``flops``: one work-item's, in a turn of the main loop; others say whose."""
 
     name: str = _row("")
     gprs: int = _row("registers of a work-item, four words each")

@@ -118,8 +118,8 @@ class StoreDetail:
 
 @dataclass(frozen=True)
 class LdsAccess:
-    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. ``offset`` words behind the first
-    word is the second of LDS_WRITE_REL and LDS_READ_REL_RET. The address counts from the start of the whole LDS."""
+    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. LDS_WRITE_REL and LDS_READ_REL_RET
+    access two words, the second ``offset`` words after the first. The address counts from the start of the LDS."""
 
     array: int
     base: int
@@ -132,9 +132,9 @@ Detail = FetchDetail | StoreDetail | LdsAccess
 
 @dataclass(eq=False)
 class Op:
-    """An operation on words. ``name`` is a row of ``isa.OPS``. Doubles are two sources, low first. ``at`` is the index
-    in ``Program.body``, ``detail`` what else the instruction carries; ``popped``, the LDS read whose words an LDS_POP
-    takes."""
+    """An operation on words. ``name`` is a row of ``isa.OPS``. A double is two of ``srcs``, low word first. ``at`` is
+    the index in ``Program.body``, ``detail`` what else the instruction carries; ``popped``, the LDS read whose words an
+    LDS_POP takes."""
 
     name: str
     srcs: list[Src]
@@ -165,7 +165,7 @@ class Op:
 
     @property
     def stores(self) -> bool:
-        """Whether it is a control-flow instruction of its own that writes memory or an output."""
+        """Whether it writes memory or an output, which the ISA counts among control-flow instructions."""
         return self.row.kind == "store"
 
     @property
@@ -188,7 +188,7 @@ class Op:
         return [s.value for s in self.srcs if s.value.located]
 
     def takes_float(self, n: int) -> bool:
-        """Whether operand ``n`` can be negated and made absolute: of a double only the high word."""
+        """Whether operand ``n`` can be negated and made absolute: of a double the high word, which has the sign."""
         return self.row.kind == "float" or (self.row.kind == "double" and n % 2 == 1)
 
 

@@ -163,7 +163,7 @@ class Placed:
 
     @property
     def result(self) -> Word | None:
-        """The word that this slot computes: of a four-slot double only the two slots of its channels have one."""
+        """The word that this slot computes. Of a four-slot double two slots do, in its destination's channels."""
         op = self.op
         if op.row.slots == "quad":
             return op.results[self.slot % 2] if self.slot // 2 == (op.results[0].vreg.channel or 0) // 2 else None

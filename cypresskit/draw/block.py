@@ -2,10 +2,10 @@
 
 The origin of every register component is traced. A fetch gives it a place in a matrix, a copy passes that place on,
 anything else erases it. A multiply-add that adds to its own destination and multiplies elements of two different
-matrices is part of a rank-1 update. Of an operand's two indices, the one that stays the same for an element of the
-block is its row (of A) or column (of B) in C; the other is k. In double-double a sum takes many instructions. There the
-elements of C are the values stored at the end, and an update is a copy into their registers that depends on one more
-element of A and of B than the value before it. Left out: kernels whose operands pass through LDS.
+matrices is part of a rank-1 update. Of an operand's two indices, the one that is the same in all updates of an element
+of the block is its row (of A) or column (of B) in C; the other is k. In double-double a sum takes many instructions.
+There the elements of C are the values stored at the end, and an update is a copy into their registers that depends
+on one more element of A and of B than the value before it. Left out: kernels whose operands pass through LDS.
 """
 
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ class Journey(Shown):
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:
-    """A journey through a product of n x n matrices on ``device``: from the chip by clicks to the registers.
+    """A journey through a product of n x n matrices on ``device``: you click your way from the chip to the registers.
 
     ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated, compiled and launched
     once, on small whole numbers. Raises ``ValueError`` for a kernel whose block passes through LDS, and for what

@@ -260,8 +260,8 @@ class Layout:
 
 
 def _span(items: Sequence[int]) -> str:
-    """Whole numbers as text: ``8 to 15``, or ``1, 9 and so on`` where they aren't consecutive."""
-    if len(items) == 1:
-        return str(items[0])
+    """Whole numbers as text: ``8 to 15``, or ``1, 9 and 2 more`` where they aren't consecutive."""
+    if len(items) < 3:
+        return " and ".join(map(str, items))
     even = items[-1] - items[0] == len(items) - 1
     return f"{items[0]} to {items[-1]}" if even else f"{items[0]}, {items[1]} and {len(items) - 2} more"

@@ -106,7 +106,7 @@ class Prediction:
 
 
 def _plain(value):
-    """A guess or a result as JSON stores it."""
+    """A guess or a result as JSON stores it: a curve's places become text."""
     if isinstance(value, Mapping):
         return {f"{place:g}": float(height) for place, height in value.items()}
     return float(value) if isinstance(value, float) else value

@@ -79,7 +79,7 @@ class _Side:
 
     @cached_property
     def lines(self) -> list[list[tuple[int, int]]]:
-        """(row, line) of all lines that the quads ask for, for each step."""
+        """For each step, (row of the matrix, cache line) of all lines fetched, once per quad."""
         quads, asked = np.arange(64) // 4, []
         for a in self.steps:
             on = [] if a.x is None or a.y is None else zip(quads[a.active], a.y[a.active], a.x[a.active] // LINE)

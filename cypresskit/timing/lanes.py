@@ -25,7 +25,7 @@ class SliceError(ValueError):
 
 
 class Lanes(Processor):
-    """All lanes of ``wavefronts`` (numbers in dispatch order). ``clauses``: those that were run since they were taken.
+    """All lanes of ``wavefronts`` (numbers in dispatch order). ``clauses``: those run since the list was last emptied.
 
     In a ``dry`` run only registers matter. A clause that stands for ``turns`` of a loop is run by all lanes
     (``masked`` is False): what the inactive ones hold is restored after the loop.

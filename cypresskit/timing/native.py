@@ -29,7 +29,7 @@ NOTICE = "cypresskit compiles its timing engine for this processor: once, about 
 
 
 def native(function):
-    """Compile ``function`` when it is first called. It must not allocate: reference counts would cost half the time."""
+    """Compile ``function`` when it is first called. It must make no arrays: counting references costs half the time."""
     compiled = njit(**OPTIONS)(function)
     try:
         compiled._cache = DiskCache(function)
@@ -54,7 +54,7 @@ def place_of(typing, numbers, place, wanted):
 
 @intrinsic
 def least(typing, numbers, place):
-    """The least of the ``LANES`` numbers from ``place`` on; of floats, none below 0, the bits."""
+    """The least of the ``LANES`` numbers from ``place`` on, as bits; floats must not be negative."""
 
     def generate(context, builder, signature, args):
         return builder.call(get_or_insert_function(builder.module, *LEAST), [_load(context, builder, signature, args)])

@@ -62,7 +62,7 @@ class Steady:
         return int(self.chip.log.over[0]) - self.passed
 
     def look(self) -> None:
-        """Take a look at the chip, and move it on if its pace has settled."""
+        """Note what the chip has done. If the last looks show one pace, skip turns without simulating them."""
         now = self._now()
         if self.looks and not self._same(now, self.looks[-1]):
             self.looks.clear()

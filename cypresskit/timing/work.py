@@ -19,7 +19,7 @@ from cypresskit.timing.native import native
 from cypresskit.timing.units.lds_banks import busiest_bank
 
 ALU, TEX, WRITE, BARRIER = range(4)
-BANK_BITS = 4  # a bank of L1 gives a word of 16 bytes a clock
+BANK_BITS = 4  # a bank of L1 gives a word of 2**4 bytes a clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 

@@ -11,7 +11,7 @@ from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, keys,
 class Needs:
     """``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the positions that matter;
     ``reads[at]``: the components these name; ``writes[at]``: the components of its result that matter later (all of
-    those that are there if it goes to memory); ``start``: what is read somewhere without being set on every way there.
+    those that are there if it goes to memory); ``start``: components that may be read before they are set.
     ``widths``: outputs, such as "o1", and the words of their texels."""
 
     def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):

@@ -272,8 +272,8 @@ def _bytes(cells: Iterable[Cell]) -> int:
 
 
 def _sums(analysis: Analysis, inside: range) -> dict[tuple[Cell, ...], list[tuple[int, set[int]]]]:
-    """The sums of a loop, by the vectors that they are made of: bytes that each takes, and the instructions that update
-    it, all in one part of a register. These write nothing else, and nothing else in the loop reads or writes it."""
+    """The sums that a loop adds up: parts of registers that only instructions which read and write them touch. For the
+    operands that are added, the bytes of each of their sums, and the instructions that update it."""
     sums: dict[tuple, set[int]] = {}
     other: set[tuple] = set()  # parts of registers that more is done with
     for k in inside:

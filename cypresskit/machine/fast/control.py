@@ -128,7 +128,7 @@ class ControlFlow(Blocking):
     # Programs that don't end
 
     def _issued(self, at: int) -> Vec:
-        """How many instructions have been issued: of a loop that holds barriers, for the first gang."""
+        """The count of instructions that ends runaway programs. A loop with barriers reads the first gang's."""
         return self.spill.load("i64") if at in self.group_flow else self.load("issued")
 
     def _poll(self, at: int) -> None:

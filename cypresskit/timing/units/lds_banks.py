@@ -2,7 +2,7 @@
 
 A wavefront's access is worked off in groups of as many work-items as may ask in one clock (16 on Cypress, each for up
 to two words). A bank gives one word a clock, to all that want that same word; a group takes as many clocks as its
-busiest bank has different words to give (APP guide 4.7). The worst case is 64 clocks for a wavefront.
+busiest bank has different words to give (APP guide 4.7): at worst 64 for each word that a work-item asks for.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.devices import Device
 from cypresskit.timing.native import native
 
-WORD_BITS = 2  # a bank of the LDS gives a word of 4 bytes
+WORD_BITS = 2  # a bank of the LDS gives a word of 2**2 bytes
 
 
 def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | None = None) -> np.ndarray:
@@ -34,14 +34,14 @@ def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | No
 
 @native
 def _add_clocks(clocks, addresses, active, banks):
-    """Add to the ``clocks`` of each access what its ``addresses``, (accesses, work-items), take together."""
+    """Add the clocks of one group. A row of ``addresses`` and ``active`` has all that it asks for in an access."""
     for n in range(len(clocks)):
         clocks[n] += busiest_bank(addresses[n], active[n], WORD_BITS, banks)
 
 
 @native
 def busiest_bank(addresses, active, word_bits, banks):
-    """How many different words the fullest bank has to give. Of some work-items that want one, the first counts."""
+    """The number of different words that the busiest bank has to give. One that several ask for counts once."""
     most = 0
     for i in range(len(addresses)):
         words = 0

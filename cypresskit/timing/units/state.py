@@ -207,7 +207,7 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 
 
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
-    """``Tally.all``, or an array whose last axis is one, by what it counts."""
+    """Cut a copy of ``Tally.all``, or rows of copies, into its parts by name: "alu", "texture", ..."""
     e, slices = device.simd_engines, device.l2_slices
     names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram", "dram_rows", "written")
     ends = np.cumsum([e, e, e, e, e, slices, slices, device.memory_channels, device.memory_channels])
