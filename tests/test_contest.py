@@ -2,9 +2,11 @@
 
 import csv
 import io
+import math
 import os
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -154,7 +156,7 @@ def test_limits_that_make_no_sense_are_refused(seconds, capsys):
 
 
 def test_a_limit_may_be_longer_than_a_process_can_be_waited_for():
-    assert apart.call("math:sqrt", 4.0, seconds=1e30) == 2.0
+    assert apart.call(math.sqrt, 4.0, seconds=1e30) == 2.0
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
@@ -165,23 +167,21 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
 # -- a process of its own
 
 
-def test_a_call_returns_what_the_function_does():
-    assert apart.call("cypresskit.teach.leaderboard:table", [])[0] == "p"
-    with pytest.raises(apart.Lost, match="AttributeError"):
-        apart.call("cypresskit.teach.leaderboard:nothing")
+@pytest.mark.parametrize("how", {"spawn", apart.context.get_start_method()})
+def test_a_call_returns_what_the_function_does(how, monkeypatch):
+    monkeypatch.setattr(apart, "context", get_context(how))
+    assert apart.call(math.sqrt, 4.0) == 2.0
+    with pytest.raises(apart.Lost, match="ValueError: "):
+        apart.call(math.sqrt, -4.0)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows limits no memory")
+@pytest.mark.skipif(not apart.FORKS, reason="no limits but elapsed time here")
 @pytest.mark.parametrize(
     ("code", "said", "hint"),
     [("while True: pass", "not ended", "ends"), ("bytes(10**10)", "needs more than", "grows"),
      ("import os; os._exit(3)", "with 3", "quit"), ("import time; time.sleep(60)", "not ended after 4 s", "ends")],
 )  # fmt: skip
-def test_what_runs_away_is_lost_and_told(code, said, hint, monkeypatch):
-    monkeypatch.setattr(apart, "START", (
-        "import sys; sys.path.insert(0, sys.argv[1])\nimport cypresskit.teach.apart as a\n"
-        f"def run(): exec({code!r})\n"
-        "a.import_module = lambda m: type('M', (), {'run': staticmethod(run)})\na.serve()"))  # fmt: skip
+def test_what_runs_away_is_lost_and_told(code, said, hint):
     with pytest.raises(apart.Lost, match=said) as lost:
-        apart.call("x:run", seconds=1 if "ended" in said else 100)  # for Python to start, too
+        apart.call(exec, code, seconds=1)
     assert hint in lost.value.hint

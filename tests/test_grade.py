@@ -69,7 +69,7 @@ def test_solved_lessons_get_all_points_and_unsolved_none(path):
     for make, right in ((book.solved, True), (book.student, False)):
         cells = [cell.source for cell in make(book.read(path)).cells if cell.cell_type == "code"]
         asked = [found[1] for found in map(book.CHECK.search, cells) if found]
-        assert [grade.apart_judged(cells, check)[0] for check in asked] == [right] * len(asked)
+        assert [grade.apart_judged(cells, check).right for check in asked] == [right] * len(asked)
 
 
 ASKED = "From which N does the chip take at least as long?"

@@ -1,4 +1,4 @@
-"""Marks: an answer judged from a notebook's text, in a process of its own, with an untouched copy of the package.
+"""Marks: an answer judged from a notebook's text, in a copy of this process, whose package is untouched.
 
 ``judge`` takes a notebook's code cells, and a check as the lesson calls it. Only the cells that the answer needs are
 run: those that set its name, and the names used there. Then the check runs. A patched check, device or judge earns no
@@ -35,14 +35,13 @@ def judge(cells: Sequence[str], check: str) -> Verdict:
     """The verdict on the answer in a notebook's code ``cells`` by ``check``, spelled as in the lesson,
     ``ck.teach.bus.check_seconds(seconds)``. It never raises, whatever the cells do."""
     try:
-        right, finding, hint = apart.call("tools.grade:apart_judged", list(cells), check, seconds=SECONDS)
-        return Verdict(right, finding, hint)
+        return apart.call(apart_judged, cells, check, seconds=SECONDS)
     except apart.Lost as lost:
         return Verdict(False, f"The answer could not be judged: {lost}.", lost.hint)
 
 
-def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
-    """The judge's side in the new process."""
+def apart_judged(cells: Sequence[str], check: str) -> Verdict:
+    """The judge's side in the copy."""
     match = CHECK.search(check)
     if not match:
         raise ValueError(f"{check} is no check")
@@ -54,16 +53,20 @@ def apart_judged(cells: list[str], check: str) -> tuple[bool, str, str]:
     except MemoryError:
         raise
     except SyntaxError as error:
-        return False, f"The cell of {answer} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell."
+        return Verdict(
+            False, f"The cell of {answer} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell."
+        )
     except Exception as error:
-        return False, f"The cell of {answer} stops with {error_text(error)}.", LAST
+        return Verdict(False, f"The cell of {answer} stops with {error_text(error)}.", LAST)
     if answer not in names:
-        return False, f"There is no {answer}.", f"a cell has to set {answer}."
+        return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
     verdict = run(names[answer]) if _state(before) == before else None
     if verdict is None or _state(before) != before:
         changed = sorted(key for key, value in _state(before).items() if value != before[key])
-        return False, f"This changes the workbook's own {changed[0]}.", "an answer leaves the workbook as it is."
-    return verdict.right, verdict.finding, verdict.hint
+        return Verdict(
+            False, f"This changes the workbook's own {changed[0]}.", "an answer leaves the workbook as it is."
+        )
+    return verdict
 
 
 def _plain(cell: str) -> str:

@@ -1,80 +1,116 @@
-"""A function call in a process of its own, with an untouched copy of the package and limits of time and memory.
+"""A function call in a copy of this process, with limits of time and memory.
 
-Of what a student wrote, or did to this process, only the call's arguments reach the new one. Arguments and result are
-JSON. Processor time and memory are limited where the system can (not on Windows), elapsed time everywhere. It keeps
-faults and patches apart, not attackers: the process has its user's rights, and the network.
+What the call changes, fills or crashes is gone with the copy. On Linux that is a fork, which starts at once; elsewhere
+a new Python, which imports the function (macOS's libraries break in forks, and Windows has none). Processor time and
+memory are limited on Linux, elapsed time everywhere. It keeps faults and patches apart, not attackers: the copy has its
+user's rights, and the network.
 """
 
-import json
 import os
-import subprocess
+import signal
 import sys
-from contextlib import suppress
-from importlib import import_module
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, TypeVar
 
-from cypresskit.teach import check
-
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # Windows has none
-    resource = None  # type: ignore[assignment]
 
-ROOT = Path(__file__).parents[2]
-START = "import sys; sys.path.insert(0, sys.argv[1]); from cypresskit.teach.apart import serve; serve()"
+T = TypeVar("T")
+FORKS = sys.platform == "linux"
 SECONDS, MEGABYTES = 120, 4000
 LONGEST = 1e6  # seconds that a process can be waited for
 ENDLESS, FULL = "what ends its loop?", "what grows there, and when is it enough?"
 
+context: Any = get_context("fork" if FORKS else "spawn")
+parent: Connection | None = None  # in a copy: the way to the process that it was made of
+
 
 class Lost(Exception):
-    """The process gave no result; the text says why, and ``hint`` where to look."""
+    """The copy gave no result; the text says why, ``hint`` where to look, and ``signal`` what ended it, if one did."""
 
-    def __init__(self, why: str, hint: str = "does it quit Python, or crash it?"):
+    def __init__(self, why: str, hint: str = "does it quit Python, or crash it?", signal: int = 0):
         super().__init__(why)
-        self.hint = hint
+        self.hint, self.signal = hint, signal
 
 
-def call(function: str, *arguments, seconds: float = SECONDS, megabytes: float = MEGABYTES):
-    """The result of ``function``, spelled ``package.module:name``, for ``arguments``; both are of JSON's types. Raises
-    ``Lost`` if it takes more than ``seconds`` of processor time (or four times that by the clock) or more than
-    ``megabytes`` of address space, if it raises or crashes."""
-    asked = json.dumps([function, arguments, seconds, megabytes])
+def call(function: Callable[..., T], *arguments, hear: Callable = id, seconds=SECONDS, megabytes=MEGABYTES) -> T:
+    """The result of ``function(*arguments)``, computed in a copy; ``hear`` gets what it ``tell``s before. Raises
+    ``Lost`` if it takes more than ``seconds`` of processor time (or is silent for four times that) or more than
+    ``megabytes``, if it raises or crashes; and ``OSError`` if there is no room for a copy."""
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_serve, args=(theirs, function, arguments, seconds, megabytes))
+    with ours:
+        with theirs, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
+            child.start()
+        try:
+            while ours.poll(min(4 * seconds, LONGEST)):
+                what, *news = ours.recv()
+                if what == "result":
+                    return news[0]
+                if what == "lost":
+                    raise Lost(*news)
+                hear(*news)
+            raise Lost(f"it had not ended after {4 * seconds:g} s", ENDLESS)
+        except (EOFError, OSError, UnpicklingError):
+            child.join(1)
+        finally:
+            child.kill()  # which changes nothing if it has ended
+            child.join()
+    if child.exitcode in (-9, -14, -27):  # SIGKILL, SIGALRM, SIGPROF
+        raise Lost("it had not ended when its time was up", ENDLESS, -child.exitcode)
+    raise Lost(f"its process ended with {child.exitcode}", signal=max(-child.exitcode, 0))
+
+
+def tell(news: object) -> None:
+    """In a copy: let the parent process hear ``news``."""
+    if parent:
+        parent.send(("news", news))
+
+
+def _serve(tells: Connection, function: Callable, arguments: tuple, seconds: float, megabytes: float) -> None:
+    """In the copy: call the function, send its result, end. What it prints is dropped."""
+    global parent
+    parent = tells
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    reply: tuple
     try:
-        ran = subprocess.run(
-            [sys.executable, "-I", "-c", START, str(ROOT)], input=asked, capture_output=True, text=True,
-            encoding="utf-8", errors="replace", timeout=min(4 * seconds, LONGEST),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Lost(f"it had not ended after {4 * seconds:g} s", ENDLESS) from None
-    with suppress(ValueError):
-        result, *error = json.loads(ran.stdout.rpartition("\n")[2])
-        if error:
-            raise Lost(*error)
-        return result
-    if ran.returncode in (-9, -14, -24, -27):  # SIGKILL and SIGXCPU: ``seconds`` are over; the others: an answer's are
-        raise Lost("it had not ended when its time was up", ENDLESS)
-    raise Lost(f"its process ended with {ran.returncode}")
-
-
-def serve() -> None:
-    """Answer the call on standard input, in the new process. What the function prints is dropped."""
-    function, arguments, seconds, megabytes = json.loads(sys.stdin.read())
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    check.disposable = True
-    with suppress(AttributeError, ValueError, OSError, OverflowError):  # macOS refuses some
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
-        resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 1e6),) * 2)
-    try:
-        module, _, name = function.partition(":")
-        reply = [getattr(import_module(module), name)(*arguments)]
+        with limits(seconds, megabytes):
+            reply = "result", function(*arguments)
     except MemoryError:
-        reply = [None, f"it needs more than {megabytes:g} MB", FULL]
+        reply = "lost", f"it needs more than {megabytes:g} MB", FULL
     except SystemExit:
-        reply = [None, "it tries to quit Python", "leave out `exit`: `return` ends a function."]
+        reply = "lost", "it tries to quit Python", "leave out `exit`: `return` ends a function."
     except BaseException as error:
-        reply = [None, f"{type(error).__name__}: {error}".removesuffix(": ")]
-    answer.write("\n" + json.dumps(reply))
-    answer.close()
+        reply = "lost", f"{type(error).__name__}: {error}".removesuffix(": ")
+    tells.send(reply)
     os._exit(0)  # whatever threads the function has left behind
+
+
+@contextmanager
+def limits(seconds: float, megabytes: float, wall: float = 0) -> Iterator[None]:
+    """In a copy: end it after ``seconds`` of computing, or after ``wall`` by the clock unless 0, and make Python raise
+    ``MemoryError`` where it would take ``megabytes`` more."""
+    if not FORKS:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + int(1e6 * megabytes), before[1]))
+    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, wall)}
+    for number, _ in timers.values():
+        signal.signal(number, signal.SIG_DFL)
+    left = {timer: signal.setitimer(timer, min(time, LONGEST)) for timer, (_, time) in timers.items()}
+    try:
+        yield
+    finally:
+        for timer, times in left.items():
+            signal.setitimer(timer, *times)
+        resource.setrlimit(resource.RLIMIT_DATA, before)

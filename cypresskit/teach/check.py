@@ -14,42 +14,32 @@ kernel lives on.
 import builtins
 import io
 import linecache
-import os
-import pickle
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
-from typing import BinaryIO, NoReturn, TypeVar
+from typing import TypeVar
 from unittest.mock import patch
 
 import numpy as np
 
 from cypresskit.blas import CardMemoryError
-
-try:
-    import resource
-except ImportError:  # Windows has none
-    resource = None  # type: ignore[assignment]
+from cypresskit.teach import apart
+from cypresskit.teach.apart import FORKS
 
 T = TypeVar("T")
-FORKS = sys.platform == "linux"
 SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that it may take meanwhile
 PACKAGE = Path(__file__).parents[1]
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
-
-disposable = False  # whether this process may end along with an answer: a copy, or one that ``apart`` has started
-parent: BinaryIO | None = None  # in a copy: the pipe to the process that it was made of
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,12 +90,12 @@ class Halted(BaseException):
 def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
     """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it. Raises what that raises,
     and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a thread running or takes more than
-    ``MEGABYTES``. A disposable process ends once it has used up ``SECONDS`` or ``WALL``."""
+    ``MEGABYTES``. A copy of a process ends once it has used up ``SECONDS`` or ``WALL``."""
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
         raise Halted(f"`{call}` waits for `input`.", "nobody can type here: what it needs is in its arguments.")
 
-    _tell(call)
+    apart.tell(call)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
     page = getattr(shell, "display_pub", None)  # which a copy can't reach
     before = threading.enumerate()
@@ -116,7 +106,8 @@ def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
             for owner, name, other in instead:
                 if getattr(owner, name, None):
                     stack.enter_context(patch.object(owner, name, other))
-            stack.enter_context(_limits())
+            if apart.parent:
+                stack.enter_context(apart.limits(SECONDS, MEGABYTES, WALL))
             result = answer(*arguments)
     except CardMemoryError:
         raise
@@ -133,82 +124,32 @@ def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
     return result
 
 
-@contextmanager
-def _limits() -> Iterator[None]:
-    """Limit a disposable process to ``SECONDS`` of computing, ``WALL`` by the clock, and ``MEGABYTES`` more memory."""
-    if not (disposable and FORKS):
-        yield
-        return
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_DATA, (taken + int(1e6 * MEGABYTES), before[1]))
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    signal.setitimer(signal.ITIMER_REAL, WALL)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def _tell(message: object) -> None:
-    """Tell the parent process: a call that begins (str), the verdict, or (text,) to print."""
-    if parent:
-        pickle.dump(message, parent)
-        parent.flush()
-
-
 def _copied(judge: Callable[[], Verdict]) -> Verdict:
-    """The verdict of ``judge``, run in a copy of this process; or a verdict on how the copy ended."""
+    """The verdict of ``judge``, run in a copy of this process, after printing what that tells to print; or a verdict on
+    how the copy ended."""
+    call = "it"
+
+    def hear(news: str | tuple[str]) -> None:  # a call that begins, or a text to print
+        nonlocal call
+        if isinstance(news, str):
+            call = news
+        else:
+            print(*news, end="")
+
     try:
-        ours, theirs = os.pipe()
-        with open(ours, "rb") as heard, open(theirs, "wb") as tells:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
-                child = os.fork()
-            if not child:
-                _serve(judge, tells)
-            tells.close()
-            return _heard(heard, child)
+        return apart.call(judge, hear=hear, seconds=apart.LONGEST)
+    except KeyboardInterrupt:
+        return Verdict(False, STOPPED.format(call), LOOP)
     except OSError as error:
         finding = f"The check can't begin: Python can't be copied here ({error.strerror or error})."
         return Verdict(False, finding, "close notebooks that you don't need, and run it again.")
-
-
-def _heard(heard: BinaryIO, child: int) -> Verdict:
-    """The verdict that the copy ``child`` sends, after printing what it prints; or a verdict on how it ended."""
-    call = "it"
-    try:
-        with suppress(EOFError, pickle.UnpicklingError):
-            while not isinstance(news := pickle.load(heard), Verdict):
-                if isinstance(news, str):
-                    call = news
-                else:
-                    print(*news, end="")
-            return news
-    except KeyboardInterrupt:
-        return Verdict(False, STOPPED.format(call), LOOP)
-    finally:
-        os.kill(child, signal.SIGKILL)  # which changes nothing if it has ended
-        end = -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except apart.Lost as lost:
+        end = lost.signal
     limits: dict[int, str] = {signal.SIGPROF: f"{SECONDS:g} s of computing", signal.SIGALRM: f"{WALL:g} s by the clock"}
     if end in limits:
         return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
     how = f" ({signal.Signals(end).name})" if end > 0 else ""
     return Verdict(False, f"`{call}` brings Python down{how}.", "does it recurse without end, or quit Python?")
-
-
-def _serve(judge: Callable[[], Verdict], tells: BinaryIO) -> NoReturn:
-    """In the copy: judge, send the verdict, end."""
-    global disposable, parent
-    try:
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        disposable, parent = True, tells
-        _tell(judge())
-    finally:
-        os._exit(0)
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
@@ -281,7 +222,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
 
     def judged(*arguments, **options) -> Verdict:
         out = sys.stdout
-        page = Page(lambda text: _tell((text,)) if parent else out.write(text))
+        page = Page(lambda text: apart.tell((text,)) if apart.parent else out.write(text))
         try:
             unless(arguments, f"{check.__name__} was given nothing.", f"`{check.__name__}({name})` checks {name}.")
             kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
@@ -301,7 +242,7 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
     @wraps(check)
     def checked(*arguments, **options) -> Verdict:
         judge = partial(judged, *arguments, **options)
-        verdict = _copied(judge) if needed and FORKS and not disposable else judge()
+        verdict = _copied(judge) if needed and FORKS and not apart.parent else judge()
         if (size := len(finding := verdict.finding)) > CHARACTERS:
             finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, finding=finding, check=(check.__module__, check.__name__))

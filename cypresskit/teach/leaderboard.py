@@ -88,7 +88,7 @@ def judged(text: str, file: str, n: int) -> dict:
 def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises."""
     try:
-        return Row(**call("cypresskit.teach.leaderboard:judged", text, file, n, seconds=seconds))
+        return Row(**call(judged, text, file, n, seconds=seconds))
     except Lost as lost:
         return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
 
