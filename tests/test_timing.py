@@ -22,7 +22,7 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import SliceError, simulate, steady, sweep
+from cypresskit.timing import DataDependentError, simulate, steady, sweep
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import bound
 from cypresskit.timing.sampling import Policy, observed_pace, sample
@@ -280,7 +280,7 @@ def test_code_whose_address_is_data_is_refused():
     program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "ftoi r1.x, r0.x", "mov g[r1.x], r0")
     texels = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32))
-    with pytest.raises(SliceError, match=r"(?s)test\.il:3: .*test\.il:5: "):
+    with pytest.raises(DataDependentError, match=r"(?s)test\.il:3: .*test\.il:5: "):
         simulate(compile(program), launch=launch)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))

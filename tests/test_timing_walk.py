@@ -11,7 +11,7 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import ids
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import SliceError, loops, walk
+from cypresskit.timing import DataDependentError, loops, walk
 from cypresskit.timing.surfaces import READ, Surfaces
 from cypresskit.timing.work import KINDS
 
@@ -171,7 +171,7 @@ def test_data_of_some_lanes_are_no_address_of_others():
         mov g[0], r2
     """
     assert len(streams(shapes(body.format(test="if_logicalz r1.x")))) == 2
-    with pytest.raises(SliceError, match=r"(?s)test\.il:11: .*the one in\ntest\.il:14: "):
+    with pytest.raises(DataDependentError, match=r"(?s)test\.il:11: .*the one in\ntest\.il:14: "):
         streams(shapes(body.format(test="if_logicalnz r1.x")))
 
 
@@ -185,7 +185,7 @@ def test_data_of_some_lanes_are_no_address_of_others():
     ],
 )
 def test_addresses_and_branches_that_depend_on_data_are_refused_with_both_lines(body, lines):
-    with pytest.raises(SliceError) as error:
+    with pytest.raises(DataDependentError) as error:
         streams(shapes("\n" + body))
     assert f"test.il:{lines[0]}:" in str(error.value)
     assert f"the one in\ntest.il:{lines[1]}:" in str(error.value)

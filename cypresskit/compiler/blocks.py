@@ -89,9 +89,9 @@ class BlockScheduler:
     def fetch(self, batch: list[int]) -> None:
         most = self.problem.device.tex_clause_fetches
         for first in range(0, len(batch), most):
-            self.apart("TEX", batch[first : first + most])
+            self.schedule_alone("TEX", batch[first : first + most])
 
-    def apart(self, kind: str, batch: list[int]) -> None:
+    def schedule_alone(self, kind: str, batch: list[int]) -> None:
         """Schedule ops that go into no bundle: a fetch clause, or a store."""
         plan = ClausePlan(kind, ops=[self.ops[n] for n in batch])
         self.plans.append(plan)

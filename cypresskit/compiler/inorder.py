@@ -71,7 +71,7 @@ class InOrderScheduler(BlockScheduler):
         if batch:
             self.fetch(batch)
         else:
-            self.apart("STORE", [min(self.ready)])
+            self.schedule_alone("STORE", [min(self.ready)])
 
     def cost(self, way: Way) -> tuple:
         """Different banks for what neighbours read, then the component that the IL gives each word."""

@@ -41,7 +41,7 @@ class ListScheduler(BlockScheduler):
             self.raise_budget()
         elif stores:
             for n in stores:
-                self.apart("STORE", [n])
+                self.schedule_alone("STORE", [n])
         elif batch and not self.waits[batch[0]]:
             self.fetch(batch[:1])
         elif self.clause.slots:  # a fresh clause may have room for what this one hasn't

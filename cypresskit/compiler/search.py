@@ -25,7 +25,7 @@ from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.pressure import source_need
 from cypresskit.compiler.schedule import ListScheduler
 from cypresskit.compiler.simplify import simplify
-from cypresskit.compiler.vregs import Alive, assign_vregs, part
+from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
@@ -118,7 +118,7 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
             parted.add(op)
             for vreg, channel in channels.items():
                 vreg.channel = channel
-            part(block, op)
+            copy_operands(block, op)
 
 
 def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:

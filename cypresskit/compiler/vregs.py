@@ -349,7 +349,7 @@ class _Constraints:
         return not word.located or word.vreg.depth > self.block.depth or word.vreg.fixed is not None
 
 
-def part(block: BasicBlock, op: Op) -> None:
+def copy_operands(block: BasicBlock, op: Op) -> None:
     """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
     for n, s in enumerate(op.srcs):
         if s.value.located:

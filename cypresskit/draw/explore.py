@@ -26,7 +26,7 @@ from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder
 from cypresskit.timing import simulate
 
-STEPS = 320  # of the work-item that are drawn
+DRAWN = 320  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
 
 JOURNEY = Template(theme.packaged("journey.html"))
@@ -82,7 +82,7 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     last = report.timeline[-1].end
     engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
     recording = recorder.recording
-    loop, block = bundles(code), register_block(recording, steps=STEPS)
+    loop, block = bundles(code), register_block(recording, steps=DRAWN)
     on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
     clause = max(code.main_loop, key=lambda control: len(control.bundles))

@@ -13,9 +13,9 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
-STEPS = {"a": "a", "b": "b", "s = a + b": "c", "t = s - a": "soft", "s - t": "soft", "a - (s - t)": "read",
+TWO_SUM = {"a": "a", "b": "b", "s = a + b": "c", "t = s - a": "soft", "s - t": "soft", "a - (s - t)": "read",
          "b - t": "wrote", "e": "alu"}  # fmt: skip
-FRAMES = len(STEPS) - 1  # a and b come together
+FRAMES = len(TWO_SUM) - 1  # a and b come together
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
 
@@ -33,7 +33,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     which no number is normal."""
     nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
-    fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(STEPS) + 24)
+    fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(TWO_SUM) + 24)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(f"two-sum is drawn for pairs of finite numbers whose sum is finite, not for {pairs!r}")
@@ -42,10 +42,10 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     wide = WIDE / (high - low + 1)
     tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
-    tall, names = ROW * len(STEPS), ["2" + str(n).translate(RAISED) for n in tens]
+    tall, names = ROW * len(TWO_SUM), ["2" + str(n).translate(RAISED) for n in tens]
     ruler = sheet.boxes(fig, "ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
     sheet.words(fig, "x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
-    for n, (step, ink) in enumerate(STEPS.items()):
+    for n, (step, ink) in enumerate(TWO_SUM.items()):
         y = TOP + ROW * (n + 0.5)
         sheet.words(fig, LEFT - 8, y, step, ink, align="right", bold=True, size=14)
         come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
@@ -89,7 +89,7 @@ def _bits(value: float) -> list[int]:
 def _say(run: dict[str, float], frame: int) -> str:
     if frame == 0:
         return f"a = {run['a']!r}, b = {run['b']!r}: their exponents lie apart."
-    step = list(STEPS)[frame + 1]
+    step = list(TWO_SUM)[frame + 1]
     exact = Fraction(run["a"]) + Fraction(run["b"]) - Fraction(run["s = a + b"])
     lost = " Nothing is lost." if not exact else f" Lost: {float(exact):.3g}."
     said = f"**{step}** is {run[step]!r}."

@@ -20,9 +20,9 @@ from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.cache import Cache
-from cypresskit.timing.work import BANK_BITS
+from cypresskit.timing.work import BANK_SHIFT
 
-WORD = 1 << BANK_BITS  # bytes that a bank of L1 gives in a clock
+WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 gives in a clock
 WIDE, HIGH, GAP = 520, 432, 50  # a panel, and between two, in pixels
 ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the ticks begin
 MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has

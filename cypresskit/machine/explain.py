@@ -25,7 +25,7 @@ from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 BESIDES = 190  # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
-STEPS, WORK = 50_000, 1_000_000_000  # instructions, and instructions times work-items: some seconds
+MOST_STEPS, WORK = 50_000, 1_000_000_000  # instructions, and instructions times work-items: some seconds
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
 
 
@@ -41,13 +41,13 @@ def _chosen(letters: str) -> slice | list[int] | None:
 
 def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> Run:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a loop that has not
-    ended after ``launch.max_instructions`` (by default ``STEPS``), or ``most`` instructions times work-items."""
-    fits(launch)
+    ended after ``launch.max_instructions`` (by default ``MOST_STEPS``), or ``most`` instructions times work-items."""
+    check_memory(launch)
     with np.errstate(all="ignore"):
         return Interpreter(launch, observers, most).run()
 
 
-def fits(launch: Launch) -> None:
+def check_memory(launch: Launch) -> None:
     """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
     needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
@@ -67,7 +67,7 @@ class Interpreter:
         self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        limits = {"max_instructions": launch.max_instructions if launch.limited else STEPS}
+        limits = {"max_instructions": launch.max_instructions if launch.limited else MOST_STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
             limits["A smaller domain"] = most // max(1, launch.items)
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())

@@ -7,9 +7,9 @@ lie); ``work`` is what comes of it, and ``engine`` the chip that takes the time,
 """
 
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.lanes import SliceError
+from cypresskit.timing.lanes import DataDependentError
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, sweep
 
-__all__ = ["Event", "Report", "Shape", "SliceError", "Table", "simulate", "sweep"]
+__all__ = ["DataDependentError", "Event", "Report", "Shape", "Table", "simulate", "sweep"]

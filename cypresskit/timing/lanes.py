@@ -20,7 +20,7 @@ from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Stream, fetch_cl
 Register = tuple[int, int]  # number, channel
 
 
-class SliceError(ValueError):
+class DataDependentError(ValueError):
     """A kernel that can't be timed without its data."""
 
 
@@ -112,7 +112,7 @@ class Lanes(Processor):
         if not (word.loaded & self.masks.active).any():
             return
         program = self.code.program
-        raise SliceError(
+        raise DataDependentError(
             f"{program.where(program.body[word.at].line)}\n    reads data that an address or a branch depends on, the "
             f"one in\n{program.where(program.body[user].line)}\n    Timing runs the address arithmetic without data: "
             "take addresses from the work-item's id, constants and counters instead."

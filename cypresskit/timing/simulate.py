@@ -60,7 +60,7 @@ def simulate(
     progress: show a bar if it takes more than two seconds.
 
     A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises ``ValueError`` for sizes
-    or boards that make no sense, and ``SliceError`` for a kernel whose addresses or branches depend on data.
+    or boards that make no sense, and ``DataDependentError`` for a kernel whose addresses or branches depend on data.
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)

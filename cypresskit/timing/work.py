@@ -19,7 +19,7 @@ from cypresskit.timing.native import native
 from cypresskit.timing.units.lds_banks import busiest_bank
 
 ALU, TEX, WRITE, BARRIER = range(4)
-BANK_BITS = 4  # a bank of L1 gives a word of 2**4 bytes a clock
+BANK_SHIFT = 4  # a bank of L1 gives a word of 2**4 bytes a clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 
@@ -260,4 +260,4 @@ def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, phases,
 @native
 def quad_clocks(addresses, active, banks):
     """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes to give."""
-    return busiest_bank(addresses, active, BANK_BITS, banks)
+    return busiest_bank(addresses, active, BANK_SHIFT, banks)

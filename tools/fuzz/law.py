@@ -22,7 +22,7 @@ from cypresskit.machine import ids, places
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.machine.vliw import Processor, Test
 from cypresskit.teach.l12_contest import write
-from cypresskit.timing import Report, SliceError, simulate
+from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
 from cypresskit.timing.walk import walk
@@ -280,7 +280,7 @@ def timed(rng: random.Random) -> None:
     try:
         options, code, shape = any_launch(rng)
         report = simulate(**options, progress=False)
-    except (CompileError, SliceError, ValueError) as error:
+    except (CompileError, DataDependentError, ValueError) as error:
         assert str(error), "an error without words"
         return
     faults = check(code, shape, options["device"], options["layout"], report, rng)

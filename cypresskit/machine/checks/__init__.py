@@ -50,7 +50,7 @@ def check(
     """
     arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
     launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
-    explain.fits(launch)
+    explain.check_memory(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype

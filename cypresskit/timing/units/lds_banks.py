@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.devices import Device
 from cypresskit.timing.native import native
 
-WORD_BITS = 2  # a bank of the LDS gives a word of 2**2 bytes
+WORD_SHIFT = 2  # a bank of the LDS gives a word of 2**2 bytes
 
 
 def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | None = None) -> np.ndarray:
@@ -36,20 +36,20 @@ def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | No
 def _add_clocks(clocks, addresses, active, banks):
     """Add the clocks of one group. A row of ``addresses`` and ``active`` has all that it asks for in an access."""
     for n in range(len(clocks)):
-        clocks[n] += busiest_bank(addresses[n], active[n], WORD_BITS, banks)
+        clocks[n] += busiest_bank(addresses[n], active[n], WORD_SHIFT, banks)
 
 
 @native
-def busiest_bank(addresses, active, word_bits, banks):
+def busiest_bank(addresses, active, word_shift, banks):
     """The number of different words that the busiest bank has to give. One that several ask for counts once."""
     most = 0
     for i in range(len(addresses)):
         words = 0
         for j in range(i + 1 if active[i] else 0):
-            word = addresses[j] >> word_bits
-            first = active[j] and (word ^ (addresses[i] >> word_bits)) & (banks - 1) == 0
+            word = addresses[j] >> word_shift
+            first = active[j] and (word ^ (addresses[i] >> word_shift)) & (banks - 1) == 0
             for k in range(j if first else 0):
-                first = first and not (active[k] and addresses[k] >> word_bits == word)
+                first = first and not (active[k] and addresses[k] >> word_shift == word)
             words += first
         most = max(most, words)
     return most
