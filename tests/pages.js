@@ -4,24 +4,28 @@
 // and says what it shows then.
 const at = async ([k, name]) => {
     const doc = Bokeh.documents.findLast(d => !name || d.get_model_by_name(name)), models = [...doc.all_models]
-    const root = models.find(m => m.tags?.[0]?.scenes), {slider, scene, scenes} = root.tags[0], data = {}
+    const figure = models.find(m => m.tags?.[0]?.scenes), {scenes} = figure.tags[0], data = {}
+    const player = Bokeh.index.get_one(figure).el.getRootNode(), slider = player.querySelector("[data-part=slider]")
     if (k !== null) {
-        scene.active = scenes.findLastIndex(([first]) => first <= k)
-        slider.value = k - scenes[scene.active][0]
+        const scene = scenes.findLastIndex(([first]) => first <= k)
+        player.querySelectorAll("[data-part=scene] button")[scene].click()
+        slider.value = k - scenes[scene][0]
+        slider.dispatchEvent(new Event("input"))
     }
     await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
     for (const m of models) if (m.type === "ColumnDataSource" && m.name)
         data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
-    return {step: slider.value, frame: +Bokeh.index.get_one(root).el.dataset.frame, data,
-            words: models.filter(m => m.type === "Div").map(m => m.text).join(" "),
+    return {step: slider.valueAsNumber, frame: +player.host.dataset.frame, data,
+            words: [...player.children].slice(1).map(part => part.innerHTML).join(" "),
             labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
 }
 
 // Puts the slider to one step after another, each until it is painted.
 const steps = async steps => {
-    const slider = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Slider")
+    const slider = document.querySelector("[data-ready]").shadowRoot.querySelector("[data-part=slider]")
     for (const step of steps) {
         slider.value = step
+        slider.dispatchEvent(new Event("input"))
         await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
     }
 }
@@ -40,9 +44,9 @@ const settled = async () => {
 
 // Begins to play from the frame shown, so many frames a second.
 const begin = speed => {
-    const models = [...Bokeh.documents.at(-1).all_models]
-    models.find(m => m.type === "Select").value = speed
-    Bokeh.index.get_one(models.find(m => m.tags?.[0]?.scenes)).el.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
+    const player = document.querySelector("[data-ready]")
+    player.shadowRoot.querySelector("select").append(new Option(speed, speed, true, true))
+    player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
 }
 
 // Where on the page a source's cell is.
@@ -109,8 +113,10 @@ const coloured = () => {
 }
 
 // Where the controls end.
-const bottoms = () => [...Bokeh.documents.at(-1).all_models].filter(m => ["Button", "Select", "Slider"].includes(m.type))
-    .map(m => Bokeh.index.get_one(m).el.getBoundingClientRect().bottom)
+const bottoms = () => {
+    const player = document.querySelector("[data-ready]").shadowRoot
+    return [...player.querySelectorAll("[data-part]:is(button, select, input)")].map(m => m.getBoundingClientRect().bottom)
+}
 
 // Takes a step; from then on `drawn()` tells how often what travels was drawn on its way.
 const travel = () => {

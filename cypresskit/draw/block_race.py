@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.draw.block import find_block
 from cypresskit.draw.followed import followed
-from cypresskit.draw.player import Player, beside
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.machine.record import Recording
 
@@ -42,7 +42,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         " colour when their sums are complete. Framed: what came just now. Work-items run one after the other here."
     )
     key = sheet.key(("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box"))
-    return sheet.player([beside(*figures, room=200)], captions, sheet.title, below=[key, note], step="Moment", lasts=16)
+    return sheet.player(figures, captions, sheet.title, below=[key, note], step="Moment", lasts=16)
 
 
 def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:

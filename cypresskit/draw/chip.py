@@ -60,15 +60,14 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
         _draw_real_clock(sheet, fig, scenes)
     x, y, wide, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, 0.05, -1))
     sheet.boxes(fig, "dots", x, y, wide, DOT, ink="ink", key=key, moves=("x", "y", "w"), round=6)
-    key = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
-                    ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
-                    ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
+    legend = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
+                       ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
+                       ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
-    return sheet.player(
-        [fig], captions, text, below=[key], step="Moment", scenes=[(scene.name, FRAMES) for scene in scenes], lasts=12,
-        tells=len(captions) - FRAMES // 2,
-    )  # fmt: skip
+    named = [(scene.name, FRAMES) for scene in scenes]
+    tells = len(captions) - FRAMES // 2
+    return sheet.player([fig], captions, text, below=[legend], step="Moment", scenes=named, lasts=12, tells=tells)
 
 
 @dataclass(frozen=True, eq=False)

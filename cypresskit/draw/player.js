@@ -1,21 +1,26 @@
-// The player's half that runs in the browser: a function's body, run once for each player when its layout is drawn.
+// The player's half that runs in the browser: a function's body, run once for each player when its figures are drawn.
 //
-// `root` is the layout, `index` finds the view of a model. What Python says about the picture is in root.tags[0]; see
-// Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and value) are spread out
-// once, from the column as it stands, into an array of frames x cells. No message to Python is ever needed.
-const {play, back, forward, slider, speed, scene, caption, live, chosen, answers, asked, figures, scenes, captions,
-  marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about, goes, heads, dials, tells, begins} = root.tags[0]
+// `el` is the element with the player in its shadow root, `index` finds the view of a model. `told` is what Python says
+// about the picture; see Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and
+// value) are spread out once, from the column as it stands, into an array of frames x cells. No message to Python is ever
+// needed.
+const {label, figures, scenes, captions, marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about,
+  goes, heads, dials, tells, begins} = told
 const child = (model) => index.get_one(model)
-const el = child(root).el
 const place = el.closest(".cypresskit-player")
+const part = Object.fromEntries([...el.shadowRoot.querySelectorAll("[data-part]")].map((one) => [one.dataset.part, one]))
+const {play, slider, speed, asked} = part
 const count = captions.length
 
-// Bokeh would make the element anew, with its styles, and lay out all that is around it.
-function write(div, text) {
-  if (div.text === text) return
-  div.setv({text}, {silent: true})
-  child(div).markup_el.innerHTML = text
+// What is written already stays: a browser would lay it out anew.
+const texts = new Map()
+function write(box, text) {
+  if (texts.get(box) !== text) box.innerHTML = text
+  texts.set(box, text)
 }
+// One of several buttons: it looks pressed; and what a click on one does with its number.
+const press = (group, n) => [...group.children].forEach((one, k) => one.setAttribute("aria-pressed", k === n))
+const offer = (group, act) => [...group.children].forEach((one, n) => one.addEventListener("click", () => act(n)))
 
 // Five characters or so for any number; the same rule as short() in player.py.
 const short = (v) => {
@@ -63,7 +68,7 @@ function list({lines}, current, window = 13) {
     const n = from + i + 1, now = n === current
     return `<div data-line="${n}" class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
   })
-  return `<div class="code">${rows.join("")}</div>`
+  return rows.join("")
 }
 
 const signs = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
@@ -116,19 +121,19 @@ function light() {
 const said = new Map(about), scenesOf = new Map(goes)
 function say() {
   const told = said.get(pick)
-  write(chosen, (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`)
+  write(part.chosen, (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`)
 }
 function choose(key) {
   pick = said.has(key) ? key : null
   light()
   say()
   el.dataset.pick = pick ?? ""
-  if (pick !== null) write(live, chosen.text.replace(/<[^>]*>/g, " "))
+  if (pick !== null) part.live.textContent = part.chosen.textContent
 }
 // What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way to another picture,
 // which whoever is around this one knows. Whether it was the latter.
 function enter() {
-  if (scenesOf.has(pick)) scene.active = scenesOf.get(pick)
+  if (scenesOf.has(pick)) change(scenesOf.get(pick))
   const detail = {key: pick, frame}
   return !place.dispatchEvent(new CustomEvent("cypresskit-enter", {bubbles: true, cancelable: true, detail}))
 }
@@ -155,65 +160,43 @@ function show(k, quiet, time) {
   if (pick !== null) { light(); say() }
   if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
-  write(caption, captions[k])
+  slider.setAttribute("aria-valuetext", `${step.toLowerCase()} ${k - first + 1} of ${frames}`)
+  write(part.caption, captions[k])
   if (truth) ask(k > first && guessed === null)  // later frames give the answer away
-  if (listing) write(listing.place, list(listing, listing.current[k]))
+  if (part.listing) write(part.listing, list(listing, listing.current[k]))
   for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
-  if (!quiet) write(live, words())
-  handle()
+  if (!quiet) part.live.textContent = words()
   turn()
   shown++
   el.dataset.frame = k
   el.dataset.shown = shown
 }
 
-// A slider has no name of its own for a screen reader, and keeps setting its bare number as what is read out.
-function call(model, name, words) {
-  const grip = child(model).el.shadowRoot.querySelector(".noUi-handle")
-  const tell = () => { if (grip.getAttribute("aria-valuetext") !== words()) grip.setAttribute("aria-valuetext", words()) }
-  grip.setAttribute("aria-label", name)
-  new MutationObserver(tell).observe(grip, {attributes: true, attributeFilter: ["aria-valuetext"]})
-  return tell
-}
-const handle = call(slider, step, () => `${step.toLowerCase()} ${frame - first + 1} of ${frames}`)
-child(speed).el.shadowRoot.querySelector("select").setAttribute("aria-label", "Speed")
-
 // Dials: what they are set to, together, is a frame; and a frame that is shown turns them.
-const strides = dials.map((_, n) => dials.slice(0, n).reduce((all, {values}) => all * values.length, 1))
-const turned = dials.map(({slider, name, values}) => call(slider, name, () => values[slider.value]))
-let turning = false
-for (const {slider} of dials) slider.properties.value.change.connect(() => {
-  if (!turning) show(dials.reduce((at, dial, n) => at + dial.slider.value * strides[n], 0))
-})
+const turned = [...el.shadowRoot.querySelectorAll("label")].map((one) => one.children)
+const strides = dials.map((_, n) => dials.slice(0, n).reduce((all, [, values]) => all * values.length, 1))
+for (const [, dial] of turned)
+  dial.addEventListener("input", () => show(turned.reduce((at, [, {value}], n) => at + value * strides[n], 0)))
 function turn() {
-  turning = true
-  dials.forEach(({slider, label, name, values}, n) => {
-    const value = Math.floor(frame / strides[n]) % values.length
-    if (slider.value !== value) slider.value = value
-    write(label, `${name}: <b>${values[value]}</b>`)
-    turned[n]()
+  dials.forEach(([name, values], n) => {
+    const [words, dial] = turned[n], at = Math.floor(frame / strides[n]) % values.length
+    dial.value = at
+    dial.setAttribute("aria-valuetext", values[at])
+    write(words, `${name}: <b>${values[at]}</b>`)
   })
-  turning = false
 }
 
 function stop() {
   if (timer !== null) clearTimeout(timer)
   timer = null
-  name(still.matches ? "Step" : "Play")
+  play.textContent = still.matches ? "Step" : "Play"
   el.dataset.playing = ""
 }
-// Bokeh makes a button anew when its label changes, and whoever had the focus on it would lose the keys.
-function name(label) {
-  const had = child(play).el.shadowRoot.activeElement
-  play.label = label
-  if (had) el.focus({preventScroll: true})
-}
-
 // Frames are due at fixed times, so a late frame doesn't delay those after it; none is ever left out.
 const period = () => 1000 / Number(speed.value)
 const over = () => frame >= first + frames - 1
 function tick() {
-  if (!el.isConnected || over()) { stop(); write(live, words()); reveal(); return }
+  if (!el.isConnected || over()) { stop(); part.live.textContent = words(); reveal(); return }
   show(frame + 1, true, period())
   due = Math.max(due + period(), performance.now() - 200)
   timer = setTimeout(tick, Math.max(0, due - performance.now()))
@@ -221,14 +204,14 @@ function tick() {
 
 function toggle() {
   if (dials.length) return
-  if (timer !== null) { stop(); write(live, words()); return }
+  if (timer !== null) { stop(); part.live.textContent = words(); return }
   if (still.matches) { show(frame + 1); return }
   el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
   if (over()) show(first, true)
   start()
 }
 function start() {
-  name("Pause")
+  play.textContent = "Pause"
   el.dataset.playing = "yes"
   due = performance.now() + period()
   timer = setTimeout(tick, period())
@@ -240,44 +223,44 @@ const mark = (way) => {
   return Math.max(first, Math.min(last, found ?? (way > 0 ? last : first)))
 }
 
-play.on_event("button_click", toggle)
-back.on_event("button_click", () => go(frame - 1))
-forward.on_event("button_click", () => go(frame + 1))
-slider.properties.value.change.connect(() => { if (slider.value + first !== frame) { stop(); show(slider.value + first); if (over()) reveal() } })
+play.addEventListener("click", toggle)
+part.back.addEventListener("click", () => go(frame - 1))
+part.forward.addEventListener("click", () => go(frame + 1))
+slider.addEventListener("input", () => { stop(); show(slider.valueAsNumber + first); if (over()) reveal() })
 // What is drawn anew by controls shows the scene that was shown before.
 const around = place.closest(".cypresskit-controls")
-scene.properties.active.change.connect(() => {
-  if (around) around.dataset.scene = scene.active
+function change(scene) {
+  if (around) around.dataset.scene = scene
   const at = frame - first
   stop();
-  [first, frames] = scenes[scene.active]
-  slider.end = Math.max(frames - 1, 1)
+  [first, frames] = scenes[scene]
+  slider.max = frames - 1
+  press(part.scene, scene)
   show(first + Math.min(at, frames - 1))
-})
+}
+offer(part.scene, change)
 
 // A guess, and at the end what was recorded.
-const question = asked.text
+const question = asked.innerHTML
 function ask(late) {
   const kept = late && !el.dataset.revealed
-  child(answers).el.style.visibility = kept ? "hidden" : ""
+  part.answers.style.visibility = kept ? "hidden" : ""
   if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (go back to the start to make one):") : question)
 }
-answers.properties.active.change.connect(() => {
-  if (guessed !== null) answers.active = choices.indexOf(guessed)  // a guess is a guess
-  if (answers.active === null || guessed !== null) return
-  guessed = choices[answers.active]
+offer(part.answers, (n) => {
+  if (guessed !== null) return  // a guess is a guess
+  guessed = choices[n]
+  press(part.answers, n)
   show(first, true)
   if (!still.matches) toggle()
 })
 function reveal() {
   if (!truth) return
-  if (!el.dataset.revealed) {  // the truth gets the room that question and answers had, so that nothing moves
-    const [one, other] = [asked, answers].map((part) => child(part).el.getBoundingClientRect())
-    child(asked).el.style.minHeight = `${Math.max(one.bottom, other.bottom) - Math.min(one.top, other.top)}px`
-  }
+  const bar = asked.parentElement
+  bar.style.minHeight = `${bar.offsetHeight}px`  // the truth gets the room that question and answers had: nothing moves
   const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
   write(asked, verdict + truth)
-  child(answers).el.style.display = "none"
+  part.answers.hidden = true
   el.dataset.revealed = "yes"
   ask(false)
 }
@@ -326,7 +309,7 @@ el.addEventListener("click", (event) => {
   if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))
     link.href = link.href.replace(/(notebooks|pictures)\/(\w+)\.ipynb$/, "notebooks/$2.html")
 }, true)
-if (listing) child(listing.place).el.addEventListener("click", (event) => {
+part.listing?.addEventListener("click", (event) => {
   const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)
   const runs = listing.current.flatMap((now, k) => now === line && k >= first && k < first + frames ? [k] : [])
   if (runs.length) go(runs.find((k) => k > frame) ?? runs[0])
@@ -345,19 +328,18 @@ const keys = dials.length ? {} : {
 }
 if (said.size) Object.assign(keys, {ArrowDown: () => neighbour(1), ArrowUp: () => neighbour(-1), Escape: () => choose(null)})
 el.setAttribute("data-lm-suppress-shortcuts", "true")
-function press(event) {
+function hear(event) {
   if (!el.getClientRects().length || event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
   const target = event.composedPath()[0]
-  if (target.matches("select, input, textarea") || (target.matches("button, a") && [" ", "Enter"].includes(event.key))) return
-  if (target.closest(".noUi-handle") && event.key !== " ") return
+  if (target.matches("select, textarea") || (target.matches("button, a") && [" ", "Enter"].includes(event.key))) return
+  if (target.matches("input") && event.key !== " ") return
   event.preventDefault()
   event.stopPropagation()
   keys[event.key]()
 }
-for (const part of [el, ...(place.closest(".cypresskit-page") ? [document.body] : [])]) part.addEventListener("keydown", press)
+for (const one of [el, ...(place.closest(".cypresskit-page") ? [document.body] : [])]) one.addEventListener("keydown", hear)
 el.addEventListener("pointerdown", (event) => {
-  const target = event.composedPath()[0], grip = target.closest(".noUi-handle")
-  if (grip || !target.matches("button, select, input")) setTimeout(() => (grip ?? el).focus({preventScroll: true}))
+  if (!event.composedPath()[0].matches("button, select, input")) setTimeout(() => el.focus({preventScroll: true}))
 })
 
 // Light or dark: JupyterLab, VS Code and the site say so on <body>, Colab on <html>; a plain page follows the reader's
@@ -408,16 +390,18 @@ watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme
 // The tallest caption has room, so that the picture below it keeps its place.
 const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length
 const longest = captions.reduce((a, b) => (size(b) > size(a) ? b : a))
-const box = child(caption).el
-const probe = box.shadowRoot.querySelector(".bk-clearfix").cloneNode()
-Object.assign(probe.style, {position: "absolute", visibility: "hidden"})
-probe.innerHTML = longest
 new ResizeObserver(() => {
-  box.shadowRoot.append(probe)  // each time: a new caption takes away all that stands there
-  box.style.minHeight = `${probe.offsetHeight}px`
+  const probe = Object.assign(part.caption.cloneNode(), {innerHTML: longest})
+  Object.assign(probe.style, {position: "absolute", visibility: "hidden", minHeight: "", width: `${part.caption.offsetWidth}px`})
+  part.caption.after(probe)
+  part.caption.style.minHeight = `${probe.offsetHeight}px`
   probe.remove()
-}).observe(box)
+}).observe(part.caption)
 
+for (const [name, value] of [["role", "group"], ["tabindex", 0], ["aria-label", label]]) el.setAttribute(name, value)
+if (truth) el.style.setProperty("--ck-room", "34px")
+slider.max = Math.max(frames - 1, 1)
+press(part.scene, 0)
 colour()
 stop()
 show(dials.length ? tells : begins, true)
@@ -426,12 +410,12 @@ choose(null)
 function visit() {
   const {frame: asked, key, focus} = JSON.parse(place.dataset.go ?? "{}"), at = Math.min(asked, count - 1)
   if (!(at in captions)) return
-  scene.active = scenes.findLastIndex(([from]) => from <= at)
+  change(scenes.findLastIndex(([from]) => from <= at))
   go(at)
   choose(key)
   if (focus) el.focus({preventScroll: true})
 }
-if (Number(around?.dataset.scene ?? -1) in scenes) scene.active = Number(around.dataset.scene)
+if (Number(around?.dataset.scene ?? -1) in scenes) change(Number(around.dataset.scene))
 place.addEventListener("cypresskit-go", visit)
 place.addEventListener("cypresskit-play", () => { if (timer === null && !over() && !dials.length && !still.matches) start() })
 visit()

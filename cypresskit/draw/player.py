@@ -1,6 +1,6 @@
 """The player: a picture over many frames that plays in the browser without Python.
 
-A ``Player`` holds a Bokeh layout whose sources show one frame, and *tracks*: how a column of a source changes from
+A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how a column of a source changes from
 frame to frame, as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. ``player.js``
 spreads them out in the browser and plays; what ``moves`` travels from one frame to the next.
 
@@ -11,10 +11,9 @@ simulation is built anew, in Python (see ``controls``).
 
 import base64
 import gc
-import json
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -26,7 +25,7 @@ import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
-from bokeh.models import Button, Column, ColumnDataSource, Div, LayoutDOM, RadioButtonGroup, Row, Select, Slider
+from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
@@ -172,9 +171,9 @@ class Player(Shown):
     there is nothing to play, and no controls."""
 
     def __init__(
-        self, parts: Parts, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, *,
-        side: Sequence[LayoutDOM] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
-        marks: Sequence[int] = (), below: Sequence[LayoutDOM] = (), scenes: Sequence[tuple[str, int]] = (),
+        self, parts: Parts, picture: Sequence[figure], captions: Sequence[str], text: str, *,
+        side: Sequence[figure | str] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
+        marks: Sequence[int] = (), below: Sequence[str] = (), scenes: Sequence[tuple[str, int]] = (),
         dials: Sequence[tuple[str, Sequence[str]]] = (), step: str = "Step", guess: Guess | None = None,
         lasts: float = LASTS, tells: int | None = None, begins: int = 0,
     ) -> None:  # fmt: skip
@@ -185,44 +184,38 @@ class Player(Shown):
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
         usual = len(captions) // 3 if guess else -1
         self.tells = usual if tells is None else tells
-        moving = not dials and (max(frames for _, frames in self.scenes) > 1 or len(self.scenes) > 1)
+        most = max(frames for _, frames in self.scenes)
+        several = len(self.scenes) > 1
+        moving = not dials and (most > 1 or several)
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>' if keys else ""
-        tag = _widgets(self.scenes, lasts) | _question(guess) | {"dials": [_dial(*dial) for dial in dials]}
-        tag["chosen"].visible = bool(self.about)
-        below = [tag["chosen"], *below, *([text_box(text=hint)] if keys and not self.about else [])]
         lines, current = listing
-        place = [text_box()] * bool(lines)
-        sides = [
-            Column(*stack, sizing_mode="stretch_width", stylesheets=[theme.SCROLLED_CSS])
-            for stack in (picture, [*place, *side])
-            if stack
-        ]
-        for part, grow in zip(sides, (5, 4)):
-            part.styles = {"flex": f"{grow} 1 {grow * 62}px", "min-width": "0"}
-        controls = (tag[name] for name in ("scene", "back", "play", "forward", "speed", "slider"))
-        asked = row(tag["asked"], tag["answers"], align="center", visible=guess is not None)
-        controlled = row(*controls, align="center", visible=moving)
-        turned = beside(*(Column(dial["label"], dial["slider"]) for dial in tag["dials"]), room=240)
-        turned.visible = bool(dials)
-        head = controlled, turned, asked, tag["caption"], row(*sides, gap="4px 20px")
-        self.root = Column(
-            *head, *below, tag["live"], sizing_mode="stretch_width", stylesheets=[theme.ROOT_CSS],
-            styles={"--ck-room": "34px"} if guess else {},
-            html_attributes={"tabindex": "0", "role": "group", "aria-label": f"{self.title}. {keys}".strip()},
+        beside = ['<div data-part="listing" class="code"></div>'] * bool(lines) + [*map(_placed, side)]
+        asked, choices = (f"**Guess first:** {guess.question}", guess.choices) if guess else ("", ())
+        shown = {"moving": moving, "several": several, "turned": dials, "asks": guess, "clicks": self.about}
+        self.html = HTML.substitute(
+            {name: "" if there else "hidden" for name, there in shown.items()},
+            css=theme.PLAYER_CSS, scenes=_buttons(name for name, _ in self.scenes), speeds=_speeds(most / lasts),
+            step=step, dials="".join(map(_dial, dials)), asked=theme.html(asked), answers=_buttons(choices),
+            picture="".join(map(_placed, picture)),
+            side=f'<div class="side">{"".join(beside)}</div>' * bool(beside),
+            below="".join(map(_placed, [*below, hint] if hint and not self.about else below)),
         )  # fmt: skip
-        # Not a model's property: the script takes it from here.
-        shown = [escape(line.replace("    ", "  ")) for line in lines]
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        self.root.tags = [tag | {
-            "figures": self.figures, "captions": [theme.html(caption) for caption in self.captions],
+        # Not a figure's property: the script takes it from here.
+        self.figures[0].tags = [{
+            "label": f"{self.title}. {keys}".strip(), "figures": self.figures,
+            "captions": [theme.html(caption) for caption in self.captions],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "tracks": [vars(t) | {"frames": None, "names": list(t.names), "changes": t.changes()} for t in self.tracks],
             "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[frame, theme.html(part)] for frame, part in words]] for key, words in self.about.items()],
-            "listing": {"place": place[0], "lines": shown, "current": current} if lines else None,
+            "listing": {"lines": [escape(line.replace("    ", "  ")) for line in lines], "current": current},
+            "dials": [[name, list(values)] for name, values in dials],
+            "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
+            "choices": [theme.html(choice) for choice in choices],
             "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
             "goes": list(parts.goes.items()), "marks": list(marks), "begins": begins,
         }]  # fmt: skip
@@ -246,70 +239,41 @@ class Player(Shown):
     def _embedded(self, alone: bool = False) -> str:
         """The player as HTML for a page on which ``load()`` was called. Until the scripts run it is a still, with the
         text form as alternative text. If it is ``alone`` there are no lessons to link to."""
-        # The root is written beside an empty document: one that has it would look through all models three times.
+        # Figures are written beside an empty document: one that has them would look through all models three times.
         document = Document(title=self.title).to_json(deferred=False)
-        document["roots"] = Serializer(deferred=False).encode([self.root])
-        data = serialize_json({"document": document})
+        document["roots"] = Serializer(deferred=False).encode(self.figures)
+        data = serialize_json({"document": document, "html": self.html})
         data = (theme.without_links(data) if alone else data).encode()
         image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 6)))
-        return EMBED.substitute(text=escape(repr(self)), still=image, docs=packed, root=json.dumps(self.root.id))
+        return EMBED.substitute(text=escape(repr(self)), still=image, packed=packed)
 
 
-def _widgets(scenes: Sequence[tuple[str, int]], lasts: float) -> dict:
-    rate = min(max(max(frames for _, frames in scenes) / lasts, 1.0), 30.0)
-    rates = [(f"{rate * factor:g}", f"{name} speed") for name, factor in SPEEDS.items()]
-    css: dict = {"stylesheets": [theme.WIDGET_CSS]}
-    names = {"back": "\N{LEFTWARDS ARROW} Back", "play": "Play", "forward": "Next \N{RIGHTWARDS ARROW}"}
-    labels = [name for name, _ in scenes]
-    return {name: Button(label=label, width=68, height=32, **css) for name, label in names.items()} | {
-        "speed": Select(options=rates, value=f"{rate:g}", width=124, height=32, name="speed", **css),
-        "slider": Slider(start=0, end=max(scenes[0][1] - 1, 1), step=1, value=0, show_value=False, tooltips=False,
-                         height=22, margin=(6, 14), styles={"flex": "1 1 180px"}, **css),
-        "scene": RadioButtonGroup(labels=labels, active=0, visible=len(labels) > 1, height=32, **css),
-        "live": Div(stylesheets=[theme.HIDDEN_CSS], html_attributes={"aria-live": "polite", "role": "status"}),
-        "caption": text_box(), "chosen": text_box(),
-    }  # fmt: skip
+def _speeds(frames: float) -> str:
+    """The choice of speeds; the middle one shows so many ``frames`` a second, but 1 to 30."""
+    rate = min(max(frames, 1.0), 30.0)
+    options = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
+    return "".join(f'<option value="{r}"{" selected" * (n == "normal")}>{n} speed</option>' for r, n in options)
 
 
-def _dial(name: str, values: Sequence[str]) -> dict:
-    """A labelled slider, and what the script needs to know of it."""
-    slider = Slider(start=0, end=len(values) - 1, step=1, value=0, show_value=False, tooltips=False, margin=(4, 14),
-                    sizing_mode="stretch_width", stylesheets=[theme.WIDGET_CSS])  # fmt: skip
-    return {"slider": slider, "label": text_box(), "name": name, "values": list(values)}
+def _buttons(labels: Iterable[str]) -> str:
+    return "".join(f"<button>{theme.html(label)}</button>" for label in labels)
 
 
-def _question(guess: Guess | None) -> dict:
-    """The widgets of a guess, and what the script needs to know of it."""
-    labels = list(guess.choices) if guess else []
-    answers = RadioButtonGroup(labels=labels, active=None, stylesheets=[theme.WIDGET_CSS], height=32)
-    asked = Div(stylesheets=[theme.TEXT_CSS], text=theme.html(f"**Guess first:** {guess.question}") if guess else "")
-    answer = {"truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else ""}
-    return answer | {"answers": answers, "asked": asked, "choices": [theme.html(choice) for choice in labels]}
+def _dial(dial: tuple[str, Sequence[str]]) -> str:
+    name, most = escape(dial[0]), len(dial[1]) - 1
+    return f'<label><span></span><input type="range" value="0" max="{most}" aria-label="{name}"></label>'
 
 
-def text_box(**options) -> Div:
-    """A text as wide as there is room."""
-    return Div(stylesheets=[theme.TEXT_CSS], sizing_mode="stretch_width", **options)
-
-
-def beside(*parts: LayoutDOM, room: int = 300) -> Row:
-    """A row of parts, which wraps where a part would have less than ``room`` pixels."""
-    for part in parts:
-        part.styles = dict(part.styles) | {"flex": f"1 1 {room}px", "min-width": "0"}
-    return row(*parts, gap="4px 16px", align="start")
-
-
-def row(*parts: LayoutDOM, gap: str = "normal", align: str = "normal", **options) -> Row:
-    """A row of parts, which wraps where there is no room."""
-    styles = {"flex-wrap": "wrap", "gap": gap, "align-items": align}
-    return Row(*parts, sizing_mode="stretch_width", styles=styles, **options)
+def _placed(part: figure | str) -> str:
+    """A place for a figure, or a text."""
+    return f'<div class="text">{part}</div>' if isinstance(part, str) else f'<div class="figure" id="{part.id}"></div>'
 
 
 @cache
 def scripts() -> str:
-    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.6 MB instead of 1.7."""
-    bokeh = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw
-    play = f"window.cypresskitPlay = (root, index) => {{\n{theme.packaged('player.js')}\n}}"
+    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.5 MB instead of 1.4."""
+    bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
+    play = f"window.cypresskitPlay = (el, told, index) => {{\n{theme.packaged('player.js')}\n}}"
     packed = zlib.compress("\n".join([*bokeh, play]).encode(), 6)
     return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
@@ -319,11 +283,11 @@ def scripts() -> str:
 # scripts on the page in their own order: it waits for load()'s, and a second for those that are nearer to the reader.
 # Nothing is evaluated from text, so a page may forbid that. A strict sanitizer leaves the image, its words, and the
 # sentence.
-EMBED, UNPACK = (Template(theme.packaged(name)) for name in ("embed.html", "unpack.js"))
+EMBED, UNPACK, HTML = (Template(theme.packaged(name)) for name in ("embed.html", "unpack.js", "player.html"))
 
 
 def load(frames: bool | None = None) -> None:
-    """Load the players' scripts (0.6 MB) into a notebook: once, in a cell of its own. IL in cells gets colours, a
+    """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells gets colours, a
     running cell shows its seconds, and pictures star the element of ``follow``. With ``frames``, by default on Colab
     alone, every picture brings the scripts along, for notebooks that show each output in a frame of its own."""
     from IPython.display import HTML, display

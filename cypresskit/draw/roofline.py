@@ -75,7 +75,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             sheet.inks(sheet.glyph(fig, Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
             diamond = sheet.glyph(fig, Scatter, "x", "y", source=speeds, marker="diamond", size=15)
             sheet.inks(diamond, line_color="ink", fill_color="b")
-    sheet.rule(fig, "uprights", np.hstack(uprights), TOP + HIGH / 2, HIGH)
+    sheet.rule(fig, "head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
     key = sheet.key(
         *((f"{name} {rate:.0f} GB/s", theme.LINES[n], dash) for n, (name, _, rate, dash) in enumerate(ROOFS))

@@ -13,11 +13,9 @@ from bokeh.models import (
     AllIndices,
     CDSView,
     ColumnDataSource,
-    Div,
     Glyph,
     GlyphRenderer,
     HoverTool,
-    LayoutDOM,
     Rect,
     Scatter,
     Segment,
@@ -29,7 +27,7 @@ from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.followed import followed
-from cypresskit.draw.player import Parts, Player, Track, text_box
+from cypresskit.draw.player import Parts, Player, Track
 
 STAR = "\N{BLACK STAR}"
 
@@ -222,7 +220,7 @@ class Sheet(Parts):
         source = self.boxes(fig, name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
         self.heads.append({"figure": fig, "source": source})
 
-    def key(self, *things: tuple[str, str, str]) -> Div:
+    def key(self, *things: tuple[str, str, str]) -> str:
         """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a dash."""
         spans = []
         for words, colour, look in things:
@@ -236,13 +234,13 @@ class Sheet(Parts):
         if self._starred and (element := followed()):
             spans.append(f'<b class="star">{STAR}</b> belongs to your C[{element.row}, {element.column}]')
             self._starred = False
-        return text_box(text=" &ensp;".join(spans))
+        return " &ensp;".join(spans)
 
-    def note(self, text: str) -> Div:
+    def note(self, text: str) -> str:
         """A text below the picture, marked up as ``theme.html`` says."""
-        return text_box(text=f"{theme.html(text)} {self.key().text}")
+        return f"{theme.html(text)} {self.key()}"
 
-    def player(self, picture: Sequence[LayoutDOM], captions: Sequence[str], text: str, **more) -> Player:
+    def player(self, picture: Sequence[figure], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture: a ``Player``."""
         return Player(self, picture, captions, text, **more)
 

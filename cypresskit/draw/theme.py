@@ -64,18 +64,10 @@ def _variables(which: int) -> str:
     return "".join(f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values)
 
 
-# Bokeh gives each of its elements its own variables, so a widget has to be told one by one.
-ROOT_CSS = f"""
-:host {{ {_variables(0)} color: var(--ck-ink); outline-offset: -2px; max-width: 1800px;
-  color-scheme: light; }}
-:host([data-dark]) {{ {_variables(1)} color-scheme: dark; }}
-:host(:focus-visible) {{ outline: 2px solid var(--ck-read); }}
-"""
 PLOT_CSS = ":host { --background-color: transparent; }"
-WIDGET_CSS = packaged("widgets.css")
-TEXT_CSS = packaged("text.css")
-# Read out, not seen.
-HIDDEN_CSS = ":host { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }"
+PLAYER_CSS = f"""{packaged("player.css")}
+:host {{ {_variables(0)} color-scheme: light }}
+:host([data-dark]) {{ {_variables(1)} color-scheme: dark }}"""
 
 # A page of its own: title, the players' scripts, the player, more links, and what reads and makes addresses.
 PAGE = Template(packaged("page.html"))
@@ -87,7 +79,6 @@ HIGH = 480  # pixels that a figure without axes takes at most in a still
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
 # On a phone a picture keeps a width at which its letters can be read, and is scrolled.
 LEGIBLE = "clamp(0px, 999 * (640px - 100vw), {:.0f}px)"
-SCROLLED_CSS = "@media (max-width: 640px) { :host { overflow-x: auto; } }"
 LINK = r"\[(lesson \d\d)\]\((\w+)\)", r'<a href="\2.ipynb" target="_blank">\1</a>'
 MARKS = (LINK, (r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
