@@ -11,11 +11,15 @@ from numba.core import caching
 from cypresskit.timing import native as module
 
 TEXT = """
-from cypresskit.timing.native import native
+from cypresskit.timing.native import native, part
+
+@part
+def product(x, y):
+    return x * y
 
 @native
 def twice(x):
-    return 2 * x
+    return product(x, 2)
 
 @native
 def thrice(x):
@@ -50,7 +54,7 @@ def kept(tmp_path, ending):
 
 def test_the_second_session_compiles_nothing(session, tmp_path):
     assert session() == (0, [])
-    assert len(kept(tmp_path, "nbi")) == len(kept(tmp_path, "nbc")) == 2
+    assert len(kept(tmp_path, "nbi")) == len(kept(tmp_path, "nbc")) == 2  # nothing for the part
     assert session() == (2, [])
 
 
@@ -72,12 +76,12 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     assert session() == (2, [])
     (tmp_path / "units").mkdir()
     one, other = tmp_path / "units" / "alu.py", tmp_path / "report.py"
-    one.write_text("@native\ndef f(): ...")
+    one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): ...")
     other.write_text("text")
     before = source_hash(tmp_path)
     other.write_text("other text")
     assert source_hash(tmp_path) == before
-    one.write_text("@native\ndef f(): pass")
+    one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): pass")
     assert source_hash(tmp_path) != before
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.native import native
+from cypresskit.timing.native import native, part
 from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.cache import place_of_least
@@ -66,12 +66,12 @@ def run(
     over steady turns, if any are. ``parts`` is given the numbers of the parts in which that is done, a hundredth of the
     clauses each, and may show how they go by."""
     chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
-    dispatch_first(work, chip.slots, chip.groups, chip.engines, slots)
     clauses, over, steady = int(work.clauses_run[work.path].sum()), chip.log.over, watch and watch(chip)
-    for part in parts(range(100)):
-        until = clauses * (part + 1) // 100 if part < 99 else MOST_CLAUSES
+    run_chip(chip, order, slots, 0)  # which dispatches the first workgroups
+    for step in parts(range(100)):
+        until = clauses * (step + 1) // 100 if step < 99 else MOST_CLAUSES
         while over[0] < until and chip.engines.next_clock[order[0]] < NEVER:
-            run_chip(chip, order, over[0] + steady.stretch if steady else until)
+            run_chip(chip, order, slots, over[0] + steady.stretch if steady else until)
             if steady:
                 steady.look()
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
@@ -85,9 +85,11 @@ def run(
 
 
 @native
-def run_chip(chip, order, until):
+def run_chip(chip, order, room, until):
     """Run until so many clauses are over, or all wavefronts. Of the engines in ``order``, the first is at work."""
     work, clocks, engines, slots, groups, memory, tally, log = chip
+    if groups.upcoming[0] == 0:
+        dispatch_first(work, slots, groups, engines, room)
     while engines.next_clock[order[0]] < NEVER and log.over[0] < until:
         e = order[0]
         s = engines.next_slot[e]
@@ -115,7 +117,7 @@ def run_chip(chip, order, until):
             requeue(order, engines.next_clock)
 
 
-@native
+@part
 def requeue(order, clocks):
     """Bring the first engine to its place among the others, which are sorted by their clocks."""
     e, at = order[0], 0

@@ -29,13 +29,18 @@ NOTICE = "cypresskit compiles its timing engine for this processor: once, about 
 
 
 def native(function):
-    """Compile ``function`` when it is first called. It must make no arrays: counting references costs half the time."""
+    """Compile ``function`` when Python first calls it. It must make no arrays: counting references halves its speed."""
     compiled = njit(**OPTIONS)(function)
     try:
         compiled._cache = DiskCache(function)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
         _warn(error)
     return compiled
+
+
+def part(function):
+    """Compile ``function`` into those that call it. Python can't: what it needs for that takes as long to compile."""
+    return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 @intrinsic
@@ -101,7 +106,7 @@ class DiskCache(FunctionCache):
 def source_hash(folder: Path = Path(__file__).parent) -> str:
     """A hash of the files in ``folder`` that have native code in them."""
     sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
-    return hashlib.sha256(b"\0".join(source for source in sources if b"@native" in source)).hexdigest()
+    return hashlib.sha256(b"\0".join(source for source in sources if b"timing.native import" in source)).hexdigest()
 
 
 @cache

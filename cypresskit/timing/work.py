@@ -112,7 +112,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     lines = np.cumsum([0, *(len(s.line) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
     return Packed(
-        np.array(clauses, np.int32).reshape(-1, 4),
+        np.array(clauses, np.int64).reshape(-1, 4),
         np.array(segments, np.int64).reshape(-1, 3),
         np.array(bounds, np.int64),
         of,

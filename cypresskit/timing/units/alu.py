@@ -6,11 +6,11 @@ operations lasts at least as long as the LDS, which serves clauses one after ano
 happens within a clause.
 """
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import part
 from cypresskit.timing.units.sequencer import stream_entry
 
 
-@native
+@part
 def run_alu_clause(work, clocks, slots, engines, tally, e, s):
     """Run the clause of slot ``s`` on engine ``e``; the clock at which it is over."""
     place = 0
@@ -27,7 +27,7 @@ def run_alu_clause(work, clocks, slots, engines, tally, e, s):
     return over
 
 
-@native
+@part
 def lds_over(work, slots, engines, tally, e, s, begin):
     """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it doesn't."""
     c, over = slots.clause[e, s], 0.0

@@ -8,7 +8,7 @@ test that wants to see hits and misses one by one. Left out: a limit on the miss
 
 import numpy as np
 
-from cypresskit.timing.native import LANES, least, native, place_of
+from cypresskit.timing.native import LANES, least, native, part, place_of
 
 
 @native
@@ -31,7 +31,7 @@ def find(tags, used, place, ways, line, tick):
     return -1 - place_of_least(used, place, ways)
 
 
-@native
+@part
 def place_of_least(numbers, place, count):
     """The place of the least of ``count`` numbers from ``place`` on, ``LANES`` at a time."""
     where, few = place, least(numbers, place)

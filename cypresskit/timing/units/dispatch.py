@@ -3,10 +3,10 @@
 They retire in order too (APP guide 4.6.2), and the next one takes the place of the one that retires.
 """
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import part
 
 
-@native
+@part
 def dispatch_first(work, slots, groups, engines, room):
     """Fill the engines, which have ``room`` for so many wavefronts each, with the first workgroups."""
     among = len(engines.next_slot)
@@ -15,7 +15,7 @@ def dispatch_first(work, slots, groups, engines, room):
         place_group(work, slots, groups, engines, g, g % among, g // among * work.group, 0.0)
 
 
-@native
+@part
 def place_group(work, slots, groups, engines, g, e, first, clock):
     """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the earliest to do."""
     if clock < engines.next_clock[e]:
@@ -29,7 +29,7 @@ def place_group(work, slots, groups, engines, g, e, first, clock):
         groups.wavefront_engine[w] = e
 
 
-@native
+@part
 def retire(work, slots, groups, engines):
     """Retire the workgroups that have ended and dispatch as many."""
     while groups.retired[0] < groups.upcoming[0] and groups.running[groups.retired[0]] == 0:

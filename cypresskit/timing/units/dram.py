@@ -10,7 +10,7 @@ in ``dram_efficiency``).
 from typing import NamedTuple
 
 from cypresskit.devices import Device
-from cypresskit.timing.native import native
+from cypresskit.timing.native import native, part
 from cypresskit.timing.units.cache import fold
 
 GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
@@ -37,7 +37,7 @@ def place(line, of):
     return channel, bank, burst >> (of.channel_bits + of.bank_bits + of.row_bits - of.burst_bits)
 
 
-@native
+@part
 def read_dram(memory, clocks, tally, clock, channel, bank, row):
     """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps channel and bank."""
     send_pending(memory, clock, channel)
@@ -53,7 +53,7 @@ def read_dram(memory, clocks, tally, clock, channel, bank, row):
     return start
 
 
-@native
+@part
 def send_pending(memory, clock, channel):
     """Let the channel send pending stores in the time in which nobody wanted to read, up to ``clock``."""
     free = memory.channel_free[channel]

@@ -4,12 +4,12 @@ An address belongs to the slice of its memory channel; where there are more slic
 choose among them.
 """
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import part
 from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.dram import GLOBAL, place, read_dram
 
 
-@native
+@part
 def read_l2(memory, clocks, tally, line, clock):
     """The clock at which a line that is asked for at ``clock`` comes back to its SIMD engine."""
     l2 = memory.l2

@@ -8,7 +8,7 @@ busiest bank has different words to give (APP guide 4.7): at worst 64 for each w
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.native import native
+from cypresskit.timing.native import native, part
 
 WORD_SHIFT = 2  # a bank of the LDS gives a word of 2**2 bytes
 
@@ -27,7 +27,7 @@ def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | No
         pair = addresses[:, first : first + 2]
         for at in range(0, items, device.lds_items_clock):
             some = slice(at, at + device.lds_items_clock)
-            asked = np.broadcast_to(on[:, np.newaxis, some], pair[:, :, some].shape).reshape(accesses, -1)
+            asked = np.repeat(on[:, np.newaxis, some], pair.shape[1], axis=1).reshape(accesses, -1)
             _add_clocks(clocks, pair[:, :, some].reshape(accesses, -1), asked, device.lds_banks)
     return clocks
 
@@ -39,7 +39,7 @@ def _add_clocks(clocks, addresses, active, banks):
         clocks[n] += busiest_bank(addresses[n], active[n], WORD_SHIFT, banks)
 
 
-@native
+@part
 def busiest_bank(addresses, active, word_shift, banks):
     """The number of different words that the busiest bank has to give. One that several ask for counts once."""
     most = 0

@@ -3,12 +3,12 @@
 A program is a list of segments, each so many turns of a list of clauses (``timing.work``).
 """
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import part
 from cypresskit.timing.units.state import LOGGED, NEVER, SNAPSHOTS
 from cypresskit.timing.work import TEX
 
 
-@native
+@part
 def stream_entry(work, slots, e, s, stream):
     """The slot's entry in a stream in its present turn of the segment, and how far the lines have moved."""
     of = work.streams[stream]
@@ -20,7 +20,7 @@ def stream_entry(work, slots, e, s, stream):
     return entry, turn * of[2]
 
 
-@native
+@part
 def next_clause(work, slots, groups, e, s, clock):
     """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at ``clock``."""
     w, at, clause = slots.wavefront[e, s], slots.segment[e, s], slots.clause[e, s] + 1
@@ -42,7 +42,7 @@ def next_clause(work, slots, groups, e, s, clock):
     return True
 
 
-@native
+@part
 def arrive(work, slots, groups, e, s, now):
     """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has come. One that has
     ended is not waited for. Whether a wavefront has ended behind the barrier."""
@@ -59,7 +59,7 @@ def arrive(work, slots, groups, e, s, now):
     return ended
 
 
-@native
+@part
 def note_clause(log, tally, slots, e, s, kind, now, over):
     """Enter a clause that is over at ``over`` into the log."""
     log.over[0] += 1

@@ -5,7 +5,7 @@ different words. A line in L1 comes after ``l1_clocks``, others come through L2.
 goes on when its last datum is there. Global memory goes past L1. Left out: a limit on the misses under way.
 """
 
-from cypresskit.timing.native import native
+from cypresskit.timing.native import part
 from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.l2 import read_l2
 from cypresskit.timing.units.sequencer import stream_entry
@@ -14,7 +14,7 @@ from cypresskit.timing.units.state import NEVER
 AHEAD = 64  # clocks for which an engine may be ahead of the others
 
 
-@native
+@part
 def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
     """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1 while it isn't."""
     now, c = slots.ready[e, s], slots.clause[e, s]
@@ -41,7 +41,7 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
     return slots.data[e, s]
 
 
-@native
+@part
 def enter(engines, slots, e, s, now):
     """Whether slot ``s`` has the texture unit now; if not, when it is asked again."""
     owner = engines.texture_owner[e]
@@ -57,7 +57,7 @@ def enter(engines, slots, e, s, now):
     return True
 
 
-@native
+@part
 def leave(engines, slots, e, now):
     """Give the texture unit to the first that waits for it."""
     engines.texture_free[e], engines.texture_owner[e] = now, -1
@@ -69,7 +69,7 @@ def leave(engines, slots, e, now):
             engines.queue[e, n] = engines.queue[e, n + 1]
 
 
-@native
+@part
 def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
     cost = work.cost[entry]
@@ -89,7 +89,7 @@ def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached
     return data
 
 
-@native
+@part
 def read_l1(memory, clocks, tally, e, line, clock):
     """The clock at which a line that is asked for at ``clock`` is in L1."""
     l1, lines = memory.l1, memory.lines[0]
