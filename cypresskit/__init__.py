@@ -1,5 +1,6 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -53,10 +54,15 @@ else:
 
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
+        collecting = gc.isenabled()
+        gc.disable()  # modules stay: to look through them for garbage would take a quarter of the time
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
             raise ImportError(f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'") from error
+        finally:
+            if collecting:
+                gc.enable()
         return getattr(module, name) if _LATER[name] else module
 
 

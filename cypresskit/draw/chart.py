@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import HoverTool, Line, Scatter
-from bokeh.plotting import figure
+from bokeh.models import HoverTool, Line, Plot, Scatter
 
 from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet
@@ -46,9 +45,7 @@ class Chart:
     """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a dash and a shape.
     ``names`` is the legend: (x, y, words) for each curve or point, in the order in which they are drawn."""
 
-    def __init__(
-        self, sheet: Sheet, fig: figure, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()
-    ) -> None:
+    def __init__(self, sheet: Sheet, fig: Plot, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()) -> None:
         self.sheet, self.fig, self.place, self.across, self.up, self.names = sheet, fig, place, x, y, list(names)
         left, top, wide, high = place
         uprights, levels = x.numbers(), y.numbers()

@@ -25,8 +25,7 @@ import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
-from bokeh.models import ColumnDataSource
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, Plot
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
@@ -150,12 +149,12 @@ class Parts:
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
         self.tracks: list[Track] = []
-        self.figures: list[figure] = []
+        self.figures: list[Plot] = []
         self.picks: list[dict] = []
         self.about: dict[int, About] = {}
         self.goes: dict[int, int] = {}
         self.heads: list[dict] = []
-        self._stages: list[figure] = []
+        self._stages: list[Plot] = []
 
 
 class Player(Shown):
@@ -171,8 +170,8 @@ class Player(Shown):
     there is nothing to play, and no controls."""
 
     def __init__(
-        self, parts: Parts, picture: Sequence[figure], captions: Sequence[str], text: str, *,
-        side: Sequence[figure | str] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
+        self, parts: Parts, picture: Sequence[Plot], captions: Sequence[str], text: str, *,
+        side: Sequence[Plot | str] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
         marks: Sequence[int] = (), below: Sequence[str] = (), scenes: Sequence[tuple[str, int]] = (),
         dials: Sequence[tuple[str, Sequence[str]]] = (), step: str = "Step", guess: Guess | None = None,
         lasts: float = LASTS, tells: int | None = None, begins: int = 0,
@@ -264,7 +263,7 @@ def _dial(dial: tuple[str, Sequence[str]]) -> str:
     return f'<label><span></span><input type="range" value="0" max="{most}" aria-label="{name}"></label>'
 
 
-def _placed(part: figure | str) -> str:
+def _placed(part: Plot | str) -> str:
     """A place for a figure, or a text."""
     return f'<div class="text">{part}</div>' if isinstance(part, str) else f'<div class="figure" id="{part.id}"></div>'
 

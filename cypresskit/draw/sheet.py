@@ -16,13 +16,14 @@ from bokeh.models import (
     Glyph,
     GlyphRenderer,
     HoverTool,
+    Plot,
+    Range1d,
     Rect,
     Scatter,
     Segment,
     Text,
     UnionRenderers,
 )
-from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
@@ -42,29 +43,24 @@ class Sheet(Parts):
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state of their own.
         self._policy, self._everything = UnionRenderers(), AllIndices()
 
-    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> figure:
+    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> Plot:
         """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so, at most ``most``."""
         fig = self.plot(label, (0, width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
         self._stages.append(fig)
         return fig
 
-    def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> figure:
-        """A bare figure with equal units of x and y, y downwards if its range is; as high as the window allows, or
-        ``high`` pixels at most."""
+    def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> Plot:
+        """A figure without axes, which a screen reader calls ``label``: with equal units of x and y, y downwards if its
+        range is; as high as the window allows, or ``high`` pixels at most."""
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
         most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
-        styles = {"max-width": f"max(340px, min({most}))"}
-        bare = {"x_range": x, "y_range": y, "aspect_ratio": shape, "sizing_mode": "scale_width", "min_border": 0}
-        fig = self._figure(label, styles=styles, **bare | options)
-        fig.axis.visible = fig.grid.visible = False
-        return fig
-
-    def _figure(self, label: str, **options) -> figure:
-        """A transparent figure without decoration; ``label`` is what a screen reader calls it."""
         bare = dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location"))
-        named = {"role": "img", "aria-label": label}
-        fig = figure(html_attributes=named, stylesheets=[theme.PLOT_CSS], tools="", **bare, **options)
+        fig = Plot(
+            x_range=Range1d(*x), y_range=Range1d(*y), aspect_ratio=shape, sizing_mode="scale_width", min_border=0,
+            styles={"max-width": f"max(340px, min({most}))"}, stylesheets=[theme.PLOT_CSS], title=None,
+            html_attributes={"role": "img", "aria-label": label}, **bare, **options,
+        )  # fmt: skip
         self.figures.append(fig)
         return fig
 
@@ -87,7 +83,7 @@ class Sheet(Parts):
             frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
         self.tracks.append(Track(source, column, frames, **how))
 
-    def glyph(self, fig: figure, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
+    def glyph(self, fig: Plot, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
               level: str = "glyph", **look) -> GlyphRenderer:  # fmt: skip
         """Draw a glyph at ``places``: each a number, a column of ``source``, or a sequence. Selection doesn't change
         its look: bokeh.plotting would build a model for each of those looks, which takes time."""
@@ -98,7 +94,7 @@ class Sheet(Parts):
         return fig.add_glyph(source, kind(**given, **look), level=level, view=CDSView(filter=self._everything))
 
     def boxes(
-        self, fig: figure, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
+        self, fig: Plot, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
         moves: Sequence[str] = (), alpha=1.0, tip: str = "@words", round: float = 0, **columns,
     ) -> ColumnDataSource:  # fmt: skip
         """Draw boxes, and return their source. Centres and sizes: a number for all, or arrays; of shape (frames,
@@ -131,7 +127,7 @@ class Sheet(Parts):
             self.star(fig, source, np.isin(key, list(self.mine)))
         return source
 
-    def star(self, fig: figure, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
+    def star(self, fig: Plot, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
         """Put a star on the boxes of a source that belong to the followed element: those for which ``mine`` is true."""
         if np.any(mine):
             self._starred = True
@@ -141,12 +137,12 @@ class Sheet(Parts):
             for ink, wide in (("edge", round(1.35 * size)), ("star", size)):  # an outline would cover a small one
                 self.words(fig, "x", y, "star", ink, source=source, align="center", size=wide, **where)
 
-    def ring(self, fig: figure, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
+    def ring(self, fig: Plot, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column, 0 for no frame."""
         edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
-    def past(self, fig: figure, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "",
+    def past(self, fig: Plot, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "",
              **look) -> None:  # fmt: skip
         """Draw bars from ``start`` to ``end`` in time. The part before each of the ``clocks`` (frames,) is drawn in
         full, the rest faintly, in the colour ``ahead``, or not at all if that is "hidden". Clocks of shape (frames,
@@ -165,7 +161,7 @@ class Sheet(Parts):
         self.boxes(fig, f"{name} to come", to_x(start) + whole / 2 + there, y, whole, h, **look)
         self.boxes(fig, name, to_x(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
 
-    def arrows(self, fig: figure, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
+    def arrows(self, fig: Plot, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
                size: float = 7) -> None:  # fmt: skip
         """Draw arrows; those at NaN are left out. With ``key``, each is seen only while its key is chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
@@ -177,7 +173,7 @@ class Sheet(Parts):
         if key is not None:
             self.picks.append({"source": source, "figure": None, "on": 1})
 
-    def numbers(self, fig: figure, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
+    def numbers(self, fig: Plot, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
                 prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
         """Write whole numbers at ``x``, ``y`` after a prefix, or their ``names``. ``values`` is (frames, numbers), or
         (frames,) for one number; negative ones are left blank."""
@@ -187,7 +183,7 @@ class Sheet(Parts):
         self.words(fig, "x", "y", "text", ink, source=source, **style)
         return source
 
-    def race(self, fig: figure, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
+    def race(self, fig: Plot, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
              title: str, unit: str = "clock") -> None:  # fmt: skip
         """Draw one runner of a race on one clock, on a stage: its title, a bar that grows with the clocks ``so_far``
         (frames,), and its finish."""
@@ -200,7 +196,7 @@ class Sheet(Parts):
         self.numbers(fig, f"finish {name}", left + wide * end / most, 49, done, prefix=f"done at {unit} ", ink="c",
                      bold=True, align=align, size=13)  # fmt: skip
 
-    def words(self, fig: figure, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
+    def words(self, fig: Plot, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
         """Write text at points: one for all of them, or one for each; or columns of a ``source``, if that is given."""
         if "source" not in more:
@@ -214,7 +210,7 @@ class Sheet(Parts):
             self.inks.fit(fig, drawn, *((size, 2 * size) if staged else (fit,)))
         return drawn
 
-    def rule(self, fig: figure, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
+    def rule(self, fig: Plot, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
         """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames, uprights), ``high``
         pixels long and centred at ``y``."""
         source = self.boxes(fig, name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
@@ -240,7 +236,7 @@ class Sheet(Parts):
         """A text below the picture, marked up as ``theme.html`` says."""
         return f"{theme.html(text)} {self.key()}"
 
-    def player(self, picture: Sequence[figure], captions: Sequence[str], text: str, **more) -> Player:
+    def player(self, picture: Sequence[Plot], captions: Sequence[str], text: str, **more) -> Player:
         """The finished picture: a ``Player``."""
         return Player(self, picture, captions, text, **more)
 

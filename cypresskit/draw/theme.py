@@ -15,8 +15,7 @@ from importlib.resources import files
 from string import Template
 
 from bokeh.model import Model
-from bokeh.models import GlyphRenderer
-from bokeh.plotting import figure
+from bokeh.models import GlyphRenderer, Plot
 
 # name: (light, dark); the first four come from JupyterLab where it is there.
 TOKENS = {
@@ -107,7 +106,7 @@ class Inks:
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Model, str, str]] = []
-        self.fitted: list[tuple[figure, Model, float, float]] = []
+        self.fitted: list[tuple[Plot, Model, float, float]] = []
 
     def __call__(self, drawn, **tokens: str):
         """Give properties a theme colour, as in ``inks(fig.text(...), text_color="ink")``; they start with the light
@@ -118,7 +117,7 @@ class Inks:
             self.pairs.append((model, prop, token))
         return drawn
 
-    def fit(self, fig: figure, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
+    def fit(self, fig: Plot, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
         """Scale a text with its figure: ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 a cell holds five
         letters."""
         self.fitted.append((fig, renderer.glyph, part, most))
