@@ -1,25 +1,21 @@
 """The `cypresskit` command: the package from a shell.
 
-Each module named ``cmd_`` adds a few commands to the table in ``command``. It imports compiler, timing model and
-lessons only when it needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel
-is reported in a few lines on standard error, without a traceback. The exit status is then 1, or 2 if the command line
-itself made no sense. Left out: everything with a picture, which is in the notebooks.
+Each module named ``cmd_`` adds commands (see ``command``). It imports compiler, timing model and lessons only when it
+needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is reported in a few
+lines on standard error, without a traceback. The exit status is then 1, or 2 if the command line itself made no sense.
+Left out: everything with a picture, which is in the notebooks.
 """
 
 import argparse
 import io
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 
-import cypresskit
-from cypresskit.cli import cmd_card, cmd_contest, cmd_lab, cmd_time
-from cypresskit.cli.command import COMMANDS, CommandError, printable
+from cypresskit.cli import cmd_contest, cmd_kernels, cmd_lab  # noqa: F401  (they add their commands)
+from cypresskit.cli.command import PARSER, CommandError, printable
 
 __all__ = ["main"]
-
-_MODULES = (cmd_card, cmd_contest, cmd_lab, cmd_time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,9 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         _check_output()
-        status = COMMANDS[args.command].action(args) or 0
+        args.action(args)
         sys.stdout.flush()
-        return status
+        return 0
     except BrokenPipeError:  # who reads, `head` say, has seen enough
         _discard_output()
         return 0
@@ -51,34 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The parsed command line. The process ends here if the line makes no sense or asks for help."""
-    parser = _parser()
-    args, others = parser.parse_known_args(argv)
+    args, others = PARSER.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
     elif others:
-        parser.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
+        PARSER.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
     return args
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cypresskit",
-        description="Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it.",
-        epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
-    )
-    parser.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in sorted(COMMANDS.items()):
-        sub = commands.add_parser(
-            name,
-            help=command.summary,
-            description=textwrap.fill(f"{command.summary[0].upper()}{command.summary[1:]}. {command.more}", 78),
-            epilog=f"example:\n  {command.example}" if command.example else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        for names, how in command.options:
-            sub.add_argument(*names, **how)
-    return parser
 
 
 def _check_output() -> None:

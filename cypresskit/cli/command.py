@@ -1,12 +1,13 @@
-"""The table of commands: each module named ``cmd_`` adds its own with ``@command``."""
+"""The command line: each module named ``cmd_`` adds its commands with ``@command``."""
 
 import argparse
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-Action = Callable[[argparse.Namespace], int | None]  # returns the exit status; None counts as 0
+import cypresskit
+
 Option = tuple[tuple[str, ...], dict[str, Any]]  # what argparse's ``add_argument`` is given
 
 
@@ -14,25 +15,30 @@ class CommandError(Exception):
     """A mistake that the user can mend; its text is all that is shown."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A row of the table: the function to run, its text in `--help`, and its options."""
-
-    action: Action
-    summary: str
-    more: str
-    options: tuple[Option, ...]
-    example: str
+PARSER = argparse.ArgumentParser(
+    prog="cypresskit",
+    description="Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it.",
+    epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
+)
+PARSER.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
+COMMANDS = PARSER.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
 
-COMMANDS: dict[str, Command] = {}
+def command(name: str, summary: str, more: str, *options: Option, example: str = "") -> Callable[[Callable], Callable]:
+    """A decorator that adds a command; its function takes the parsed arguments. ``summary`` and ``more`` are its
+    help."""
+    sub = COMMANDS.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(f"{summary[0].upper()}{summary[1:]}. {more}", 78),
+        epilog=f"example:\n  {example}" if example else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for names, how in options:
+        sub.add_argument(*names, **how)
 
-
-def command(name: str, summary: str, more: str, *options: Option, example: str = "") -> Callable[[Action], Action]:
-    """A decorator that adds a function to the table of commands."""
-
-    def register(action: Action) -> Action:
-        COMMANDS[name] = Command(action, summary, more, options, example)
+    def register(action: Callable) -> Callable:
+        sub.set_defaults(action=action)
         return action
 
     return register
@@ -41,12 +47,6 @@ def command(name: str, summary: str, more: str, *options: Option, example: str =
 def option(*names: str, **how: Any) -> Option:
     """An option or argument, as argparse's ``add_argument`` takes it."""
     return names, how
-
-
-def style_option() -> Option:
-    """`--style`, the compiler's style."""
-    words = "compile as AMD's compiler did (default), or the fastest code"
-    return option("--style", choices=("amd", "best"), default="amd", help=words)
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

@@ -1,19 +1,25 @@
-"""`cypresskit kernels` lists the catalogue with its figures (see ``blas.figures``), `cypresskit card` shows a compiled
-kernel, `cypresskit il` explains the language. None of them runs anything."""
+"""What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see ``blas.figures``),
+`card` shows what the compiler makes of a kernel, `il` explains the language, `time` simulates a kernel, and `score`
+compares the timing model with everything published."""
 
 import argparse
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import cypresskit as ck
-from cypresskit import published
+from cypresskit import devices, published
 from cypresskit.blas.choice import figures
 from cypresskit.cli import reference
-from cypresskit.cli.command import CommandError, command, option, style_option, user_errors
+from cypresskit.cli.command import CommandError, command, option, user_errors, whole
 from cypresskit.il import OPCODES
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.tables import markdown
+
+SIZE = whole(1, 10**9)
+STYLED = "compile as AMD's compiler did (default), or the fastest code"
+STYLE = option("--style", choices=("amd", "best"), default="amd", help=STYLED)
 
 
 @command(
@@ -38,7 +44,7 @@ def kernels(args: argparse.Namespace) -> None:
     "loop's bundles and slots, fetches, nominal Gflop/s, what binds, and the lower bounds.",
     option("kernel", metavar="KERNEL", nargs="?", help="a kernel's name, or FILE.il"),
     option("--all", action="store_true", help="a Markdown table: published against compiled"),
-    style_option(),
+    STYLE,
     option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
     example="cypresskit card sgemm_tn",
 )
@@ -119,3 +125,58 @@ def il(args: argparse.Namespace) -> None:
     else:
         with user_errors(ValueError):
             print(reference.describe(args.name))
+
+
+@command(
+    "time",
+    "simulate how long a kernel takes",
+    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound the kernel, how busy "
+    "each unit was, and hit rates, all modelled. A program of your own is timed in Python: ck.simulate.",
+    option("kernel", metavar="KERNEL", help="a kernel's name"),
+    option("--m", type=SIZE, metavar="SIZE", help="rows of A and C (default: N)"),
+    option("--n", type=SIZE, metavar="SIZE", required=True, help="columns of B and C"),
+    option("--k", type=SIZE, metavar="SIZE", help="columns of A, rows of B (default: N)"),
+    option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
+    option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
+    STYLE,
+    option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
+    example="cypresskit time sgemm_tn --n 2048",
+)
+def time(args: argparse.Namespace) -> None:
+    """Simulate one launch of a kernel and print the report."""
+    with user_errors(KeyError, TypeError, ValueError, ck.CompileError):
+        kernel, how = ck.kernels[args.kernel], {"style": args.style, "layout": args.layout, "exact": args.exact}
+        report = ck.simulate(kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how)
+    print(report)
+
+
+@command(
+    "score",
+    "print a Markdown table of the model against what was published",
+    "Compiles and simulates every kernel of which figures were published, and times the pipelines, on all cores. "
+    "The ratio is simulated over published; what a paper shows in a picture only has neither.",
+)
+def score(args: argparse.Namespace) -> None:
+    """Print published against simulated."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from cypresskit.host import host_rows
+    from cypresskit.scoring import judged, verdict
+    from cypresskit.scoring import score as kernel_rows
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            hosts = pool.submit(host_rows)
+            rows = judged([*kernel_rows(executor=pool), *hosts.result()])
+        except KeyboardInterrupt:
+            os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
+    table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
+    print(table, "", verdict(rows), sep="\n")
+
+
+def _shown(value) -> str:
+    if isinstance(value, list):
+        return " to ".join(map(_shown, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)
