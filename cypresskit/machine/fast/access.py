@@ -10,25 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
-from cypresskit.il import Instruction, Program, Register
+from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_lines, load_texel, side_by_side
 from cypresskit.machine.fast.operands import Operands, column
-from cypresskit.machine.fast.target import Target
-from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
+from cypresskit.machine.fast.texel_layout import LINE, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Accesses(Operands):
-    """Translation of loads, and of stores, which give up where the place of some lane isn't inside. ``inside``: whether
-    all places that are loaded from are known to be inside."""
-
-    def __init__(self, program: Program, target: Target):
-        super().__init__(program, target)
-        self.layouts = layouts(self.analysis)
-        self.axes: dict[tuple, Axis] = {}  # coordinates of a group of fetches
-        self.inside = False
-        self.blocks: list[list[LaneLoads]] = []  # of those known to be inside: what lies side by side, too
+    """Translation of loads, and of stores, which give up where the place of some lane isn't inside."""
 
     # Groups of accesses
 

@@ -1,12 +1,15 @@
 """The state of a function being translated: the launch's context, literals and constants, variables, the registers in
 their cells, and the gang that runs: its lanes, its work-items and its input registers."""
 
+import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
+from cypresskit.machine.fast.fetches import Axis, LaneLoads
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.texel_layout import layouts
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 ONE = 0x3F800000  # 1.0
@@ -27,9 +30,16 @@ class Gang:
 
 
 class Context:
-    """The state that all layers of the translator share: ``ir`` collects the function. ``entry``: what the entry block
-    loads; ``slots``: names of the context's values, in order; ``touched``: the cells that the region uses, and
-    ``modified`` those that it writes, by name."""
+    """The state that all layers of the translator share: ``ir`` collects the function.
+
+    ``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
+    that the region uses, and ``modified`` those that it writes, by name. ``elements`` of global memory that the running
+    instruction's sources name, of each lane or one for all, by number of the source. ``inside``: whether all places
+    that are loaded from are known to be inside; ``axes``, the coordinates of a group of fetches; ``blocks``, those of
+    its loads that may lie side by side. ``skipped``: the instructions that another pass over the loop executes.
+    ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and loops that hold a barrier.
+    ``gangs`` of a batch, which lies at ``where``; ``offsets`` of cells in the spill memory of a gang, and its ``size``:
+    the first bytes keep the number of instructions issued."""
 
     def __init__(self, program: Program, target: Target):
         self.program, self.body, self.target = program, program.body, target
@@ -45,7 +55,23 @@ class Context:
         self.variables: dict[str, tuple[str, int]] = {}
         self.touched: dict[str, Cell] = {}
         self.modified: set[str] = set()
+        self.elements: dict[int, list[Vec]] = {}
+        self.layouts = layouts(analysis)
+        self.inside = False
+        self.axes: dict[tuple, Axis] = {}
+        self.blocks: list[list[LaneLoads]] = []
+        self.skipped: set[int] = set()
+        self.segments: list[tuple[int, ...]] = []
+        match, level = program.matching, self.uniformity.group_level
+        self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
+        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
+        self.group_flow.update(at for at in leaving if match[at] in level)
+        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
+        self.gangs = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.lanes)
         self.gang: Gang
+        self.where: list[Vec] = []
+        self.offsets: dict[tuple, int] = {}
+        self.size = 8
 
     def _entered(self, name: str, base: str, offset: int, kind: str) -> Vec:
         self.entry.append(f"  %p_{name} = getelementptr i8, ptr {base}, i64 {offset}")

@@ -8,25 +8,13 @@ Each straight run is a *segment* with a counter of how many work-items passed it
 
 import math
 
-from cypresskit.il import Program
 from cypresskit.machine.fast.blocking import Blocking, countable
 from cypresskit.machine.fast.context import ENDLESS, ITEM
-from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec
 
 
 class ControlFlow(Blocking):
     """Translation of a region's control flow."""
-
-    def __init__(self, program: Program, target: Target):
-        super().__init__(program, target)
-        self.segments: list[tuple[int, ...]] = []
-        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
-        match, level = self.program.matching, self.uniformity.group_level
-        # the flow instructions of ifs and loops that hold a barrier
-        self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
-        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
-        self.group_flow.update(at for at in leaving if match[at] in level)
 
     def straight(self, start: int, stop: int, fresh: bool = True) -> None:
         """Translate instructions start .. stop - 1; flow at group level is left to the caller. ``fresh``: a segment

@@ -1,9 +1,8 @@
 """Translates every instruction except control flow."""
 
-from cypresskit.il import Instruction, Program
+from cypresskit.il import Instruction
 from cypresskit.machine.fast.access import Accesses
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
-from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.uniformity import literal
 from cypresskit.machine.fast.vec import Vec
 
@@ -11,11 +10,7 @@ CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul
 
 
 class Instructions(Accesses):
-    """Translation of straight runs. ``skipped``: the instructions that another pass over the loop executes."""
-
-    def __init__(self, program: Program, target: Target):
-        super().__init__(program, target)
-        self.skipped: set[int] = set()
+    """Translation of straight runs."""
 
     def translate(self, at: int, stop: int) -> int:
         """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""

@@ -6,21 +6,15 @@ lane. Everything is kept as integers, so that copying never changes bits.
 
 from collections.abc import Sequence
 
-from cypresskit.il import Dest, Program, Source
+from cypresskit.il import Dest, Source
 from cypresskit.machine.fast.analysis import Cell
 from cypresskit.machine.fast.context import ONE, Context, join_words
 from cypresskit.machine.fast.native_meaning import canonical
-from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Operands(Context):
-    """Reads sources and writes results. ``elements``: those of global memory that the running instruction's sources
-    name, of each lane or one for all, by number of the source."""
-
-    def __init__(self, program: Program, target: Target):
-        super().__init__(program, target)
-        self.elements: dict[int, list[Vec]] = {}
+    """Reads sources and writes results."""
 
     # Sources
 

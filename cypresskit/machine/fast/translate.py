@@ -10,7 +10,6 @@ gives up (status DIVERGED) and the explaining engine decides. A launch may be le
 ``budget`` instructions have been issued; the next batch is then reported.
 """
 
-import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
@@ -48,13 +47,6 @@ def translate(program: Program, target: Target) -> Translation:
 
 class Translator(ControlFlow):
     """The whole function: batches, regions, and flow that holds barriers."""
-
-    def __init__(self, program: Program, target: Target):
-        super().__init__(program, target)
-        self.gangs = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.lanes)
-        self.where: list[Vec] = []
-        self.offsets: dict[tuple, int] = {}  # of cells in the spill memory of a gang
-        self.size = 8  # of that memory; the first bytes keep the number of instructions issued
 
     def run(self) -> Translation:
         """Translate the program."""
