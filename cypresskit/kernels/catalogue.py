@@ -1,11 +1,12 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
-A kernel is a plain ``.il`` file beside this module plus a ``Kernel`` that describes its arrays. The launch convention
-is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A, resource 1 is B,
-``g[]`` is C. Some read or write in another way, given by ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``.
-A matrix times a vector is a GEMM with one column here, so one test suite serves all.
+A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which describes its arrays. The
+launch convention is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A,
+resource 1 is B, ``g[]`` is C. Some read or write in another way, given by ``streams``, ``buffer``, ``texel``, ``parts``
+and ``packed``. A matrix times a vector is a GEMM with one column here, so one test suite serves all.
 """
 
+import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -200,57 +201,13 @@ class Catalogue(dict[str, Kernel]):
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
-def _kernel(name: str, block: tuple[int, int], k_step: int, teaches: str, flags: str = "", **more) -> Kernel:
+def _kernel(name: str, block: list[int], group: list[int] | None = None, flags: str = "", **more) -> Kernel:
     """A catalogue row: precision and transposes (``flags``) come from the name; a group means compute mode."""
     flags = flags or next((f for f in ("tn", "nn", "nt", "tt") if f"_{f}" in name), "nn")
     precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
-    mode = "compute" if "group" in more else "pixel"
-    return Kernel(name, precision, mode, block, k_step, teaches, flags[0] == "t", flags[1] == "t", **more)
+    more |= {"trans_a": flags[0] == "t", "trans_b": flags[1] == "t", "group": group and (group[0], group[1])}
+    return Kernel(name, precision, "compute" if group else "pixel", (block[0], block[1]), **more)
 
 
-_ROWS = (
-    _kernel("sgemm_tn", (8, 8), 2, "the 8 x 8 register block fed by the texture cache"),
-    _kernel("sgemm_nn", (8, 8), 4, "the same block where A's columns lie across texels"),
-    _kernel("sgemm_nt", (8, 8), 4, "both along k: numbers of B are gathered from eight texels"),
-    _kernel("sgemm_tt", (8, 8), 4, "A as TN has it, B as NT has it"),
-    _kernel("sgemm_tn_37", (8, 8), 2, "the same work in more registers: fewer wavefronts"),
-    _kernel("dgemm_tn", (4, 4), 4, "doubles take two or four slots of a bundle"),
-    _kernel("dgemm_nn", (4, 4), 4, "a quad's two rows of A lie in two cache lines"),
-    _kernel("dgemm_nt", (4, 4), 4, "rows of A and rows of B: twice the lines of NN"),
-    _kernel("dgemm_tt", (4, 4), 4, "A by columns, B by rows"),
-    _kernel("ddgemm_tn_fma", (2, 2), 1, "twice the digits from pairs of doubles"),
-    _kernel("ddgemm_nn_fma", (2, 2), 1, "a texel is one number: transposes differ in coordinates only"),
-    _kernel("ddgemm_nt_fma", (2, 2), 1, "both along k: a quad reads two rows of each"),
-    _kernel("ddgemm_tt_fma", (2, 2), 1, "the transpose of B alone"),
-    _kernel("ddgemm_tn_nofma", (2, 2), 1, "what the fused multiply-add saves"),
-    _kernel("ddgemm_nn_nofma", (2, 2), 1, "A by rows, without fused multiply-add"),
-    _kernel("ddgemm_nt_nofma", (2, 2), 1, "both by rows, without fused multiply-add"),
-    _kernel("ddgemm_tt_nofma", (2, 2), 1, "B by rows, without fused multiply-add"),
-    _kernel("sgemm_naive", (1, 1), 1, "no block: two fetches for each mad", streams=1, texel=4),
-    _kernel("dgemm_naive", (1, 1), 1, "no block: 4.4 TB/s wanted", streams=1, texel=8),
-    _kernel("ddgemm_naive", (1, 1), 1, "no block, and hardly missed", streams=1),
-    _kernel("sgemm_tn_stream", (4, 8), 2, "eight output streams hold 4 x 8", streams=8),
-    _kernel("dgemm_tn_stream", (4, 4), 4, "C in stripes that the host joins", streams=8),
-    _kernel("dgemm_tn_stream_2x8", (2, 8), 2, "a wide block reads more", streams=8),
-    _kernel("sgemm_tn_compute", (8, 8), 2, "quads in a row read two lines of B", group=(64, 64)),
-    _kernel("dgemm_tn_compute", (4, 4), 4, "pixel against compute shader", group=(32, 32)),
-    _kernel("ddgemm_tn_fma_compute", (2, 2), 1, "the mode doesn't matter if fetches don't bind", group=(16, 16)),
-    _kernel("dgemm_tn_buffer", (4, 4), 4, "global-buffer addressing: no texture cache", buffer=True),
-    _kernel("dgemm_nn_buffer", (4, 4), 4, "the same for A stored m x k", buffer=True),
-    _kernel("sgemm_nn_buffer", (8, 8), 4, "a stride of a power of two keeps to one memory channel", buffer=True),
-    _kernel("sgemm_64x64", (8, 8), 4, "a workgroup per 64 x 64 block", group=(64, 64)),
-    _kernel("sgemm_64x64_lds", (8, 8), 4, "A transposed through LDS", group=(64, 64)),
-    _kernel("sgemm_64x64_lds_rows", (8, 8), 4, "a layout with two-way bank conflicts", group=(64, 64)),
-    _kernel("sgemm_64x64_lds_padded", (8, 8), 4, "eight bytes of padding cure them", group=(64, 64)),
-    _kernel("sgemm_64x64_lds_worst", (8, 8), 4, "64 work-items at one bank", group=(64, 64)),
-    _kernel("sgemm_nn_reduce2", (8, 8), 8, "two work-items share the sums of a block", group=(64, 32), parts=2),
-    _kernel("sgemm_nn_reduce4", (8, 8), 16, "four work-items share the sums of a block", group=(32, 32), parts=4),
-    _kernel("sgemm_packed", (8, 8), 4, "one launch for many matrices", packed=True, group=(64, 64)),
-    _kernel("sgemv_n", (4, 1), 4, "a matrix times a vector: memory decides", "nt", group=(256, 1)),
-    _kernel("sgemv_n_reduce2", (4, 1), 8, "neighbours share a cache line", "nt", group=(128, 1), parts=2),
-    _kernel("sgemv_n_reduce4", (4, 1), 16, "a quad uses all of a cache line", "nt", group=(64, 1), parts=4),
-    _kernel("sgemv_t", (4, 1), 4, "columns: neighbours read neighbours", "tt", group=(256, 1)),
-    _kernel("sgemv_t_reduce2", (4, 1), 8, "more work-items, not better fetches", "tt", group=(128, 1), parts=2),
-    _kernel("sgemv_t_reduce4", (4, 1), 16, "more work-items for a short y", "tt", group=(64, 1), parts=4),
-)
-KERNELS = Catalogue({kernel.name: kernel for kernel in _ROWS})
+_ROWS = json.loads(files("cypresskit.kernels").joinpath("catalogue.json").read_text(encoding="utf-8"))
+KERNELS = Catalogue({row["name"]: _kernel(**row) for row in _ROWS})

@@ -8,7 +8,7 @@ from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.fetches import Axis, LaneLoads
 from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.target import Target, flush_mode
 from cypresskit.machine.fast.texel_layout import layouts
 from cypresskit.machine.fast.vec import Emitter, Vec
 
@@ -47,6 +47,7 @@ class Context:
         self.webs, self.uniformity, self.lanes = analysis.webs, analysis.uniformity, analysis.lanes
         self.ir = Emitter()
         self.mode = "soft" if analysis.doubles else target.mode  # a flush mode would flush doubles, too
+        self.flushes = flush_mode(self.mode)
         self.floats = Floats(self.ir, self.mode == "soft")
         self.slots: dict[str, Vec] = {}
         self.literals: dict[int, Vec] = {}

@@ -17,7 +17,7 @@ import numpy as np
 from cypresskit.machine.fast.batches import BAND
 from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, NEXT, STOPPED, UNDERFLOWED
 from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.target import MODES, this_host
+from cypresskit.machine.fast.target import FLAGGED, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
@@ -50,7 +50,7 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     space, memory = _workspace(launch, kernel), launch.memory
     space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
-    kept = [array.copy() for array in results if MODES[this_host().mode].flagged]
+    kept = [array.copy() for array in results if this_host().mode in FLAGGED]
     workers = _run_batches(launch, space, threads)
     ends = {worker.status for worker in workers}
     if UNDERFLOWED in ends:

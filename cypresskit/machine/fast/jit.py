@@ -94,7 +94,7 @@ def object_code(text: str, target: Target) -> bytes:
 #: All that translation depends on, as it was when it was imported: what is edited later must not pass for what compiled
 #: the code.
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
-SOURCES = hashlib.sha256(b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.py"))))
+SOURCES = hashlib.sha256(b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*"))))
 
 
 def _key(program: Program, target: Target) -> str:

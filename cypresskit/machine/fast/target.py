@@ -10,58 +10,18 @@ such a mode.
 import platform
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
 
 from cypresskit.il.fused import host_machine, host_processor
 
-X86_BEGIN = """  %saved_mode = alloca i32
-  %new_mode = alloca i32
-  call void @llvm.x86.sse.stmxcsr(ptr %saved_mode)
-  %mode = load i32, ptr %saved_mode
-  %no_underflow = and i32 %mode, -17
-  %flushing = or i32 %no_underflow, 32832
-  store i32 %flushing, ptr %new_mode
-  call void @llvm.x86.sse.ldmxcsr(ptr %new_mode)"""
-X86_END = """  call void @llvm.x86.sse.stmxcsr(ptr %new_mode)
-  %flags = load i32, ptr %new_mode
-  %underflow = and i32 %flags, 16
-  %underflowed = icmp ne i32 %underflow, 0
-  call void @llvm.x86.sse.ldmxcsr(ptr %saved_mode)"""
-ARM_BEGIN = """  %saved_mode = call i64 @llvm.aarch64.get.fpcr()
-  %flushing = or i64 %saved_mode, 16777216
-  call void @llvm.aarch64.set.fpcr(i64 %flushing)
-  %saved_flags = call i64 @llvm.aarch64.get.fpsr()
-  %no_underflow = and i64 %saved_flags, -9
-  call void @llvm.aarch64.set.fpsr(i64 %no_underflow)"""
-ARM_END = """  %flags = call i64 @llvm.aarch64.get.fpsr()
-  %underflow = and i64 %flags, 8
-  %underflowed = icmp ne i64 %underflow, 0
-  call void @llvm.aarch64.set.fpcr(i64 %saved_mode)"""
-X86 = tuple(f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr"))
-ARM = tuple(
-    f"declare {text}"
-    for name in ("fpcr", "fpsr")
-    for text in (f"i64 @llvm.aarch64.get.{name}()", f"void @llvm.aarch64.set.{name}(i64)")
-)
+FLAGGED = ("arm", "flags")  # modes in which a flushed result may be wrong
 
 
-class Mode(NamedTuple):
-    """How a function turns the host's flush mode on and back: declarations, the text at its beginning and at its end;
-    ``flagged``: whether %underflowed, set there, tells of results that may be wrong."""
-
-    declared: tuple[str, ...] = ()
-    begin: str = ""
-    end: str = ""
-    flagged: bool = False
-
-
-#: "flags" is x86 treated as ARM, for tests; "soft" is no mode at all.
-MODES = {
-    "x86": Mode(X86, X86_BEGIN, X86_END),
-    "flags": Mode(X86, X86_BEGIN, X86_END, True),
-    "arm": Mode(ARM, ARM_BEGIN, ARM_END, True),
-    "soft": Mode(),
-}
+def flush_mode(mode: str) -> str:
+    """LLVM's text of ``@flush`` and ``@restore``, which turn a mode on and back; "" for "soft", which is none. "flags"
+    is x86 treated as ARM, for tests."""
+    file = {"x86": "x86.ll", "flags": "x86.ll", "arm": "arm.ll"}.get(mode)
+    return Path(__file__).with_name(file).read_text(encoding="utf-8") if file else ""
 
 
 REGISTERS = {"%zmm": 32 * 64, "%ymm": 16 * 32, "%xmm": 16 * 16}  # bytes of all vector registers of x86
@@ -70,7 +30,7 @@ NEON = 32 * 16  # and of ARM's
 
 @dataclass(frozen=True)
 class Target:
-    """An LLVM processor ``name`` with ``features``, the ``mode`` (of ``MODES``) that flushes subnormals, and bytes of
+    """An LLVM processor ``name`` with ``features``, the mode that flushes subnormals (see ``flush_mode``), and bytes of
     ``vectors``, its vector registers."""
 
     name: str

@@ -17,7 +17,7 @@ from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.batches import corner, gang, workgroup
 from cypresskit.machine.fast.context import DIVERGED, DONE, NEXT, UNDERFLOWED
 from cypresskit.machine.fast.control import ControlFlow
-from cypresskit.machine.fast.target import MODES, Target
+from cypresskit.machine.fast.target import FLAGGED, Target
 from cypresskit.machine.fast.vec import SIZES, Vec
 
 LINE = 64  # bytes at whose multiples spilled registers lie
@@ -67,10 +67,11 @@ class Translator(ControlFlow):
         self.add("spent", self.load("issued") * self.gangs)
         self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "batch_loop")
         self.ir.label("exit")
-        self.ir.lines.append(MODES[self.mode].end)
         status = self.load("status")
-        if MODES[self.mode].flagged:
-            status = Vec(self.ir, "%underflowed", "i1").select(self.ir.const(UNDERFLOWED, "i32"), status)
+        if self.flushes:
+            underflowed = self.ir.op("call i1 @restore(i64 %saved_mode)", "i1")
+            if self.mode in FLAGGED:
+                status = underflowed.select(self.ir.const(UNDERFLOWED, "i32"), status)
         self.ir.do(f"ret {status}")
         return self._translation()
 
@@ -81,16 +82,16 @@ class Translator(ControlFlow):
             f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
             for name, (kind, n) in self.variables.items()
         ]
-        mode = MODES[self.mode]
-        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if mode.begin else ""
+        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if self.flushes else ""
         text = "\n".join(
             [
-                *sorted({*self.ir.declared.values(), *mode.declared}),
+                self.flushes,
+                *sorted(self.ir.declared.values()),
                 "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, "
                 f"i64 %first, i64 %last){flush} {{",
                 "entry:",
                 *head,
-                mode.begin,
+                "  %saved_mode = call i64 @flush()" if self.flushes else "",
                 *self.entry,
                 f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %batch_loop",
                 *self.ir.lines,

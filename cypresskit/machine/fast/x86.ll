@@ -1,0 +1,31 @@
+; How a kernel turns the flushing of subnormals on in MXCSR and sets it back. Bits 15 and 6 flush results and operands;
+; bit 4 is set once a result has been flushed.
+
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+
+; The register as it was.
+define private i64 @flush() alwaysinline {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %before = load i32, ptr %place
+  %no_underflow = and i32 %before, -17
+  %flushing = or i32 %no_underflow, 32832
+  store i32 %flushing, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  %saved = zext i32 %before to i64
+  ret i64 %saved
+}
+
+; Whether a result has been flushed.
+define private i1 @restore(i64 %saved) alwaysinline {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %flags = load i32, ptr %place
+  %before = trunc i64 %saved to i32
+  store i32 %before, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  %underflow = and i32 %flags, 16
+  %underflowed = icmp ne i32 %underflow, 0
+  ret i1 %underflowed
+}
