@@ -16,13 +16,16 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter, process_time, sleep
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 
@@ -42,6 +45,7 @@ TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
 EPS = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-53}  # numpy's share for the last
 
 CHIPS = (replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count())  # new ones, for which nothing is kept
+T = TypeVar("T")
 Row = dict[str, Any]
 Run = Callable[[], float]  # what it took
 
@@ -141,20 +145,19 @@ def words() -> Iterator[Row]:
         for kernel in ck.kernels.values():
             compile(kernel.program, next(CHIPS), style)
 
+    for style in STYLES:
+        yield row(f"all kernels compiled, style {style}", partial(seconds, partial(compile_all, style)), loop)
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
+    checked = partial(check, kernel.program, **kernel.arguments(ones, ones, None, 1.0, 0.0))
+    yield row("sgemm_tn 256 checked", partial(seconds, checked), loop)
     texts = {"many lines": "mov r0, r1\n" * 350_000, "one line": "mov" + "_x2" * 1_300_000 + " r0, r1"}
-    work: dict[str, Callable[[], object]] = {
-        f"all kernels compiled, style {style}": partial(compile_all, style) for style in STYLES
-    }
-    work["sgemm_tn 256 checked"] = partial(check, kernel.program, **kernel.arguments(ones, ones, None, 1.0, 0.0))
-    work |= {f"refused: {name}": partial(refuse, text) for name, text in texts.items()}
-    work["five_stage 32768 planned"] = partial(five_stage, 32768, 32768, 1536, Machine())
-    work["five_stage 32768 planned"]()  # its kernel's rate is simulated once
-    for name, do in work.items():
-        yield row(name, partial(seconds, do), loop)
     for name, text in texts.items():
-        most = partial(traced, work[f"refused: {name}"])
-        yield row(f"refused: {name}, memory", most, partial(float, len(text) / 1e6), "MB", most=3)
+        refused = partial(refuse, text)
+        yield row(f"refused: {name}", partial(seconds, refused), loop)
+        yield row(f"refused: {name}, memory", partial(traced, refused), partial(float, len(text) / 1e6), "MB", most=3)
+    planned = partial(five_stage, 32768, 32768, 1536, Machine())
+    planned()  # its kernel's rate is simulated once
+    yield row("five_stage 32768 planned", partial(seconds, planned), loop)
 
 
 def traced(work: Callable[[], object]) -> float:
@@ -179,29 +182,25 @@ def start() -> Iterator[Row]:
         yield row(text, partial(ran, text), partial(ran, "pass"))
 
 
-LESSON = """import json, os, sys
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-shell, spent = InteractiveShell.instance(), []
-for source in json.load(sys.stdin):
-    before = os.times()
-    with capture_output():
-        shell.run_cell(source).raise_error()
-    spent.append(sum(os.times()[:4]) - sum(before[:4]))
-print(json.dumps(spent))
-"""
+def lesson(cells: list[str]) -> list[float]:
+    """Processor seconds of each of a lesson's cells, all threads and processes counted."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    shell, spent = InteractiveShell.instance(), []
+    for source in cells:
+        before = os.times()
+        with capture_output():
+            shell.run_cell(source).raise_error()
+        spent.append(sum(os.times()[:4]) - sum(before[:4]))
+    return spent
 
 
 def lessons() -> Iterator[Row]:
     """Cells of the solved lessons, all threads' and processes' time: 10**8 turns of a loop"""
     for path in book.sources(ROOT / "notebooks"):
         cells = [cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"]
-        with tempfile.TemporaryDirectory() as folder:  # for what lessons save
-            run = partial(subprocess.run, input=json.dumps(cells), capture_output=True, text=True, cwd=folder)
-            ran = run([sys.executable, "-c", LESSON])
-        if ran.returncode:
-            sys.exit(f"{path.stem}: {ran.stderr[-2000:]}")
-        spent, turns = json.loads(ran.stdout), loop()
+        spent, turns = apart(lesson, cells), loop()
         begins = [source.strip().splitlines()[0][:50] for source in cells]
         parts = [("all", sum(spent), ""), *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1))]
         for name, time, begin in parts:
@@ -266,17 +265,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all, if none is named")
     parser.add_argument("--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept")
     parser.add_argument("--write", action="store_true", help=f"keep these ratios, in {KEPT.name}")
-    parser.add_argument("--part", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    if args.part:  # in a process of its own
-        for result in GROUPS[args.part]():
-            print(json.dumps(result), flush=True)
-        return 0
     if wrong := [name for name in args.groups if name not in GROUPS]:
         parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
     kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
     for group in args.groups or GROUPS:
-        lines = list(_rows(group))
+        with patch.dict(os.environ, ONE_THREAD if group != "threads" else {}):
+            lines = apart(measured, group)
         slow += [line for line in lines if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
         if args.write:
             kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in lines if line["ratio"] > LEAST}
@@ -286,21 +281,25 @@ def main(arguments: list[str] | None = None) -> int:
     return int(args.check and bool(slow))
 
 
-def _rows(group: str) -> Iterator[dict]:
+def apart(function: Callable[..., T], *arguments) -> T:
+    """The result of a function, called in a new process, which works in an empty folder."""
+    quiet, spawn = patch.dict(os.environ, CYPRESSKIT_SILENT="1e9"), get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder, quiet:
+        with ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=(folder,)) as new:
+            return new.submit(function, *arguments).result()
+
+
+def measured(group: str) -> list[Row]:
     """The rows of a group, each printed as it comes."""
     title, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
     print(f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the runs")
-    command = [sys.executable, "-m", "tools.bench", "--part", group]
-    env = os.environ | {"CYPRESSKIT_SILENT": "1e9"} | (ONE_THREAD if group != "threads" else {})
-    with subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
-        for text in child.stdout or ():
-            row = json.loads(text)
-            low, high = row["span"]
-            numbers = f"{row['here']:9.4g} {row['unit']:2} {row['yardstick']:10.4g} {row['ratio']:9.3g}"
-            print(f"{row['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {row['note']}".rstrip(), flush=True)
-            yield row
-    if child.returncode:
-        raise SystemExit(child.returncode)
+    rows = []
+    for row in GROUPS[group]():
+        low, high = row["span"]
+        numbers = f"{row['here']:9.4g} {row['unit']:2} {row['yardstick']:10.4g} {row['ratio']:9.3g}"
+        print(f"{row['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {row['note']}".rstrip(), flush=True)
+        rows.append(row)
+    return rows
 
 
 if __name__ == "__main__":
