@@ -1,4 +1,5 @@
-"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each.
+"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each, and each tried in a
+copy of this process, which may hang or crash.
 
 A valid program must assemble, print to text that assembles to the same, be silent in the checks for races, barriers and
 unset values, compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose text
@@ -9,12 +10,12 @@ whose report has to keep the law (`law`).
 
 import contextlib
 import copy
-import math
 import random
 import re
-import signal
 import time
 import traceback
+from collections import Counter
+from itertools import count, takewhile
 
 import numpy as np
 
@@ -27,10 +28,11 @@ from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.explain import run as explain
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
+from cypresskit.teach import apart
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
 
-LIMIT = 60  # seconds for one program
+LIMIT = 60  # seconds of processor time for one program
 STEPS = 3000  # instructions of a work-item
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
@@ -43,41 +45,31 @@ class Wrong(Exception):
     """The fuzzer has found a fault."""
 
 
-def run(seconds: float, seed: int = 0, say=print, most: float = math.inf) -> int:
-    """Fuzz for ``seconds``, with at least one program and at most ``most``, from ``seed`` on. Returns how many went
-    wrong."""
-    end, wrong, counts = time.monotonic() + seconds, 0, dict.fromkeys(KINDS, 0)
-    start = seed
-    ck.simulate("sgemm_tn", 64)  # compiles the timing engine, which may take longer than a program is given
-    while seed == start or (time.monotonic() < end and seed < start + most):
-        kind = ("valid", "nearly valid", "valid", "random", "timed")[seed % 5]
+def run(seconds: float, seed: int = 0, say=print) -> int:
+    """Fuzz for ``seconds``, with at least one program, from ``seed`` on. Returns how many went wrong."""
+    end, wrong, counts = time.monotonic() + seconds, 0, Counter[str]()
+    ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all copies of this process
+    for n in takewhile(lambda n: n == seed or time.monotonic() < end, count(seed)):
+        kind = ("valid", "nearly valid", "valid", "random", "timed")[n % 5]
         try:
-            with_limit(KINDS[kind], random.Random(seed))
-        except Exception:
-            wrong += 1
-            say(f"seed {seed} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed {seed}`:")
-            say(traceback.format_exc())
+            fault = apart.call(told, kind, n, seconds=LIMIT)
+        except apart.Lost as lost:
+            fault = str(lost)
+        if fault:
+            say(f"seed {n} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed {n}`:\n{fault}")
         counts[kind] += 1
-        seed += 1
-    say(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) + f": {wrong} went wrong")
+        wrong += bool(fault)
+    say(", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f": {wrong} went wrong")
     return wrong
 
 
-def with_limit(case, rng: random.Random) -> None:
-    """The result of ``case(rng)``, which must end within ``LIMIT`` seconds, if the system has an alarm for that."""
-    if not hasattr(signal, "setitimer"):
-        return case(rng)
-
-    def hang(*_):
-        raise Wrong(f"no end after {LIMIT} seconds")
-
-    before = signal.signal(signal.SIGALRM, hang)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+def told(kind: str, seed: int) -> str:
+    """The traceback of what goes wrong with a program, or nothing."""
     try:
-        case(rng)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        KINDS[kind](random.Random(seed))
+    except Exception:
+        return traceback.format_exc()
+    return ""
 
 
 def valid(rng: random.Random) -> None:
