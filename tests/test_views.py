@@ -136,8 +136,7 @@ def test_the_channels_strips_are_the_reports_shares():
         assert np.isnan(tall)[:, 0].all(), "nothing is told before it is played"
         sums = [high[-1].mean() for high in tall]
         assert sums == pytest.approx([report.busy["DRAM"], report.busy["DRAM rows"]], rel=0.02) and sum(sums) > 0.95
-    tag = player.figures[0].tags[0]
-    assert tag["right"] == "no faster" and "16 wavefronts on 16 engines" in tag["asked"].text
+    assert "16 wavefronts on 16 engines" in player.html and player.figures[0].tags[0]["right"] == "no faster"
 
 
 def test_a_vectors_chip_says_so():
@@ -161,7 +160,8 @@ def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_do
         assert sum(f[0] == 0 for f in fetches) == 8
     hits = [1 - np.mean(frames(player, f"ticks {name}", "missed")[-1] > 0) for name in ("dgemm_tn", "dgemm_nn")]
     assert hits[0] == pytest.approx(hits[1], abs=0.01), "question 3: NN doesn't miss more often"
-    assert player.figures[0].tags[0]["right"] == "neither" and player.root.tags[0]["truth"].count("12.5 %") == 2
+    tag = player.figures[0].tags[0]
+    assert tag["right"] == "neither" and tag["truth"].count("12.5 %") == 2
     modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute", fetches=4).figures[0].tags[0]
     assert modes["choices"] == ["sgemm_tn", "sgemm_tn_compute", "neither"]
     assert not (set(re.findall(r"\d{3}", repr(player)))), "the words don't give it away"
@@ -689,7 +689,8 @@ def test_lesson_10_reads_its_answers_off_the_picture():
     machine = host.Machine(ck.HD5870)
     made = [host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap) for overlap in (False, True)]
     player = draw.timeline(*made, names=("waits", "overlaps"))
-    assert player.figures[0].tags[0]["right"] == "overlaps" and "1.44 times as long" in player.root.tags[0]["truth"]
+    tag = player.figures[0].tags[0]
+    assert tag["right"] == "overlaps" and "1.44 times as long" in tag["truth"]
     for name, one, gaps in zip(("waits", "overlaps"), made, (3, 0)):
         assert frames(player, f"tasks {name}", "w")[0].max() < 0.01, "nothing is told before it is played"
         rows = [row.strip() for row in player._text.split(f"{name}:")[1].splitlines()[1:]]

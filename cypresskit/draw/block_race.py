@@ -33,7 +33,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     sheet = Sheet("Blocks race: who fetches the fewest words for a product?")
     most = max(int(fetched[-1, 0]) for fetched, *_ in launches.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
-    figures = [_draw_run(sheet, name, *events[:3], clocks) for name, events in launches.items()]
+    for name, events in launches.items():
+        _draw_run(sheet, name, *events[:3], clocks)
     captions = [f"Each has had at most {clock} words: how much of C has each one done?" for clock in clocks]
     least, winner = min((int(fetched[-1, 0]), name) for name, (fetched, *_) in launches.items())
     captions[-1] = f"{winner} needed the fewest words: {least} against {most}."
@@ -42,7 +43,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         " colour when their sums are complete. Framed: what came just now. Work-items run one after the other here."
     )
     key = sheet.key(("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box"))
-    return sheet.player(figures, captions, sheet.title, below=[key, note], step="Moment", lasts=16)
+    return sheet.player(captions, below=[key, note], step="Moment", lasts=16)
 
 
 def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:
@@ -69,9 +70,9 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     m, n, depth = shape
     left, top = LEFT + depth * THIN + 8, TOP + depth * THIN + 8  # of C
     wide, high = left + n * CELL + 12, top + m * CELL + 48
-    fig = sheet.stage(f"{name}: A on the left, B above, and C between them", wide, high)
+    sheet.stage(f"{name}: A on the left, B above, and C between them", wide, high)
     end = int(fetched[-1, 0])
-    sheet.race(fig, name, 4, wide - 8, np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word")
+    sheet.race(name, 4, wide - 8, np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word")
     of_a, of_b = (fetched[fetched[:, 1] == matrix] for matrix in (0, 1))
     # When, and in which cell; rows and columns of cells; left, top and size of a cell; how often it can be.
     matrices = {
@@ -90,15 +91,14 @@ def _draw_run(sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, s
     x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
     now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0)
     for matrix, across, down in (("A", LEFT + 4, top - 9), ("B", left - 16, TOP + 9)):
-        sheet.words(fig, across, down, matrix, matrix.lower(), bold=True, size=14)
-    source = sheet.boxes(fig, f"cells {name}", x, y, w, h, fill=(SHADES, shade), words=words, tip="@words: @times",
+        sheet.words(across, down, matrix, matrix.lower(), bold=True, size=14)
+    source = sheet.boxes(f"cells {name}", x, y, w, h, fill=(SHADES, shade), words=words, tip="@words: @times",
                          times=so_far, now=now)  # fmt: skip
-    sheet.ring(fig, source, "w", "h", "now", "ink")
-    sheet.star(fig, source, np.char.startswith(words, "C[{}, {}]:".format(*followed() or (-1, -1))))
+    sheet.ring(source, "w", "h", "now", "ink")
+    sheet.star(source, np.char.startswith(words, "C[{}, {}]:".format(*followed() or (-1, -1))))
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     counts = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)]
     which, right = np.arange(len(clocks)), left + n * CELL
-    sheet.numbers(fig, f"count {name}", right, high - 30, which, names=counts, align="right", size=13)
-    sheet.numbers(fig, f"rate {name}", right, high - 12, which, names=rate, align="right", size=17, bold=True)
-    return fig
+    sheet.numbers(f"count {name}", right, high - 30, which, names=counts, align="right", size=13)
+    sheet.numbers(f"rate {name}", right, high - 12, which, names=rate, align="right", size=17, bold=True)

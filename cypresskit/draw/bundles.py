@@ -36,21 +36,21 @@ def bundles(*codes: Code | Program | Kernel | str) -> Player:
     made = nonempty(map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code)
     loops = [_loop(code, 10_000 * n) for n, code in enumerate(made)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
-    fig = sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
-    _draw_listing(sheet, fig, loops)
-    sheet.words(fig, TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
-    _draw_table(sheet, fig, [_table(loop, *TABLE) for loop in loops])
-    _draw_detail(sheet, fig, loops)
+    sheet.stage("Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots", WIDE, HIGH)
+    _draw_listing(sheet, loops)
+    sheet.words(TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
+    _draw_table(sheet, [_table(loop, *TABLE) for loop in loops])
+    _draw_detail(sheet, loops)
     for loop in loops:
         sheet.about |= {loop.base + line: loop.story(line) for line in loop.used}
     captions = [loop.say(n) for loop in loops for n in range(len(loop.bundles))]
-    text = "\n".join([sheet.title, *(line for loop in loops for line in loop.text())])
+    lines = (line for loop in loops for line in loop.text())
     note = sheet.note(
         "Of each bank (x y z w) one register can be read in each of three cycles. What comes from the bundle before,"
         " over PV or PS, needs no port."
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
-    return sheet.player([fig], captions, text, below=[note], step="Bundle", scenes=scenes)
+    return sheet.player(captions, lines, below=[note], step="Bundle", scenes=scenes)
 
 
 def _compiled(given):
@@ -133,7 +133,7 @@ def _loop(code: Code, base: int = 0) -> _Loop:
     return _Loop(code, bundles, set(firsts.tolist()), used, base)
 
 
-def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
+def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
     """The lines of IL around those of the current bundle, in their colours."""
     names, whole, rows = [""], [""], []
     for loop in loops:
@@ -150,12 +150,12 @@ def _draw_listing(sheet: Sheet, fig, loops: list[_Loop]) -> None:
     line, colour, key, now = np.moveaxis(np.array(rows), -1, 0)
     y = TOP + (np.arange(SHOWN) + 0.5) * LINE
     left, wide = LISTING
-    sheet.words(fig, left, 16, "Lines of IL", bold=True, size=14)
-    source = sheet.boxes(fig, "lines", left + wide / 2, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
+    sheet.words(left, 16, "Lines of IL", bold=True, size=14)
+    source = sheet.boxes("lines", left + wide / 2, y, wide, LINE - 2, fill="rgba(128,128,128,0.05)",
                          words=(whole, line), key=key, now=now)  # fmt: skip
-    sheet.ring(fig, source, wide, LINE - 2, "now", "soft")
-    sheet.boxes(fig, "line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
-    sheet.numbers(fig, "texts", left + 14, y, line, names=names, size=12, text_font=value("monospace"))
+    sheet.ring(source, wide, LINE - 2, "now", "soft")
+    sheet.boxes("line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
+    sheet.numbers("texts", left + 14, y, line, names=names, size=12, text_font=value("monospace"))
 
 
 def _table(loop: _Loop, left: float, wide: float) -> list:
@@ -177,14 +177,14 @@ def _table(loop: _Loop, left: float, wide: float) -> list:
     return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now, starred)]
 
 
-def _draw_table(sheet: Sheet, fig, tables: Sequence[list]) -> None:
+def _draw_table(sheet: Sheet, tables: Sequence[list]) -> None:
     x, y, w, h, colour, key, now, starred = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0, 0))
-    source = sheet.boxes(fig, "slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
-    sheet.ring(fig, source, "w", "h", "now", "ink")
-    sheet.star(fig, source, starred)
+    source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
+    sheet.ring(source, "w", "h", "now", "ink")
+    sheet.star(source, starred)
 
 
-def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL) -> None:
+def _draw_detail(sheet: Sheet, loops: Sequence[_Loop], left: float = DETAIL) -> None:
     """The current bundle in detail: the bundle before it, the read ports, and a wire from each into the slots."""
     full = ["", *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations)]
     middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
@@ -213,24 +213,24 @@ def _draw_detail(sheet: Sheet, fig, loops: Sequence[_Loop], left: float = DETAIL
         drops[:, frame, : len(ways)] = np.reshape(ways, (-1, 4)).T
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
-    sheet.words(fig, left, 16, "This bundle", bold=True, size=14)
-    sheet.arrows(fig, "drops", *drops, ink="soft", width=1.2, size=0.1)
-    sheet.arrows(fig, "wires", *wires, ink="soft", width=1.2, size=5)
+    sheet.words(left, 16, "This bundle", bold=True, size=14)
+    sheet.arrows("drops", *drops, ink="soft", width=1.2, size=0.1)
+    sheet.arrows("wires", *wires, ink="soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
-    sheet.boxes(fig, "port", x - 6, y, SLOT - 20, PORT[1] - 4, ink="faint", line="line", words=words)
-    sheet.numbers(fig, "ports", x - 6, y, register, prefix="R", align="center", size=12)
-    sheet.words(fig, bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
-    sheet.words(fig, left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    sheet.arrows(fig, "handed on", *handed, ink="wrote", width=2.5, size=8)
+    sheet.boxes("port", x - 6, y, SLOT - 20, PORT[1] - 4, ink="faint", line="line", words=words)
+    sheet.numbers("ports", x - 6, y, register, prefix="R", align="center", size=12)
+    sheet.words(bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11)
+    sheet.words(left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
+    sheet.arrows("handed on", *handed, ink="wrote", width=2.5, size=8)
     short = [_abbrev(full_name) for full_name in full]
     for row, level in rows.items():
         name, colour, key = slots[row]
-        sheet.boxes(fig, f"slots {row}", middle, level, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
-        sheet.boxes(fig, f"colours {row}", middle, level + 9, SLOT - 8, 6, fill=(COLOURS, colour))
-        sheet.numbers(fig, f"names {row}", middle, level - 3, name, names=short, align="center", size=11)
-        sheet.words(fig, left + 34, level, row, "soft", align="right", size=11)
-    sheet.words(fig, middle, HIGH - 12, list("xyzwt"), "soft", align="center", size=12)
+        sheet.boxes(f"slots {row}", middle, level, SLOT - 8, 24, ink="faint", words=(full, name), key=key, round=3)
+        sheet.boxes(f"colours {row}", middle, level + 9, SLOT - 8, 6, fill=(COLOURS, colour))
+        sheet.numbers(f"names {row}", middle, level - 3, name, names=short, align="center", size=11)
+        sheet.words(left + 34, level, row, "soft", align="right", size=11)
+    sheet.words(middle, HIGH - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _abbrev(name: str) -> str:

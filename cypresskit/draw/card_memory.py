@@ -41,20 +41,20 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     if not held:
         raise ValueError("no task of this timeline writes a buffer of the card: host.blocked_time makes one that does")
     sheet = Sheet("On the card: strips of A and B, and blocks of C")
-    fig = sheet.stage("The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402)
+    sheet.stage("The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402)
     level = {content: np.zeros(FRAMES, np.uint8) for _, content, _ in held}
     for _, content, now in held:
         level[content] = np.maximum(level[content], now)
-    _draw_matrices(sheet, fig, timeline, level, moments)
-    total = _draw_buffers(sheet, fig, timeline, held)
+    _draw_matrices(sheet, timeline, level, moments)
+    total = _draw_buffers(sheet, timeline, held)
     heading = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
-    sheet.words(fig, LIST, 14, heading, bold=True, size=14)
+    sheet.words(LIST, 14, heading, bold=True, size=14)
     queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
     y, scale = {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)}, (WIDE - NAMES) / timeline.seconds
-    sheet.words(fig, NAMES - 8, list(y.values()), queues, align="right", size=12)
+    sheet.words(NAMES - 8, list(y.values()), queues, align="right", size=12)
     tips, down = [s.task.name for s in timeline.spans], [y[s.task.queue] for s in timeline.spans]
-    draw_tasks(sheet, fig, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips)
-    sheet.rule(fig, "head", NAMES + moments * scale, QUEUES + 24, 72)
+    draw_tasks(sheet, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips)
+    sheet.rule("head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
         there = [name for name, state in level.items() if state[n] >= THERE]
@@ -65,7 +65,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     states = (("paler: there, waits", TINTS["C"][THERE], "box"), ("palest: on its way", TINTS["C"][ARRIVES], "box"),
               ("done, and back with the host", "ink", "ring"), ("the product", PRODUCT, "box"))  # fmt: skip
     key = sheet.key(*used, *states)
-    return sheet.player([fig], captions, sheet.title, step="Moment", below=[key], tells=3 * FRAMES // 4)
+    return sheet.player(captions, step="Moment", below=[key], tells=3 * FRAMES // 4)
 
 
 def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -88,7 +88,7 @@ def _place(name: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", name)[:2]))
 
 
-def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.ndarray], moments: np.ndarray) -> None:
+def _draw_matrices(sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray], moments: np.ndarray) -> None:
     """A to the left of C, B above it, as in the product; and the path that the chip takes through C."""
     rows, columns, chunks = (
         1 + max(_place(name)[n] for name in level if name[0] == m) for m, n in zip("CCA", (0, 1, 1))
@@ -103,22 +103,22 @@ def _draw_matrices(sheet: Sheet, fig, timeline: Timeline, level: dict[str, np.nd
         names = [name for name in level if name[0] == kind]
         row, column = np.array([_place(name) for name in names]).T
         box = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
-        sheet.boxes(fig, f"room {kind}", *box, ink="faint", line="line")
+        sheet.boxes(f"room {kind}", *box, ink="faint", line="line")
         state = np.stack([level[name] for name in names], axis=1)
         done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
-        source = sheet.boxes(fig, f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
-        sheet.ring(fig, source, w - 5, h - 5, "done", "ink")
-        sheet.star(fig, source, np.isin(names, list(followed)), y_offset=-18)
-        sheet.words(fig, x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
+        source = sheet.boxes(f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
+        sheet.ring(source, w - 5, h - 5, "done", "ink")
+        sheet.star(source, np.isin(names, list(followed)), y_offset=-18)
+        sheet.words(x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
     path = np.array([_place(s.task.name) for s in mults], float) + 0.5
     come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
     x, y = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
     ends = (np.where(come, end, np.nan) for end in (x[:-1], y[:-1], x[1:], y[1:]))
-    sheet.arrows(fig, "path", *ends, size=6)
+    sheet.arrows("path", *ends, size=6)
 
 
-def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
+def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
     """A row for each buffer: its size, its content, and whether that is in use. Returns the size of all, in bytes."""
     buffers = sorted({buffer for buffer, _, _ in held})
     size = np.array(
@@ -131,10 +131,10 @@ def _draw_buffers(sheet: Sheet, fig, timeline: Timeline, held: Held) -> float:
         label[on, n], state[on, n] = names.index(content), 3 * "ABC".index(content[0]) + level[on]
     y, wide = 46 + ROW * np.arange(len(buffers)), LONG * size / size.max()
     sizes = [f"{part / 1e6:.0f} MB" for part in size]
-    sheet.words(fig, LIST, y, buffers, size=13)
-    sheet.words(fig, LIST + 108 + wide, y, sizes, "soft", size=12)
+    sheet.words(LIST, y, buffers, size=13)
+    sheet.words(LIST + 108 + wide, y, sizes, "soft", size=12)
     tints = ["rgba(128,128,128,0.10)", *(tint for palette in TINTS.values() for tint in palette[1:])]
     x, words = LIST + 100 + wide / 2, [f"{b}, {part}" for b, part in zip(buffers, sizes)]
-    sheet.boxes(fig, "buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
-    sheet.numbers(fig, "contents", x, y, label, names=names, align="center", size=13)
+    sheet.boxes("buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
+    sheet.numbers("contents", x, y, label, names=names, align="center", size=13)
     return float(size.sum())

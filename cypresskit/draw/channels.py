@@ -24,20 +24,18 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in runs))
     end = max(r.use.clocks[-1] for r in runs if r.use)
     clocks = np.linspace(0, end, FRAMES)
-    fig = sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(runs) + 32)
+    sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(runs) + 32)
     for n, report in enumerate(runs):
-        _draw(sheet, fig, report, TOP + EACH * n, clocks)
+        _draw(sheet, report, TOP + EACH * n, clocks)
     foot, ticks = EACH * len(runs) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
-    sheet.words(
-        fig, LEFT + ticks / end * WIDE, foot, [f"{t / 1000:,.0f}" for t in ticks], "soft", align="center", size=11
-    )
-    sheet.words(fig, LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
+    sheet.words(LEFT + ticks / end * WIDE, foot, [f"{t / 1000:,.0f}" for t in ticks], "soft", align="center", size=11)
+    sheet.words(LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
     done = [[r.kernel for r in runs if r.use and now >= r.use.clocks[-1]] for now in clocks]
     captions = [f"Clock {now:,.0f}. Done: {', '.join(names) or 'none'}." for now, names in zip(clocks, done)]
     key = sheet.key(("engine with a wavefront", "c", "box"), ("channels send", "texture", "box"),
                     ("channels wait for a row to open", "wait", "box"))  # fmt: skip
-    text = "\n".join([sheet.title, *(f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)])
-    return sheet.player([fig], captions, text, step="Moment", below=[key], guess=_question(runs))
+    lines = (f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)
+    return sheet.player(captions, lines, step="Moment", below=[key], guess=_question(runs))
 
 
 def _awake(report: Report) -> int:
@@ -58,30 +56,30 @@ def _question(runs: Sequence[Report]) -> Guess | None:
     return Guess(question, list(ways), truth, right)
 
 
-def _draw(sheet: Sheet, fig, report: Report, top: float, clocks: np.ndarray) -> None:
+def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
     use, name, end = report.use, report.kernel, clocks[-1]
     assert use is not None
-    sheet.words(fig, 12, top, name, bold=True, size=14)
-    sheet.words(fig, 12, top + 20, f"wavefronts: {report.wavefronts}", "soft", size=12)
+    sheet.words(12, top, name, bold=True, size=14)
+    sheet.words(12, top + 20, f"wavefronts: {report.wavefronts}", "soft", size=12)
     engine, start, stop = use.wavefronts.T
     runs = (start < clocks[:, np.newaxis]) & (stop > clocks[:, np.newaxis])
     count = report.device.simd_engines
     busy = np.stack([np.bincount(engine[now].astype(int), minlength=count) > 0 for now in runs])
     x, y = 150 + np.arange(count) % 7 * 14, top + 2 + np.arange(count) // 7 * 14
     words = [f"SIMD engine {n}" for n in range(count)]
-    sheet.boxes(fig, f"engines {name}", x, y, 11, 11, fill=(["rgba(128,128,128,0.22)", "#009e73"], busy), words=words)
+    sheet.boxes(f"engines {name}", x, y, 11, 11, fill=(["rgba(128,128,128,0.22)", "#009e73"], busy), words=words)
     foot, begin = top + HIGH + 4, use.clocks[:-1]
-    sheet.boxes(fig, f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
+    sheet.boxes(f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
     x, wide = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE, np.diff(use.clocks) / end * WIDE
     past, under = begin < clocks[:, np.newaxis], np.zeros(len(begin))
     for unit, ink, doing in (("DRAM", "texture", "sending"), ("DRAM rows", "wait", "waiting for rows to open")):
         tall = HIGH * use.shares[unit].mean(axis=1)
         words = [f"{doing} for {100 * t / HIGH:.0f} % of the channels' time" for t in tall]
-        sheet.boxes(fig, f"{unit} {name}", x, foot - under - tall / 2, wide, np.where(past, tall, np.nan), ink=ink,
+        sheet.boxes(f"{unit} {name}", x, foot - under - tall / 2, wide, np.where(past, tall, np.nan), ink=ink,
                     words=words)  # fmt: skip
         under = under + tall
-    sheet.rule(fig, f"head {name}", LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE, foot - HIGH / 2, HIGH)
+    sheet.rule(f"head {name}", LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE, foot - HIGH / 2, HIGH)
     done = (clocks >= use.clocks[-1]).astype(int)
     sends, waits = (round(100 * report.busy[unit]) for unit in ("DRAM", "DRAM rows"))
     doing = f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows for {waits} %"
-    sheet.numbers(fig, f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13)
+    sheet.numbers(f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import HoverTool, Line, Plot, Scatter
+from bokeh.models import HoverTool, Line, Scatter
 
 from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet
@@ -45,19 +45,17 @@ class Chart:
     """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a dash and a shape.
     ``names`` is the legend: (x, y, words) for each curve or point, in the order in which they are drawn."""
 
-    def __init__(self, sheet: Sheet, fig: Plot, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()) -> None:
-        self.sheet, self.fig, self.place, self.across, self.up, self.names = sheet, fig, place, x, y, list(names)
+    def __init__(self, sheet: Sheet, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()) -> None:
+        self.sheet, self.place, self.across, self.up, self.names = sheet, place, x, y, list(names)
         left, top, wide, high = place
         uprights, levels = x.numbers(), y.numbers()
-        sheet.boxes(fig, "uprights", self.x(uprights), top + high / 2, 1, high, ink="line", alpha=0.4)
-        sheet.boxes(fig, "levels", left + wide / 2, self.y(levels), wide, 1, ink="line", alpha=0.4)
-        sheet.boxes(
-            fig, "axes", [left, left + wide / 2], [top + high / 2, top + high], [1, wide], [high, 1], ink="soft"
-        )
-        sheet.words(fig, self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13)
-        sheet.words(fig, left - 7, self.y(levels), [f"{n:g}" for n in levels], align="right", size=13)
-        sheet.words(fig, left + wide / 2, top + high + 31, x.title, "soft", align="center", size=13)
-        sheet.words(fig, left, top - 14, y.title, "soft", size=13)
+        sheet.boxes("uprights", self.x(uprights), top + high / 2, 1, high, ink="line", alpha=0.4)
+        sheet.boxes("levels", left + wide / 2, self.y(levels), wide, 1, ink="line", alpha=0.4)
+        sheet.boxes("axes", [left, left + wide / 2], [top + high / 2, top + high], [1, wide], [high, 1], ink="soft")
+        sheet.words(self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13)
+        sheet.words(left - 7, self.y(levels), [f"{n:g}" for n in levels], align="right", size=13)
+        sheet.words(left + wide / 2, top + high + 31, x.title, "soft", align="center", size=13)
+        sheet.words(left, top - 14, y.title, "soft", size=13)
 
     def x(self, value) -> np.ndarray:
         return self.place[0] + self.place[2] * self.across.part(value)
@@ -74,7 +72,7 @@ class Chart:
         source = self.sheet.source(f"points {name}", x=self.x(x), y=self.y(y), words=words)
         self._line("x", "y", number, source=source, line_alpha=alpha)
         drawn = self._points("x", "y", number, hollow, source=source)
-        self.fig.add_tools(HoverTool(renderers=[drawn], tooltips="@words"))
+        self.sheet.figures[-1].add_tools(HoverTool(renderers=[drawn], tooltips="@words"))
         if sample := self._named(name):
             self._line([sample[0], sample[0] + 26], [sample[1]] * 2, number, line_alpha=alpha)
             self._points([sample[0] + 13], [sample[1]], number, hollow)
@@ -88,17 +86,17 @@ class Chart:
     def head(self, x: Sequence[float]) -> None:
         """Draw a play head that can be dragged; it stands at ``x`` in each frame."""
         _, top, _, high = self.place
-        self.sheet.rule(self.fig, "head", self.x(x), top + high / 2, high)
+        self.sheet.rule("head", self.x(x), top + high / 2, high)
 
     def _line(self, x, y, number: int, **look) -> None:
         style: dict = {"line_width": 2, "line_dash": theme.DASHES[number % len(theme.DASHES)]} | look
-        line = self.sheet.glyph(self.fig, Line, x, y, **style)
+        line = self.sheet.glyph(Line, x, y, **style)
         self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _points(self, x, y, number: int, hollow: bool, size: int = 9, **more):
         ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
         more |= {"marker": shape, "size": size, "line_width": 2, "fill_color": None}
-        drawn = self.sheet.glyph(self.fig, Scatter, x, y, **more)
+        drawn = self.sheet.glyph(Scatter, x, y, **more)
         return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
     def _named(self, name: str) -> tuple[float, float] | None:
@@ -106,7 +104,7 @@ class Chart:
         if not self.names:
             return None
         x, y, words = self.names.pop(0)
-        self.sheet.words(self.fig, x + 34, y, words, size=13)
+        self.sheet.words(x + 34, y, words, size=13)
         return x, y
 
 
@@ -119,5 +117,5 @@ def chart(sheet: Sheet, high: float, x: Scale, y: Scale, names: Sequence[str]) -
             left, down = float(LEFT), down + LINE
         places.append((left, down, name))
         left += long
-    fig = sheet.stage(sheet.title, WIDE, down + LINE / 2)
-    return Chart(sheet, fig, (LEFT, TOP, WIDE - LEFT - 12, high), x, y, places)
+    sheet.stage(sheet.title, WIDE, down + LINE / 2)
+    return Chart(sheet, (LEFT, TOP, WIDE - LEFT - 12, high), x, y, places)

@@ -51,23 +51,23 @@ def chip(reports: Report | Sequence[Report] | str = "sgemm_tn", sizes: Sequence[
     parts = f"{drawn[0].device.simd_engines} SIMD engines, {drawn[0].device.l2_slices} L2 slices"
     across, rows = _rows(drawn[0].device)
     high = HIGH + max(rows - 4, 0) * ENGINE_HIGH
-    fig = sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, high)
-    _draw_map(sheet, fig, scenes)
-    places = _draw_engines(sheet, fig, scenes, across, rows)
-    _draw_memory(sheet, fig, scenes, TOP - 20 + (rows + 1) // 2 * ENGINE_HIGH)
-    _draw_running(sheet, fig, scenes, high - 46)
+    sheet.stage(f"A map of C and {parts} and the memory channels", WIDE, high)
+    _draw_map(sheet, scenes)
+    places = _draw_engines(sheet, scenes, across, rows)
+    _draw_memory(sheet, scenes, TOP - 20 + (rows + 1) // 2 * ENGINE_HIGH)
+    _draw_running(sheet, scenes, high - 46)
     if alone and len(scenes) > 1:
-        _draw_real_clock(sheet, fig, scenes)
+        _draw_real_clock(sheet, scenes)
     x, y, wide, key = map(together, zip(*(scene.dots(places) for scene in scenes)), (np.nan, np.nan, 0.05, -1))
-    sheet.boxes(fig, "dots", x, y, wide, DOT, ink="ink", key=key, moves=("x", "y", "w"), round=6)
+    sheet.boxes("dots", x, y, wide, DOT, ink="ink", key=key, moves=("x", "y", "w"), round=6)
     legend = sheet.key(("tile to come", "rgba(128,128,128,.3)", "box"), ("its wavefront runs", "c", "pale"),
                        ("tile done", "c", "box"), ("a wavefront", "ink", "box"), ("arithmetic (ALU)", "alu", "box"),
                        ("texture unit", "texture", "box"), ("L2, memory channel", "texture", "pale"))  # fmt: skip
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
-    text = "\n".join([sheet.title, *(f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)])
+    lines = (f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)
     named = [(scene.name, FRAMES) for scene in scenes]
     tells = len(captions) - FRAMES // 2
-    return sheet.player([fig], captions, text, below=[legend], step="Moment", scenes=named, lasts=12, tells=tells)
+    return sheet.player(captions, lines, below=[legend], step="Moment", scenes=named, lasts=12, tells=tells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class _Scene:
         )
 
 
-def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+def _draw_map(sheet: Sheet, scenes: Sequence[_Scene]) -> None:
     for scene in scenes:
         for wavefront, (engine, begin, stop) in enumerate(scene.wavefronts) if scene.grid()[2] == 1 else ():
             sheet.about[scene.key + wavefront] = (
@@ -196,14 +196,14 @@ def _draw_map(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
     columns = zip(*(scene.tiles() for scene in scenes))
     x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
     vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
-    sheet.words(fig, 12, 14, f"{'y' if vector else 'C'}: a tile for each wavefront", bold=True, size=14)
-    sheet.boxes(fig, "map", x, y, size, size, fill=(STATES, state), key=key)
+    sheet.words(12, 14, f"{'y' if vector else 'C'}: a tile for each wavefront", bold=True, size=14)
+    sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
     done = np.concatenate([(scene.wavefronts[:, 2] <= scene.clocks[:, np.newaxis]).sum(axis=1) for scene in scenes])
     now = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
     whole = np.repeat([len(scene.wavefronts) for scene in scenes], FRAMES)
     counts = (("to come: ", whole - now - done, "soft"), ("running: ", now, "ink"), ("done: ", done, "c"))
     for n, (prefix, values, ink) in enumerate(counts):
-        sheet.numbers(fig, prefix[:-2], 12, TOP + MAP + 22 + 22 * n, values, prefix=prefix, ink=ink, size=15)
+        sheet.numbers(prefix[:-2], 12, TOP + MAP + 22 + 22 * n, values, prefix=prefix, ink=ink, size=15)
 
 
 def _rows(device: Device) -> tuple[int, int]:
@@ -212,7 +212,7 @@ def _rows(device: Device) -> tuple[int, int]:
     return across, -(-device.simd_engines // across)
 
 
-def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows: int) -> np.ndarray:
+def _draw_engines(sheet: Sheet, scenes: Sequence[_Scene], across: int, rows: int) -> np.ndarray:
     """Draw the engines with their bars. Returns the centres of all slots, of shape (engines, slots, 2)."""
     engines, slots = scenes[0].report.device.simd_engines, max(scene.report.active for scene in scenes)
     number = np.arange(engines)
@@ -225,16 +225,16 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows
     keys = np.repeat([scene.key + ENGINES + number for scene in scenes], FRAMES, axis=0)
     for scene in scenes:
         sheet.about |= {scene.key + ENGINES + n: scene.story(n) for n in range(engines)}
-    sheet.boxes(fig, "engines", x + wide / 2, y + high / 2, wide, high, fill=(IDLE, busy > 0), words=words, line="line",
+    sheet.boxes("engines", x + wide / 2, y + high / 2, wide, high, fill=(IDLE, busy > 0), words=words, line="line",
                 busy=busy, key=keys, tip="@words, wavefronts: @busy")  # fmt: skip
-    sheet.words(fig, x + 6, y + 11, [f"{'engine ' * (across == 5)}{n}" for n in number], "soft", size=12)
+    sheet.words(x + 6, y + 11, [f"{'engine ' * (across == 5)}{n}" for n in number], "soft", size=12)
     for place, (unit, ink) in enumerate((("ALU", "alu"), ("texture", "texture"))):
         share = together([scene.share(unit) for scene in scenes], 0)
         tall = np.maximum(share, 0.5) / 100 * (high - 14)
         left, foot = x + wide - 28 + 14 * place, y + high - 7
         tips = [f"SIMD engine {n}, {unit}" for n in number]
-        sheet.boxes(fig, f"room {unit}", left, y + high / 2, 10, high - 14, ink="faint")
-        bars = sheet.boxes(fig, unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share,
+        sheet.boxes(f"room {unit}", left, y + high / 2, 10, high - 14, ink="faint")
+        bars = sheet.boxes(unit, left, foot - tall / 2, 10, tall, ink=ink, moves=("y", "h"), percent=share,
                            words=tips, tip="@words: at work @percent %; @found")  # fmt: skip
         _tell_hits(sheet, bars, scenes, "L1")
     beside = -(-slots // 2) if slots > 4 else slots
@@ -243,7 +243,7 @@ def _draw_engines(sheet: Sheet, fig, scenes: Sequence[_Scene], across: int, rows
     down = 30 + slot // beside * min(20.0, step + 4)
     places = np.stack([*np.broadcast_arrays(x[:, np.newaxis] + 14 + slot % beside * step, y[:, np.newaxis] + down)], -1)
     side = min(14.0, step - 3)
-    sheet.boxes(fig, "slots", places[..., 0].ravel(), places[..., 1].ravel(), side, side, line="line", round=7)
+    sheet.boxes("slots", places[..., 0].ravel(), places[..., 1].ravel(), side, side, line="line", round=7)
     return places
 
 
@@ -254,24 +254,24 @@ def _tell_hits(sheet: Sheet, bars, scenes: Sequence[_Scene], cache: str) -> None
     sheet.track(bars, "hits", hits + 1, text="found", names=names)
 
 
-def _draw_memory(sheet: Sheet, fig, scenes: Sequence[_Scene], middle: float) -> None:
+def _draw_memory(sheet: Sheet, scenes: Sequence[_Scene], middle: float) -> None:
     for n, (name, title) in enumerate((("L2", "L2 slice"), ("DRAM", "memory channel"))):
         share = together([scene.share(name) for scene in scenes], 0)
         count = share.shape[1]
         room = ENGINES_WIDE / count
         left, y = LEFT + np.arange(count) * room, middle + 9 + 24 * n
-        sheet.boxes(fig, f"room {name}", left + room / 2, y, room - 6, 19, ink="faint", line="line")
+        sheet.boxes(f"room {name}", left + room / 2, y, room - 6, 19, ink="faint", line="line")
         long = np.maximum(share, 0.5) / 100 * (room - 6)
         tip = "@words: at work @percent %" + "; @found" * (name == "L2")
         words = [f"{title} {i}" for i in range(count)]
-        bars = sheet.boxes(fig, name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
+        bars = sheet.boxes(name, left + 3 + long / 2, y, long, 19, ink="texture", alpha=0.45, moves=("x", "w"),
                            percent=share, words=words, tip=tip)  # fmt: skip
         if name == "L2":
             _tell_hits(sheet, bars, scenes, name)
-        sheet.words(fig, left + room / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
+        sheet.words(left + room / 2, y, [f"{title.split()[n]} {i}" for i in range(count)], size=12, align="center")
 
 
-def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> None:
+def _draw_running(sheet: Sheet, scenes: Sequence[_Scene], top: float) -> None:
     """A chart of the number of running wavefronts: it rises, stays level, and drains."""
     wide, high = ENGINES_WIDE, 40
     slots = max(scene.report.active for scene in scenes) * scenes[0].report.device.simd_engines
@@ -279,28 +279,28 @@ def _draw_running(sheet: Sheet, fig, scenes: Sequence[_Scene], top: float) -> No
     tall = np.maximum(count / slots * high, 3 * (count > 0))  # a few are seen, too
     pitch = wide / FRAMES
     x = LEFT + (np.arange(FRAMES) + 0.5) * pitch
-    sheet.boxes(fig, "room running", LEFT + wide / 2, top + high / 2, wide, high, ink="faint", alpha=0.6)
-    sheet.boxes(fig, "run", np.tile(x, (len(tall), 1)), top + high - tall / 2, pitch + 0.3, tall, ink="c", alpha=0.45)
-    sheet.rule(fig, "head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
+    sheet.boxes("room running", LEFT + wide / 2, top + high / 2, wide, high, ink="faint", alpha=0.6)
+    sheet.boxes("run", np.tile(x, (len(tall), 1)), top + high - tall / 2, pitch + 0.3, tall, ink="c", alpha=0.45)
+    sheet.rule("head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
     words = f"wavefronts running, of {slots} that fit"
-    sheet.words(fig, LEFT + wide, top - 8, words, "soft", size=12, align="right")
+    sheet.words(LEFT + wide, top - 8, words, "soft", size=12, align="right")
 
 
-def _draw_real_clock(sheet: Sheet, fig, scenes: Sequence[_Scene]) -> None:
+def _draw_real_clock(sheet: Sheet, scenes: Sequence[_Scene]) -> None:
     """All scenes on one clock, launch included: small launches end at once, and do little."""
     top, left, wide = TOP + MAP + 88, 84, 96
     longest, shown = max(scene.report.seconds for scene in scenes), np.repeat(np.arange(len(scenes)), FRAMES)
-    sheet.words(fig, 12, top, f"real clock, with launch: {1e3 * longest:.3g} ms", "soft", size=12)
+    sheet.words(12, top, f"real clock, with launch: {1e3 * longest:.3g} ms", "soft", size=12)
     for n, scene in enumerate(scenes):
         y, r = top + 15 + 13 * n, scene.report
         launch = r.device.launch_us * 1e-6
         now = np.tile(launch + (r.seconds - launch) * np.linspace(0, 1, FRAMES), len(scenes))
         length = wide * np.where(shown == n, now, 0) / longest
         over = (shown == n) & (np.arange(len(shown)) % FRAMES == FRAMES - 1)
-        sheet.words(fig, 12, y, scene.name, size=11)
+        sheet.words(12, y, scene.name, size=11)
         whole = max(wide * r.seconds / longest, 1)
-        sheet.boxes(fig, f"time {scene.name}", left + whole / 2, y, whole, 8, ink="line")
+        sheet.boxes(f"time {scene.name}", left + whole / 2, y, whole, 8, ink="line")
         so_far = np.maximum(length, 0.01)[:, np.newaxis]
-        sheet.boxes(fig, f"time so far {scene.name}", left + so_far / 2, y, so_far, 8, ink="read", moves=("x", "w"))
+        sheet.boxes(f"time so far {scene.name}", left + so_far / 2, y, so_far, 8, ink="read", moves=("x", "w"))
         names = ["", f"{r.gflops:.0f} Gflop/s"]
-        sheet.numbers(fig, f"speed {scene.name}", left + wide + 4, y, over.astype(int), names=names, bold=True, size=11)
+        sheet.numbers(f"speed {scene.name}", left + wide + 4, y, over.astype(int), names=names, bold=True, size=11)

@@ -50,7 +50,7 @@ def curves(
     apart = [p for n, p in enumerate(places) if "x" in log or not n or p - places[n - 1] > room]
     drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, apart), down, [*series, *(["your guess"] if own else [])])
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
-    lines, captions = [sheet.title], [_say(series, x, frame) for frame in frames]
+    lines, captions = [], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate(series.items()):
         xs = sorted(curve)
         values = np.array([curve[place] for place in xs], float)
@@ -64,7 +64,7 @@ def curves(
     if isinstance(guessed, int | float):
         drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
-    return sheet.player([drawn.fig], captions, "\n".join(lines), step=x.capitalize(), lasts=6)
+    return sheet.player(captions, lines, step=x.capitalize(), lasts=6)
 
 
 def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:

@@ -91,9 +91,9 @@ def dial() -> Player:
     points, choices = grid(), list(settings())
     sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
     label = "Rows of wavefronts in 1500 clocks, ALU and texture unit below them, and the speed for so many registers"
-    fig = sheet.stage(label, 1250, 372)
-    _draw_rows(sheet, fig, points, choices)
-    _draw_speed(sheet, fig, points)
+    sheet.stage(label, 1250, 372)
+    _draw_rows(sheet, points, choices)
+    _draw_speed(sheet, points)
     captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
                     ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
@@ -105,7 +105,7 @@ def dial() -> Player:
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
     tells = choices.index((SWITCHES[-1], HD5870.dram_clocks, GPRS))
-    return sheet.player([fig], captions, sheet.title, below=[note, key], dials=dials, tells=int(tells))
+    return sheet.player(captions, below=[note, key], dials=dials, tells=int(tells))
 
 
 def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:
@@ -125,24 +125,24 @@ def _padded(arrays: list[np.ndarray]) -> np.ndarray:
     return padded
 
 
-def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
+def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
     strip = TOP + ROW * MOST + 14
 
     def bars(name: str, start, end, y, high: float, ink: str) -> None:
         x, wide = LEFT + (start + end) / 2 * WIDE / LONG, np.fmax((end - start) * WIDE / LONG - 0.7, 0.001)
-        sheet.boxes(fig, name, x, y, np.nan_to_num(wide, nan=0.001), high, ink=ink)
+        sheet.boxes(name, x, y, np.nan_to_num(wide, nan=0.001), high, ink=ink)
 
     room = np.array([HD5870.register_pool // registers for *_, registers in choices])
     y = TOP + ROW * (np.arange(MOST) + 0.5)
     names = ["", *map(str, range(MOST))]
-    sheet.words(fig, LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
+    sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
     there = np.where(np.arange(MOST) < room[:, np.newaxis], np.arange(1, MOST + 1), 0)
-    sheet.numbers(fig, "rows", LEFT - 8, y, there, names=names, ink="soft", align="right", size=12)
+    sheet.numbers("rows", LEFT - 8, y, there, names=names, ink="soft", align="right", size=12)
     for n, (kind, begin, _, _, ink, high) in enumerate(ROWS[:BARS]):
         row, start, end = _padded([p.bars[n] for p in points])
         bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
-    sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
+    sheet.words(LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
     shares = []
     for n, (state, ink, high, _) in enumerate(COMPUTING):
         start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
@@ -150,23 +150,23 @@ def _draw_rows(sheet: Sheet, fig, points: list[Point], choices: list[tuple[int, 
         shares.append(100 * np.nansum(end - start, axis=1) / LONG)
         texts = [f"{state} {part} %" for part in range(101)]
         left, whole = LEFT + (320, 430, 590)[n], np.round(shares[n]).astype(int)
-        sheet.numbers(fig, f"share {n}", left, 16, whole, names=texts, ink=ink, bold=n == 0, size=14)
+        sheet.numbers(f"share {n}", left, 16, whole, names=texts, ink=ink, bold=n == 0, size=14)
     start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
     bars("texture", start, end, strip + 20, 12, "texture")
     percent, serving = [f"{part} %" for part in range(101)], 100 * np.nansum(end - start, axis=1) / LONG
     for unit, level, share in (("ALU", strip, shares[2] + shares[1] / 2), ("TEX", strip + 20, serving)):
         whole = np.round(share).astype(int)
-        sheet.numbers(fig, f"{unit} share", LEFT + WIDE + 8, level, whole, names=percent, bold=True, size=15)
+        sheet.numbers(f"{unit} share", LEFT + WIDE + 8, level, whole, names=percent, bold=True, size=15)
 
 
-def _draw_speed(sheet: Sheet, fig, points: list[Point]) -> None:
+def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
-    sheet.words(fig, CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
+    sheet.words(CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
     down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
-    drawn = Chart(sheet, fig, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down)
+    drawn = Chart(sheet, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down)
     speed = np.array([p.gflops for p in points])
     curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
     drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])
     here = np.resize(REGISTERS, (len(points), 1))
     dot = drawn.x(here), drawn.y(speed[:, np.newaxis])
-    sheet.boxes(fig, "dot", *dot, 18, 18, ink="wrote", round=9, moves=("x", "y"))
+    sheet.boxes("dot", *dot, 18, 18, ink="wrote", round=9, moves=("x", "y"))

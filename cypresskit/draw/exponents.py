@@ -33,7 +33,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     which no number is normal."""
     nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
-    fig = sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(TWO_SUM) + 24)
+    sheet.stage("A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(TWO_SUM) + 24)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(f"two-sum is drawn for pairs of finite numbers whose sum is finite, not for {pairs!r}")
@@ -43,11 +43,11 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
     tall, names = ROW * len(TWO_SUM), ["2" + str(n).translate(RAISED) for n in tens]
-    ruler = sheet.boxes(fig, "ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
-    sheet.words(fig, "x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
+    ruler = sheet.boxes("ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
+    sheet.words("x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
     for n, (step, ink) in enumerate(TWO_SUM.items()):
         y = TOP + ROW * (n + 0.5)
-        sheet.words(fig, LEFT - 8, y, step, ink, align="right", bold=True, size=14)
+        sheet.words(LEFT - 8, y, step, ink, align="right", bold=True, size=14)
         come = np.arange(FRAMES)[:, np.newaxis] >= max(n - 1, 0)
         for kind, alpha in (("format", 0.18), ("bits", 1.0)):
             places = []
@@ -62,13 +62,13 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
             x = together(places)
             down = np.where(np.tile(come, (len(runs), 1)), y, TOP + ROW * 1.5) + 0 * x if step == "e" else y
             size = np.broadcast_to(wide - 0.5, x.shape)
-            sheet.boxes(fig, f"{kind} {step}", x, down, size, ROW - 14, ink=ink, alpha=alpha, moves=("y",))
+            sheet.boxes(f"{kind} {step}", x, down, size, ROW - 14, ink=ink, alpha=alpha, moves=("y",))
         nothing = np.repeat([run[step] == 0 for run in runs], FRAMES) & np.tile(come[:, 0], len(runs))
-        sheet.numbers(fig, f"nothing {step}", LEFT + 4, y, nothing, names=["", "0"], ink=ink, bold=True, size=14)
+        sheet.numbers(f"nothing {step}", LEFT + 4, y, nothing, names=["", "0"], ink=ink, bold=True, size=14)
     captions = [_say(run, frame) for run in runs for frame in range(FRAMES)]
     key = sheet.note("Left is large: a box is a bit that is 1, at its power of two; faint, its number's 53 places.")
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
-    return sheet.player([fig], captions, sheet.title, step="Operation", below=[key], scenes=scenes, lasts=9)
+    return sheet.player(captions, step="Operation", below=[key], scenes=scenes, lasts=9)
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:

@@ -46,9 +46,9 @@ def lds_transpose(*layouts: Traffic | str) -> Player:
         sheet.mine = {4 * star.row}  # k = 0 of its row: four stars side by side are a stripe
     most = max(panel.clocks for panel in panels)
     label = "; ".join(f"{panel.name}: registers, 32 banks with stacks of requests, what arrives" for panel in panels)
-    fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
+    sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
     for n, panel in enumerate(panels):
-        panel.draw(sheet, fig, 20 + n * (WIDE + GAP), most)
+        panel.draw(sheet, 20 + n * (WIDE + GAP), most)
     for element in range(256):
         name, stories = f"**A[{element // 4}, k = {element % 4}]**. ", [panel.story(element) for panel in panels]
         when = max(clock for _, clocks in stories for clock in clocks)
@@ -58,24 +58,25 @@ def lds_transpose(*layouts: Traffic | str) -> Player:
     captions = ["Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."]
     captions += [f"Clock {n}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels) for n in range(most + 1)]
     key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box"))
-    text = f"{sheet.title}; work-item {item} is followed"
     ends = sorted(panels, key=lambda panel: panel.clocks)
     truth = ", ".join(f"{panel.name} is done after {panel.clocks} clocks" for panel in ends) + "."
     names = [panel.name for panel in panels]
     guess = Guess("Which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
     marks = sorted({request.begin for request in panels[0].requests})
-    return sheet.player([fig], captions, text, marks=marks, step="Clock", below=[key], guess=guess, lasts=14)
+    return sheet.player(
+        captions, [f"work-item {item} is followed"], marks=marks, step="Clock", below=[key], guess=guess, lasts=14
+    )
 
 
-def name_banks(sheet: Sheet, fig, left: float, top: float, foot: float, name: str) -> None:
+def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) -> None:
     """Draw the banks as columns, with some of their numbers below."""
     bank = np.arange(BANKS)
     x, y = left + (bank + 0.5) * BANK, (top + foot) / 2
-    sheet.boxes(fig, f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
+    sheet.boxes(f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(fig, places, foot + 10, names, "soft", align="center", size=13)
+    sheet.words(places, foot + 10, names, "soft", align="center", size=13)
 
 
 def _turn(run: Traffic) -> list[Access]:
@@ -163,27 +164,27 @@ class Layout:
         between = enumerate(body[a:b] for a, b in pairwise(places))
         return [begins[n] for n, lines in between if any(line.op.kind == "fence" for line in lines)]
 
-    def draw(self, sheet: Sheet, fig, left: float, most: int) -> None:
+    def draw(self, sheet: Sheet, left: float, most: int) -> None:
         frames = most + 2
         so_far, title = np.arange(frames).clip(1, self.clocks + 1) - 1, f"{self.name}: clocks of the LDS alone"
-        sheet.race(fig, self.name, left, WIDE, so_far, self.clocks, most, title=title)
+        sheet.race(self.name, left, WIDE, so_far, self.clocks, most, title=title)
         begins = np.array(self.barriers())
         walls = np.where(np.arange(frames)[:, np.newaxis] > begins, left + WIDE * begins / most, np.nan)
-        sheet.boxes(fig, f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(begins))
+        sheet.boxes(f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(begins))
         element = np.arange(256)
         words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
         x, y = self._registers(left, element)
         fill = COLOURS, element // 4 % NOTHING
-        sheet.boxes(fig, f"registers {self.name}", x, y, ITEM / 4 - 1.2, 12, words=words, key=element, fill=fill)
-        name_banks(sheet, fig, left, STACK - 92, WORDS + 64, self.name)
+        sheet.boxes(f"registers {self.name}", x, y, ITEM / 4 - 1.2, 12, words=words, key=element, fill=fill)
+        name_banks(sheet, left, STACK - 92, WORDS + 64, self.name)
         heads = (
             "64 work-items, each with four steps of k of one row of A (a colour)",
             "asked of the banks: each serves one a clock",
         )
-        sheet.words(fig, [left, left + 2], [REGISTERS - 10, STACK - 84], heads, size=13)
-        self._lie(sheet, fig, left, frames)
-        self._arrive(sheet, fig, left, frames)
-        self._fly(sheet, fig, left, frames)
+        sheet.words([left, left + 2], [REGISTERS - 10, STACK - 84], heads, size=13)
+        self._lie(sheet, left, frames)
+        self._arrive(sheet, left, frames)
+        self._fly(sheet, left, frames)
 
     @staticmethod
     def _registers(left: float, element) -> tuple:
@@ -197,7 +198,7 @@ class Layout:
         high = min(8.0, 64 / self.rows)
         return left + (word % BANKS + 0.5) * BANK, WORDS + (word // BANKS + 0.5) * high, BANK - 1.5, high - 0.8
 
-    def _lie(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+    def _lie(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the contents of the LDS."""
         word = np.arange(self.rows * BANKS)
         row, key = np.full((2, frames, len(word)), [[[NOTHING]], [[-1]]])
@@ -205,9 +206,9 @@ class Layout:
             row[r.clock + 2 :, r.word], key[r.clock + 2 :, r.word] = r.element // 4 % NOTHING, r.element
         words = [f"word {w}, bank {w % BANKS}" for w in word]
         at = self._word(left, word)
-        sheet.boxes(fig, f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
+        sheet.boxes(f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
 
-    def _arrive(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+    def _arrive(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the eight numbers that the chosen work-item loads in each step, and the rows of C that they update."""
         first = 8 * (self.item // 8)
         element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
@@ -217,21 +218,21 @@ class Layout:
             row[since:, element == e] = e // 4 % NOTHING
             levels[since:, 8 * (e // 4 - first) : 8 * (e // 4 - first) + 8] += 1
         heads = [f"Work-item {self.item} gets columns", "its 8 x 8 of C", "in its group's 64 x 64"]
-        sheet.words(fig, [left, left + 240, left + 350], BELOW + 12, heads, size=13)
+        sheet.words([left, left + 240, left + 350], BELOW + 12, heads, size=13)
         x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
-        sheet.words(fig, left, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
+        sheet.words(left, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
         words = [f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element]
-        sheet.boxes(fig, f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, fill=(COLOURS, row))
+        sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, fill=(COLOURS, row))
         tints = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]
         down, across = np.divmod(np.arange(64), 8)
         x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
         words = [f"C[{first + j}, {8 * (self.item % 8) + i}]" for j, i in zip(down, across)]
-        sheet.boxes(fig, f"block {self.name}", x, y, 9.5, 8.5, fill=(tints, levels), words=words)
+        sheet.boxes(f"block {self.name}", x, y, 9.5, 8.5, fill=(tints, levels), words=words)
         words = [f"work-item {n}: rows {8 * (n // 8)} to {8 * (n // 8) + 7} of C" for n in range(64)]
         level = np.where(np.arange(64) == self.item, 4, 1)
-        sheet.boxes(fig, f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
+        sheet.boxes(f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
 
-    def _fly(self, sheet: Sheet, fig, left: float, frames: int) -> None:
+    def _fly(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw requests on their way: to the stack over their bank, down a layer a clock, then to their work-item. A
         word loaded by several work-items is a dot for each."""
         places = np.full((4, frames, 6 * TOGETHER), np.nan, np.float32)
@@ -254,9 +255,9 @@ class Layout:
                 wait[frame, slot] = 2 * (layer > 0)
             row[begin : end + 1, slot], key[begin : end + 1, slot] = r.element // 4 % NOTHING, r.element
         places[:, self.clocks + 1] = np.nan  # all have arrived
-        source = sheet.boxes(fig, f"requests {self.name}", *places, fill=(COLOURS, row), key=key, wait=wait,
+        source = sheet.boxes(f"requests {self.name}", *places, fill=(COLOURS, row), key=key, wait=wait,
                              moves=("x", "y", "w", "h"))  # fmt: skip
-        sheet.ring(fig, source, "w", "h", "wait")
+        sheet.ring(source, "w", "h", "wait")
 
 
 def _span(items: Sequence[int]) -> str:

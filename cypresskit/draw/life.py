@@ -53,18 +53,18 @@ def life() -> Player:
     element = remember()
     parts = list(_parts(element))
     sheet, whole = Sheet(f"The life of C[{element.row}, {element.column}]"), max(part.end for part in parts)
-    fig = sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDE, HIGH)
+    sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDE, HIGH)
     wide = whole * (CLOSEST * CLOCK / whole) ** np.linspace(0, 1, ZOOMS)
     goals = [next((p.start + p.end) / 2 for p in parts if p.lane == lane and p.mine) for lane in (SUM, FETCH)]
     left = np.concatenate([goal - np.linspace(goal / whole, 0.5, ZOOMS) * wide for goal in goals])
     windows = list(zip(left, np.tile(wide, 2)))
-    _draw_lanes(sheet, fig, parts, *np.array(windows).T[:, :, np.newaxis])
+    _draw_lanes(sheet, parts, *np.array(windows).T[:, :, np.newaxis])
     own = f"Its own arithmetic is {SIDE} multiply-adds, a clock of one lane each"
-    total = f"Of {_took(whole)}: {_draw_sums(sheet, fig, parts, whole)}. {own}."
+    total = f"Of {_took(whole)}: {_draw_sums(sheet, parts, whole)}. {own}."
     lessons = ", ".join(f"{name} [lesson {stem[:2]}]({stem})" for name, stem in LANES)
     key = sheet.key(("computes", "alu", "dim"), ("texture unit", "texture", "dim"), ("on its way", "wait", "dim"),
                     ("A", "a", "dim"), ("B", "b", "dim"), ("C", "c", "dim"))  # fmt: skip
-    return sheet.player([fig], [_say(parts, *window) for window in windows], f"{sheet.title}\n{total}",
+    return sheet.player([_say(parts, *window) for window in windows], [total],
                         below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
                         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)], step="Zoom", lasts=10,
                         tells=ZOOMS // 2)  # fmt: skip
@@ -135,12 +135,12 @@ def _bundles(clauses: Sequence[Event], recording: Recording, mine: dict[int, Upd
             yield Part(SUM, start, start + each, "c", name, f"slot {'xyzwt'[o.slot]} reads {ports}: {name}", True)
 
 
-def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide: np.ndarray) -> None:
+def _draw_lanes(sheet: Sheet, parts: Sequence[Part], left: np.ndarray, wide: np.ndarray) -> None:
     """Draw a lane for each place, with the events wide enough to be seen, and stars on the element's own."""
     y, (names, stems) = TOP + ROW * (np.arange(len(LANES)) + 0.5), zip(*LANES)
-    sheet.words(fig, LEFT - 10, y - 7, names, align="right", bold=True, size=14)
-    sheet.words(fig, LEFT - 10, y + 9, [f"lesson {stem[:2]}" for stem in stems], "soft", align="right", size=12)
-    sheet.boxes(fig, "lanes", (LEFT + WIDE - 8) / 2, y, WIDE - LEFT - 8, BAR, ink="faint", alpha=0.3)
+    sheet.words(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
+    sheet.words(LEFT - 10, y + 9, [f"lesson {stem[:2]}" for stem in stems], "soft", align="right", size=12)
+    sheet.boxes("lanes", (LEFT + WIDE - 8) / 2, y, WIDE - LEFT - 8, BAR, ink="faint", alpha=0.3)
     for ink in sorted({part.ink for part in parts}, key=lambda ink: (ink != "faint", ink)):  # what lies below is first
         numbers = [n for n, part in enumerate(parts) if part.ink == ink]
         lane, begin, finish, _, called, said, mine = zip(*(parts[n] for n in numbers))
@@ -148,13 +148,13 @@ def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide
         seen = (end - start > 1.5) | (np.array(mine) & (start > LEFT) & (end < WIDE - 8))
         x, size = np.where(seen, (start + end) / 2, np.nan).round(1), np.maximum(end - start, 1.5).round(1)
         key = np.where(np.array(lane) == CLAUSES, -1, numbers)
-        source = sheet.boxes(fig, ink, x, y[list(lane)], size, BAR, ink=ink, moves=("x", "w"), key=key,
+        source = sheet.boxes(ink, x, y[list(lane)], size, BAR, ink=ink, moves=("x", "w"), key=key,
                              words=list(said), alpha=0.6, above=y[list(lane)] - 20)  # fmt: skip
         texts = ["", *dict.fromkeys(filter(None, called))]
         label = np.where(size > [6.5 * len(name) for name in called], [texts.index(name) for name in called], 0)
         sheet.track(source, "label", label, text="named", names=texts)
-        sheet.words(fig, "x", "y", "named", source=source, align="center", size=12)
-        sheet.star(fig, source, np.array(mine), y="above")
+        sheet.words("x", "y", "named", source=source, align="center", size=12)
+        sheet.star(source, np.array(mine), y="above")
     for n, part in enumerate(parts):
         stem = stems[part.lane]
         if part.lane != CLAUSES:
@@ -163,7 +163,7 @@ def _draw_lanes(sheet: Sheet, fig, parts: Sequence[Part], left: np.ndarray, wide
             )
 
 
-def _draw_sums(sheet: Sheet, fig, parts: Sequence[Part], whole: float) -> str:
+def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
     """Draw what the whole time was spent on, side by side. Returns the same in words."""
     spent = dict.fromkeys(SPENT, 0.0)
     for part in parts:
@@ -174,8 +174,8 @@ def _draw_sums(sheet: Sheet, fig, parts: Sequence[Part], whole: float) -> str:
     left = 8.0
     for name, wide in ((name, (WIDE - 16) * seconds / whole) for name, seconds in spent.items()):
         at = left + wide / 2, HIGH - 16
-        sheet.boxes(fig, f"sum {name}", *at, max(wide - 1, 0.5), 24, ink=SPENT[name], alpha=0.6, words=[name])
-        sheet.words(fig, *at, name * (wide > 7 * len(name)), align="center", size=12)
+        sheet.boxes(f"sum {name}", *at, max(wide - 1, 0.5), 24, ink=SPENT[name], alpha=0.6, words=[name])
+        sheet.words(*at, name * (wide > 7 * len(name)), align="center", size=12)
         left += wide
     return ", ".join(f"{name} {_took(seconds)}" for name, seconds in spent.items())
 

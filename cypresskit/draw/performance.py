@@ -40,7 +40,7 @@ def performance(
     ceilings = {name: _ceiling(curve[max(curve)], launch=False) for name, curve in curves.items()}
     high = min(4 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
     sheet = Sheet("Performance against N: " + ", ".join(curves))
-    names, lines = [], [sheet.title]
+    names, lines = [], []
     for name, curve in curves.items():
         unit, ceiling = ceilings[name]
         names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
@@ -66,7 +66,7 @@ def performance(
     dotted = "if the busiest unit never paused" + ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
     key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
-    return sheet.player([drawn.fig], captions, "\n".join(lines), below=[sheet.key(*key)], step="N")
+    return sheet.player(captions, lines, below=[sheet.key(*key)], step="N")
 
 
 def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:

@@ -56,20 +56,20 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     row = min(20.0, (HIGH - len(panels) * ROAD) / count)
     label = "; ".join(f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels)
     high = len(panels) * ROAD + count * row
-    fig = sheet.stage(label, LEFT + WIDE + 54, high + 18, most=min(1.06, 430 / (high + 18)))
+    sheet.stage(label, LEFT + WIDE + 54, high + 18, most=min(1.06, 430 / (high + 18)))
     step = next(s for power in range(-9, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if end / s < 12)
     ticks = LEFT + np.arange(0, end, step) / end * WIDE
-    sheet.boxes(fig, "ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
+    sheet.boxes("ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
     called = [f"{1e3 * n * step:g}" for n in range(len(ticks))]
-    sheet.words(fig, ticks, high + 9, called, "soft", align="center", size=13)
-    sheet.words(fig, LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
+    sheet.words(ticks, high + 9, called, "soft", align="center", size=13)
+    sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
     top = 0.0
     for panel in panels:
-        panel.draw(sheet, fig, top, row)
+        panel.draw(sheet, top, row)
         top += ROAD + row * sum(panel.rows.values())
     moments = np.linspace(0, end, FRAMES)
     captions = [f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments]
-    text = "\n".join([sheet.title, *(line for panel in panels for line in panel.text())])
+    lines = (line for panel in panels for line in panel.text())
     shown = 4 + any(slower)
     full = [("full: all who share it get less", "wait", "box")] * any(panel.full for panel in panels)
     line = [("all that it can carry", "soft", "solid")] * bool(shared)
@@ -77,7 +77,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
     guess = _question(panels) if race else None
-    return sheet.player([fig], captions, text, step="Moment", below=[key], marks=marks, guess=guess)
+    return sheet.player(captions, lines, step="Moment", below=[key], marks=marks, guess=guess)
 
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
@@ -131,19 +131,19 @@ def _needs(late: Task, early: Task) -> bool:
     )
 
 
-def draw_tasks(sheet: Sheet, fig, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, to_x, *,
+def draw_tasks(sheet: Sheet, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, to_x, *,
                slower: float = 0, ahead: str = "", **more) -> None:  # fmt: skip
     """Draw a bar for each task, with its name if there is room. ``to_x`` maps seconds to x; ``ahead`` is that of
     ``Sheet.past``, ``more`` goes to ``boxes``."""
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
     matter = [_matter(span, slower) for span in spans]
-    sheet.past(fig, name, start, end, y, high, moments, to_x, ahead, fill=(TINTS, matter), **more)
+    sheet.past(name, start, end, y, high, moments, to_x, ahead, fill=(TINTS, matter), **more)
     names = []
     for span, room in zip(spans, to_x(end) - to_x(start) - 8):
         names.append(next(text for text in (span.task.name, _content(span), "") if not text or 6.8 * len(text) < room))
     until = to_x((start + end) / 2) + 3.4 * np.array([len(text) for text in names]) + 3  # where a name ends
     shown = np.where(to_x(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
-    sheet.numbers(fig, f"labels {name}", to_x((start + end) / 2), y, shown, names=["", *names], size=13, align="center")
+    sheet.numbers(f"labels {name}", to_x((start + end) / 2), y, shown, names=["", *names], size=13, align="center")
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,68 +193,68 @@ class _Chart:
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.run.resources or not own else own[-1]
 
-    def draw(self, sheet: Sheet, fig, top: float, row: float) -> None:
-        sheet.words(fig, 4, top + 12, self.name, bold=True, size=15)
+    def draw(self, sheet: Sheet, top: float, row: float) -> None:
+        sheet.words(4, top + 12, self.name, bold=True, size=15)
         spans, starred, words = self.run.spans, of_block(self.run), np.array([self._tip(s) for s in self.run.spans])
         high = row * sum(self.rows.values())
-        sheet.rule(fig, f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
-        self._draw_road(sheet, fig, top + 24)
+        sheet.rule(f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
+        self._draw_road(sheet, top + 24)
         foot, place = top + ROAD - 4, {}
         for name, times in self.rows.items():
             foot += times * row
             place[name] = y = foot - times * row / 2
             high = times * row - 3
-            sheet.boxes(fig, f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4)
+            sheet.boxes(f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4)
             if name in self.together:
-                self._draw_shared(sheet, fig, name, y, high, words)
+                self._draw_shared(sheet, name, y, high, words)
         bars = [(n, y) for name, y in place.items() if name not in self.together
                 for n, span in enumerate(spans) if span.task.uses.get(name)]  # fmt: skip
         if bars:
             at, down = (list(column) for column in zip(*bars))
-            draw_tasks(sheet, fig, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.to_x,
+            draw_tasks(sheet, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.to_x,
                        slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
         if found := [(spans[n].start, y) for n, y in bars if starred[n]]:  # at the left end: a name is in the middle
             start, y = np.transpose(found)
             x = np.where(self.moments[:, np.newaxis] >= start, self.to_x(start) - 3, np.nan)
-            sheet.star(fig, sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
-        self._draw_labels(sheet, fig, place, top)
-        self._draw_causes(sheet, fig, place)
+            sheet.star(sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
+        self._draw_labels(sheet, place, top)
+        self._draw_causes(sheet, place)
 
-    def _draw_causes(self, sheet: Sheet, fig, place: dict[str, float]) -> None:
+    def _draw_causes(self, sheet: Sheet, place: dict[str, float]) -> None:
         """Draw arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
         spans, pairs = self.run.spans, self.causes()
         y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
         ends = [(self.to_x(spans[m].end) - 3, y[m], self.to_x(spans[n].start) + 3, y[n]) for m, n in pairs]
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
-        sheet.arrows(fig, f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
+        sheet.arrows(f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
         for n, span in enumerate(spans):
             before = ", ".join(spans[m].task.name for m, late in pairs if late == n) or "nothing"
             after = ", ".join(spans[late].task.name for m, late in pairs if m == n) or "nothing"
             said = f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it: {after}."
             sheet.about[int(self.keys[n])] = said
 
-    def _draw_labels(self, sheet: Sheet, fig, place: dict[str, float], top: float) -> None:
+    def _draw_labels(self, sheet: Sheet, place: dict[str, float], top: float) -> None:
         """Draw the rows' names, the share of the time so far that each has worked, and a mark on the busiest."""
         y, right, moments = list(place.values()), LEFT + WIDE, self.moments
         stages = {row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row) for row in place}
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
-        sheet.words(fig, LEFT - 8, y, called, align="right", size=13)
-        sheet.words(fig, right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
+        sheet.words(LEFT - 8, y, called, align="right", size=13)
+        sheet.words(right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
         capacity = {row: self.run.resources[row].capacity for row in place}
         uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.run.spans]
         part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.run.spans]
         so_far = np.minimum(moments, self.run.seconds).clip(1e-12)[:, np.newaxis]
         percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
         names = [f"{n} %" for n in range(101)]
-        sheet.numbers(fig, f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13)
+        sheet.numbers(f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13)
         over = (moments >= self.run.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.run.bound for row in place])
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
-        sheet.numbers(fig, f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
+        sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
         said = f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, bound by {self.run.bound}"
-        sheet.numbers(fig, f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
+        sheet.numbers(f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
                       bold=True, size=14, ink="c")  # fmt: skip
 
-    def _draw_shared(self, sheet: Sheet, fig, row: str, y: float, high: float, words: np.ndarray) -> None:
+    def _draw_shared(self, sheet: Sheet, row: str, y: float, high: float, words: np.ndarray) -> None:
         """Draw the use of a shared resource: a stack of boxes between any two events, under its capacity."""
         users = [(n, s) for n, s in enumerate(self.run.spans) if s.task.uses.get(row)]
         boxes, full = [], []
@@ -270,21 +270,21 @@ class _Chart:
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
         place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.to_x, self.ahead
-        sheet.past(fig, f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
-        sheet.boxes(fig, f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
+        sheet.past(f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
+        sheet.boxes(f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
         if full:
             self.full.append(row)
             place = *np.transpose(full), y - high / 2, 3, self.moments, self.to_x, self.ahead
-            sheet.past(fig, f"{row} full {self.name}", *place, ink="wait")
+            sheet.past(f"{row} full {self.name}", *place, ink="wait")
 
-    def _draw_road(self, sheet: Sheet, fig, top: float) -> None:
+    def _draw_road(self, sheet: Sheet, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
         stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 29, self.moments
         used = sorted({stop for s in self.run.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
-        sheet.boxes(fig, f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
-        sheet.boxes(fig, f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
-        sheet.words(fig, here, y - 28, called, "soft", align="center", size=13)
+        sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
+        sheet.boxes(f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
+        sheet.words(here, y - 28, called, "soft", align="center", size=13)
         queues = list(dict.fromkeys(s.task.queue for s in self.run.spans))
         chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
         chips = max(chip.values())
@@ -309,10 +309,10 @@ class _Chart:
                 label[now, dot], key[now, dot] = names.index(_content(s)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
-        sheet.boxes(fig, f"under {self.name}", place, down, wide, 17, ink="faint", **look)
-        blocks = sheet.boxes(fig, f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
-        sheet.star(fig, blocks, np.isin(key, self.keys[of_block(self.run)]), 16, x_offset=-wide / 2)
-        words = sheet.numbers(fig, f"names {self.name}", 0, down, label, names=names, size=13, align="center")
+        sheet.boxes(f"under {self.name}", place, down, wide, 17, ink="faint", **look)
+        blocks = sheet.boxes(f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
+        sheet.star(blocks, np.isin(key, self.keys[of_block(self.run)]), 16, x_offset=-wide / 2)
+        words = sheet.numbers(f"names {self.name}", 0, down, label, names=names, size=13, align="center")
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:

@@ -154,7 +154,6 @@ class Parts:
         self.about: dict[int, About] = {}
         self.goes: dict[int, int] = {}
         self.heads: list[dict] = []
-        self._stages: list[Plot] = []
 
 
 class Player(Shown):

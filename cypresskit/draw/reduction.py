@@ -39,9 +39,9 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     frames = len(plain.steps) + 1
     sheet = Sheet(f"A reduction: {kernel}, {leaders} leaders and {64 - leaders} helpers")
     label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
-    fig = sheet.stage(label, 1112, TOP + HIGH + 30)
+    sheet.stage(label, 1112, TOP + HIGH + 30)
     for side in (plain, helped):
-        side.draw(sheet, fig, frames)
+        side.draw(sheet, frames)
     names = ["leader", *["helper"] * (spec.parts - 1)]
     sheet.about = {n: f"**Work-item {n}**, the {names[n % spec.parts]} of group {n // spec.parts}." for n in range(64)}
     captions = [" ".join(f"**{side.name}**: {side.say(n)}" for side in (plain, helped)) for n in range(frames)]
@@ -55,7 +55,7 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     question = "The same rows: how many times as many steps does it take without helpers?"
     truth = f"{len(plain.steps)} steps without them, {len(helped.steps)} with them."
     guess = Guess(question, choices, truth, f"{steps:.1f} times")
-    return sheet.player([fig], captions, sheet.title, step="Step", below=[key], guess=guess)
+    return sheet.player(captions, step="Step", below=[key], guess=guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +102,10 @@ class _Side:
     def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
         return self.left + (np.asarray(x) + 0.5) * MATRIX * 4 / self.k, TOP + (np.asarray(y) + 0.5) * HIGH / self.rows
 
-    def draw(self, sheet: Sheet, fig, frames: int) -> None:
+    def draw(self, sheet: Sheet, frames: int) -> None:
         clock = np.minimum(np.arange(frames), len(self.steps))
         end = len(self.steps), frames - 1
-        sheet.race(fig, self.name, self.left, WIDE, clock, *end, title=self.name, unit="step")
+        sheet.race(self.name, self.left, WIDE, clock, *end, title=self.name, unit="step")
         group, part = self.places
         high = HIGH * self.columns / 64
         row, side, each = TOP + (group + 0.5) * high, min(16.0, high - 4), high / (self.columns + 1)
@@ -124,15 +124,15 @@ class _Side:
             parts["sum"] = (x["sum"], row), (20, side), come | ((part == 0) & (np.array(stored) > 0))
             heads |= {LDS: "LDS: their sums", SUMS - 10: "leaders' sums"}
             ends = (fan[0] + 42, fan[1], self.left + SUMS - 14, row)
-            sheet.arrows(fig, "branches", *(np.where(come, end, np.nan) for end in ends), ink="soft", width=1.5, size=5)
+            sheet.arrows("branches", *(np.where(come, end, np.nan) for end in ends), ink="soft", width=1.5, size=5)
         for name, (place, size, lit) in parts.items():
             words, key = [f"work-item {n}: {WORDS[name]}" for n in range(64)], group * self.columns + part
             fill, round_ = (TINTS, np.where(lit, part, NOTHING)), int(side / 2) * (name == "item")
-            sheet.boxes(fig, f"{name} {self.name}", *place, *size, words=words, key=key, round=round_, fill=fill)
+            sheet.boxes(f"{name} {self.name}", *place, *size, words=words, key=key, round=round_, fill=fill)
         for dx, head in heads.items():
-            sheet.words(fig, self.left + dx, TOP - 16, head, bold=True, size=14)
-        self._draw_matrix(sheet, fig, frames)
-        self._draw_flights(sheet, fig, frames, {name: place for name, (place, _, _) in parts.items()})
+            sheet.words(self.left + dx, TOP - 16, head, bold=True, size=14)
+        self._draw_matrix(sheet, frames)
+        self._draw_flights(sheet, frames, {name: place for name, (place, _, _) in parts.items()})
 
     def say(self, n: int) -> str:
         if n >= len(self.steps):
@@ -145,7 +145,7 @@ class _Side:
             return f"{who} leave their sums in the LDS. A barrier: all wait for all."
         return f"{who} load a helper's sum and add it to their own; the others sleep."
 
-    def _draw_matrix(self, sheet: Sheet, fig, frames: int) -> None:
+    def _draw_matrix(self, sheet: Sheet, frames: int) -> None:
         """Draw A's texels, in the colour of the work-item that has fetched them, and the lines asked for."""
         across, part = self.k // 4, self.places[1]
         seen = np.full((frames, self.rows * across), NOTHING)
@@ -160,12 +160,12 @@ class _Side:
         wide, high = MATRIX / across, HIGH / self.rows
         words = [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
         fill = TINTS, seen
-        sheet.boxes(fig, f"texels {self.name}", *self.texel(x, y), wide - 2, high - 0.8, fill=fill, words=words)
-        sheet.boxes(fig, f"lines {self.name}", ring[0], ring[1], LINE * wide, high + 2, line="ink", alpha=0)
+        sheet.boxes(f"texels {self.name}", *self.texel(x, y), wide - 2, high - 0.8, fill=fill, words=words)
+        sheet.boxes(f"lines {self.name}", ring[0], ring[1], LINE * wide, high + 2, line="ink", alpha=0)
         asked, foot = self.asked[np.minimum(np.arange(frames), len(self.steps))], TOP + HIGH + 14
-        sheet.numbers(fig, f"asked {self.name}", self.left, foot, asked, prefix="lines asked for: ", size=14, bold=True)
+        sheet.numbers(f"asked {self.name}", self.left, foot, asked, prefix="lines asked for: ", size=14, bold=True)
 
-    def _draw_flights(self, sheet: Sheet, fig, frames: int, places: dict) -> None:
+    def _draw_flights(self, sheet: Sheet, frames: int, places: dict) -> None:
         """Draw what moves in each step: from texel to work-item, from there to the LDS, from there to the leader."""
         xy, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
         colour = np.tile(part, (frames, 2))
@@ -184,4 +184,4 @@ class _Side:
             xy[:, n, slot], xy[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
         xy[:, len(self.steps)] = np.nan  # all have arrived
         look: dict = {"line": "ink", "round": 4, "moves": ("x", "y")}
-        sheet.boxes(fig, f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, colour), **look)
+        sheet.boxes(f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, colour), **look)

@@ -189,7 +189,8 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     for n, words in (sum_ for one, begin in zip(scenes, starts) for sum_ in one.sums(begin)):
         about.setdefault(n, []).append(words)
     sheet.about |= about
-    cells, maps = _draw_cells(sheet, scenes), _draw_maps(sheet, scenes)
+    _draw_cells(sheet, scenes)
+    maps = _draw_maps(sheet, scenes)
     listing = recording.program.lines, [r.line(s) for r, f in zip(runs, scenes) for s in range(f.steps)]
     legend = sheet.key(("written by this line", "wrote", "ring"), ("read by it", "read", "frame"),
                        ("this work-item's part", "shade", "box"), ("above zero", theme.TINTS[-1], "box"),
@@ -200,8 +201,8 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(runs, scenes)]
     kind = {1: "float32", 2: "float64", 4: "double-double"}[first.block.words]
     size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
-    text = f"{sheet.title}: {first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
-    return sheet.player([cells], captions, text, side=[maps, legend, *notes], listing=listing, marks=marks,
+    line = f"{first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
+    return sheet.player(captions, [line], side=[maps, legend, *notes], listing=listing, marks=marks,
                         scenes=names if len(runs) > 1 else (), tells=3 * first.steps // 4,
                         begins=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()))  # fmt: skip
 
@@ -217,13 +218,13 @@ def _all(scenes: Sequence[_Frames], name: str, n: int | None = None) -> np.ndarr
     return np.concatenate([getattr(scene, name) if n is None else getattr(scene, name)[n] for scene in scenes])
 
 
-def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
+def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]) -> None:
     """Draw the block, with A's columns on its left and B's rows above it."""
     block = scenes[0].block
     rows, columns, phases = block.rows, block.columns, block.phases
     edge = phases + GAP  # from the block to the far side of the operands
     size = (-edge - 0.15, len(columns) + 1.45), (len(rows) + 0.75, -edge - 0.75)
-    fig = sheet.plot(sheet.title, *size, name="cells")
+    sheet.plot(sheet.title, *size, name="cells")
     across = [j + 0.5 for j in range(len(columns))]
     down = [i + 0.5 for i in range(len(rows))]
     before = [p + 0.5 - edge for p in range(phases)]
@@ -233,26 +234,25 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[_Frames]):
         [(before[p], down[i - rows[0]]) for i, p in block.a],
     )
     for n, (name, where, cells) in enumerate(zip("CBA", places, (block.totals, block.b, block.a))):
-        _draw_group(sheet, fig, name, where, list(cells.values()), block.words, scenes, n)
+        _draw_group(sheet, name, where, list(cells.values()), block.words, scenes, n)
     heads = sheet.source("k", x=before + [-0.12] * phases, y=[-GAP / 2] * phases + before,
                          align=["center"] * phases + ["right"] * phases)  # fmt: skip
     sheet.track(heads, "k", _all(scenes, "k"), text="text", prefix="k=")
-    sheet.words(fig, "x", "y", "text", "soft", align="align", size=11, source=heads)
+    sheet.words("x", "y", "text", "soft", align="align", size=11, source=heads)
     right = len(columns) + 0.1
     names = [(right, y, _registers(block.totals, 0, i)) for y, i in zip(down, rows)]
     names += [(right, y, _registers(block.b, 0, p)) for p, y in enumerate(before)]
     below = [(x, len(rows) + 0.3, _registers(block.a, 1, p)) for p, x in enumerate(before)]
     words = [(0.0, -edge - 0.4, "B"), (-GAP - phases / 2 - 0.1, -GAP - 0.35, "A")]
     which = np.repeat(np.arange(len(scenes)), [s.steps for s in scenes])
-    sheet.numbers(fig, "part", 0, len(rows) + 0.38, which, names=[f"block {s.where}" for s in scenes], bold=True)
+    sheet.numbers("part", 0, len(rows) + 0.38, which, names=[f"block {s.where}" for s in scenes], bold=True)
     small: dict = {"ink": "soft", "size": 11}
     for labels, look in zip((names, below, words), (small, small | {"align": "center"}, {"bold": True})):
         x, y, text = map(list, zip(*labels))
-        sheet.words(fig, x, y, text, **look)
-    return fig
+        sheet.words(x, y, text, **look)
 
 
-def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes: Sequence[_Frames], n: int) -> None:
+def _draw_group(sheet: Sheet, name: str, places, cells, words: int, scenes: Sequence[_Frames], n: int) -> None:
     """Draw a group of cells: boxes tinted by their numbers, the numbers, and frames around those read or written."""
     x, y = (np.array(axis, np.float32) for axis in zip(*places))
     names = [f"r{register}.{'xyzw'[c : c + words]}" for register, c in cells]
@@ -263,23 +263,23 @@ def _draw_group(sheet: Sheet, fig, name: str, places, cells, words: int, scenes:
     finite = values[np.isfinite(values)]
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
-    box = sheet.glyph(fig, Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
-    fig.add_tools(
+    box = sheet.glyph(Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
+    sheet.fig.add_tools(
         HoverTool(renderers=[sheet.inks(box, line_color="line")], tooltips="@register = @value", attachment="vertical")
     )
-    _draw_frames(sheet, fig, source, 0.9, 0.9)
+    _draw_frames(sheet, source, 0.9, 0.9)
     if name == "C":
-        sheet.ring(fig, source, 0.7, 0.7, "lit", "ink")
-        sheet.picks.append({"source": source, "figure": fig, "w": 1, "h": 1, "on": 3})
+        sheet.ring(source, 0.7, 0.7, "lit", "ink")
+        sheet.picks.append({"source": source, "figure": sheet.fig, "w": 1, "h": 1, "on": 3})
         stars = [[place == followed() for place in s.block.totals] for s in scenes]
-        sheet.star(fig, source, np.repeat(stars, [s.steps for s in scenes], axis=0), 11, x_offset=9, y_offset=-11)
-    sheet.words(fig, "x", "y", "text", align="center", fit=0.34, source=source)
+        sheet.star(source, np.repeat(stars, [s.steps for s in scenes], axis=0), 11, x_offset=9, y_offset=-11)
+    sheet.words("x", "y", "text", align="center", fit=0.34, source=source)
 
 
-def _draw_frames(sheet: Sheet, fig, source: ColumnDataSource, w, h) -> None:
+def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
     """Draw frames around what is read and what is written; the columns of those names are their line widths."""
     for column, dash in (("read", "dashed"), ("wrote", "solid")):
-        sheet.ring(fig, source, w, h, column, column, line_dash=dash)
+        sheet.ring(source, w, h, column, column, line_dash=dash)
 
 
 def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
@@ -301,13 +301,13 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
         return x, (rows[0] + rows[-1] + 1) / 2, len(columns), len(rows)
 
     outlines = zip(*(boxes(name, range(r), range(c)) for name, (r, c) in shapes.items()))
-    sheet.inks(sheet.glyph(fig, Rect, *map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
+    sheet.inks(sheet.glyph(Rect, *map(list, outlines), fill_color=None, line_width=1.5), line_color="ink")
     stripes = [[boxes(*stripe) for stripe in _stripes(scene.block, shapes)] for scene in scenes]
     parts = np.repeat(stripes, [scene.steps for scene in scenes], axis=0)
-    sheet.boxes(fig, "stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
-    _draw_items(sheet, fig, scenes, shapes["C"], left["C"])
+    sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
+    _draw_items(sheet, scenes, shapes["C"], left["C"])
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
-    sheet.words(fig, list(left.values()), -0.45 * gap, names, text_baseline="bottom")
+    sheet.words(list(left.values()), -0.45 * gap, names, text_baseline="bottom")
 
     wide = [recording.textures[n][2] // block.words for n in NAMES]
     updates = max(scenes[0].updates.values(), key=len)
@@ -320,7 +320,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
     x = offset + marked[:, :, 1] * np.array([*wide, 1, 1, 1], np.float32) + width / 2
     y = marked[:, :, 0] + height / 2
     marks = sheet.source("marks", x=x, y=y, w=width, h=height, wrote=[3, 3, 0, 0, 3], read=[0, 0, 2, 2, 0])
-    _draw_frames(sheet, fig, marks, "w", "h")
+    _draw_frames(sheet, marks, "w", "h")
     return fig
 
 
@@ -332,7 +332,7 @@ def _stripes(block: Block, shapes) -> list[tuple[str, range, range]]:
     return [("A", *of_a), ("B", *of_b), ("C", block.rows, block.columns)]
 
 
-def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, int], left: float) -> None:
+def _draw_items(sheet: Sheet, scenes: Sequence[_Frames], shape: tuple[int, int], left: float) -> None:
     """Draw all work-items in the map of C, to be chosen."""
     wide, high, _ = scenes[0].recording.domain
     down, across = len(scenes[0].block.rows), len(scenes[0].block.columns)
@@ -343,7 +343,7 @@ def _draw_items(sheet: Sheet, fig, scenes: Sequence[_Frames], shape: tuple[int, 
     words = [
         f"work-item ({i}, {j}): C[{j * down}:{(j + 1) * down}, {i * across}:{(i + 1) * across}]" for i, j in zip(x, y)
     ]
-    sheet.boxes(fig, "items", left + (x + 0.5) * across, (y + 0.5) * down, across, down, fill=None, line="line",
+    sheet.boxes("items", left + (x + 0.5) * across, (y + 0.5) * down, across, down, fill=None, line="line",
                 words=words, key=ITEM + np.arange(len(x)))  # fmt: skip
     for item, name in enumerate(words):
         sheet.about[ITEM + item] = name.capitalize() + ("." if item in scene_of else ", not recorded here.")

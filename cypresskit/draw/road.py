@@ -70,13 +70,13 @@ def road(lesson: int | None = None) -> Player:
     wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in RUNGS]).T
     x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
     seen, lit = rung_lessons <= lessons[:, np.newaxis], rung_lessons == lessons[:, np.newaxis]
-    fig = sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
-    _draw_bars(sheet, fig, x, wide - 14, seen, lit)
-    sheet.words(fig, x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
+    sheet.stage("Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with", WIDE, HIGH)
+    _draw_bars(sheet, x, wide - 14, seen, lit)
+    sheet.words(x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12)
     for k, lines in enumerate(zip_longest(*(rung.phrase.split("\n") for rung in RUNGS), fillvalue="")):
-        sheet.words(fig, x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
+        sheet.words(x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
     heads = {LEFT: "The climb, Gflop/s", x[side > 0][0] - COLUMN[False] / 2: "Side roads, from where each sets out"}
-    sheet.words(fig, list(heads), 12, list(heads.values()), bold=True, size=14)
+    sheet.words(list(heads), 12, list(heads.values()), bold=True, size=14)
     captions = ["\n".join(_say(rung) for rung in RUNGS if rung.lesson == lesson) for lesson in lessons]
     key = sheet.key(("gained", "c", "box"), ("had before", "c", "pale"), ("lost", "wait", "pale"),
                     ("this lesson", "ink", "ring"), ("sets out from", "soft", "frame"), ("ceiling: texture", "texture",
@@ -84,8 +84,8 @@ def road(lesson: int | None = None) -> Player:
     for n, rung in enumerate(RUNGS):
         later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
         sheet.about[n] = [(0, later), *((int(frame), _say(rung)) for frame in np.flatnonzero(seen[:, n])[:1])]
-    text = "\n".join([sheet.title, *(_say(rung).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])])
-    return sheet.player([fig], captions, text, step="Lesson", below=[key])
+    figures = (_say(rung).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])
+    return sheet.player(captions, figures, step="Lesson", below=[key])
 
 
 def _say(rung: Rung) -> str:
@@ -99,27 +99,27 @@ def _say(rung: Rung) -> str:
     return f"**Lesson {rung.lesson:02}: {rung.name}**: {gflops:.0f} Gflop/s{than}. {allows}."
 
 
-def _draw_bars(sheet: Sheet, fig, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
+def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
     """Draw the rungs ``seen`` as bars with starting point and ceiling; the others at the foot, by name."""
     speed, ceiling = (np.array([FIGURES[rung.launch][n] for rung in RUNGS]) for n in (0, 1))
     before = np.array([FIGURES[rung.before][0] if rung.before else 0 for rung in RUNGS])
     tall, old, bound = (np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling))
     nowhere = np.where(seen, 0, np.nan)
     texts = [_say(rung).replace("**", "") for rung in RUNGS]
-    sheet.boxes(fig, "to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
-    sheet.boxes(fig, "rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=texts,
+    sheet.boxes("to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
+    sheet.boxes("rungs", x, FOOT - tall / 2 + nowhere, wide, tall, ink="c", alpha=0.4, words=texts,
                 key=np.arange(len(RUNGS)))  # fmt: skip
     gain, loss = np.maximum(tall - old, 0.01), np.maximum(old - tall, 0.01)
-    sheet.boxes(fig, "gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
-    sheet.boxes(fig, "losses", x, FOOT - tall - loss / 2 + nowhere, wide, loss, ink="wait", alpha=0.35)
+    sheet.boxes("gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
+    sheet.boxes("losses", x, FOOT - tall - loss / 2 + nowhere, wide, loss, ink="wait", alpha=0.35)
     outline = sheet.source("before", x=x, w=wide, y=FOOT - old / 2 + nowhere, h=old)
-    sheet.ring(fig, outline, "w", "h", 1.5, "soft", line_dash="dashed")
+    sheet.ring(outline, "w", "h", 1.5, "soft", line_dash="dashed")
     inks = np.array([INKS.get(FIGURES[rung.launch][2], "ink") for rung in RUNGS])
     for ink in dict.fromkeys(inks.tolist()):
         same = inks == ink
-        sheet.boxes(fig, f"ceilings {ink}", x[same], (FOOT - bound + nowhere)[:, same], wide[same] + 8, 2, ink=ink)
+        sheet.boxes(f"ceilings {ink}", x[same], (FOOT - bound + nowhere)[:, same], wide[same] + 8, 2, ink=ink)
     ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 12, on=3 * lit)
-    sheet.ring(fig, ring, "w", HIGH - FOOT - 4, "on", "ink")
+    sheet.ring(ring, "w", HIGH - FOOT - 4, "on", "ink")
     top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling
     names, number = ["", *(f"{gflops:.0f}" for gflops in speed)], seen * np.arange(1, len(RUNGS) + 1)
-    sheet.numbers(fig, "figures", x, FOOT - top - 10, number, names=names, bold=True, align="center", size=13)
+    sheet.numbers("figures", x, FOOT - top - 10, number, names=names, bold=True, align="center", size=13)

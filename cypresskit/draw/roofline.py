@@ -42,15 +42,15 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     if reports != ():
         nonempty(reports.values() if isinstance(reports, Mapping) else reports, "pass reports of simulate", Report)
     paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
-    fig = sheet.stage("A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1)
-    _draw_block(sheet, fig)
-    lines, notes, uprights, allowed = [sheet.title], [], [], {}
+    sheet.stage("A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1)
+    _draw_block(sheet)
+    lines, notes, uprights, allowed = [], [], [], {}
     shown = {_precision(r) for r in paces.values()} or set(BYTES)
     for place, precision in enumerate(p for p in BYTES if p in shown):
         size, room = BYTES[precision], (WIDE + 56) / len(shown)
         where = LEFT + place * room, TOP, room - 56, HIGH
         up = Scale(f"Gflop/s, {precision} precision", *HEIGHT, True, TICKS[1])
-        drawn = Chart(sheet, fig, where, Scale("flops per byte", *SPAN, True, TICKS[0]), up)
+        drawn = Chart(sheet, where, Scale("flops per byte", *SPAN, True, TICKS[0]), up)
         intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
         uprights.append(drawn.x(intensity))
         for number, (name, board, rate, dash) in enumerate(ROOFS):
@@ -60,7 +60,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             allowed[precision, number] = np.minimum(peak, intensity * rate)
             at = drawn.x(intensity), drawn.y(allowed[precision, number])
             source = sheet.source(f"b {precision} {name}", ("x", "y"), x=at[0], y=at[1])
-            sheet.ring(fig, source, 12, 12, 2, theme.LINES[number], border_radius=6)
+            sheet.ring(source, 12, 12, 2, theme.LINES[number], border_radius=6)
             corner = f"flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
             lines.append(f"{precision}, {name}: {rate:.1f} GB/s, {corner}")
         points = [] if paces else _points(drawn, precision, size, given)
@@ -72,10 +72,10 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             come = np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis]
             y = np.where(come, drawn.y([r.gflops for r in mine.values()]), np.nan)
             speeds = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
-            sheet.inks(sheet.glyph(fig, Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
-            diamond = sheet.glyph(fig, Scatter, "x", "y", source=speeds, marker="diamond", size=15)
+            sheet.inks(sheet.glyph(Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
+            diamond = sheet.glyph(Scatter, "x", "y", source=speeds, marker="diamond", size=15)
             sheet.inks(diamond, line_color="ink", fill_color="b")
-    sheet.rule(fig, "head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
+    sheet.rule("head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
     key = sheet.key(
         *((f"{name} {rate:.0f} GB/s", theme.LINES[n], dash) for n, (name, _, rate, dash) in enumerate(ROOFS))
@@ -89,8 +89,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
         best = max(paces, key=lambda b: paces[b].gflops)
         truth = f"{best} x {best} is the fastest, at {paces[best].gflops:.0f} Gflop/s."
         guess = Guess("Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
-    text = "\n".join(lines)
-    return sheet.player([fig], captions, text, step="Block", below=[key, note], guess=guess, lasts=8)
+    return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, lasts=8)
 
 
 def _precision(report: Report) -> str:
@@ -111,7 +110,7 @@ def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     return f"Block {b} x {b}. " + "\n".join(said)
 
 
-def _draw_block(sheet: Sheet, fig) -> None:
+def _draw_block(sheet: Sheet) -> None:
     """Draw a block of C, the rows of A and columns of B that it needs, and how often each of their numbers is used."""
     size = np.array(BLOCKS, float)[:, np.newaxis] * 10
     left, top, whole, deep = 110, 120, 200, 80
@@ -119,14 +118,14 @@ def _draw_block(sheet: Sheet, fig) -> None:
     parts = {"A": (left - 20 - deep / 2, middle[1], deep, whole), "C": (*middle, whole, whole),
              "B": (middle[0], top - 20 - deep / 2, whole, deep)}  # fmt: skip
     for (name, (x, y, w, h)), ink in zip(parts.items(), "acb"):
-        sheet.boxes(fig, f"matrix {name}", x, y, w, h, ink="faint", line="line")
-        sheet.words(fig, x + w / 2 - 14, y + h / 2 - 12, name, bold=True, size=15)
+        sheet.boxes(f"matrix {name}", x, y, w, h, ink="faint", line="line")
+        sheet.words(x + w / 2 - 14, y + h / 2 - 12, name, bold=True, size=15)
         wide, high = (np.full_like(size, deep) if name == along else size for along in "AB")
         corner = x - w / 2 + 20 * (name != "A"), y - h / 2 + 20 * (name != "B")
         place = corner[0] + wide / 2, corner[1] + high / 2, wide, high
-        sheet.boxes(fig, f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
+        sheet.boxes(f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
     names = [f"{b} x {b}: each number of A and B is used {b} time{'s' * (b > 1)}" for b in BLOCKS]
-    sheet.numbers(fig, "uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
+    sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
 
 
 def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
@@ -139,14 +138,14 @@ def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) 
     points += [(r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated") for r in reports
                if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
     # Numbers stand to the right, each a height below the one before it, and led to.
-    sheet, fig, last, down = drawn.sheet, drawn.fig, 0.0, 0.0
+    sheet, last, down = drawn.sheet, 0.0, 0.0
     for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
         across, here = float(drawn.x(x)), float(drawn.y(y))
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
         look: dict = {"marker": "x", "size": 10} if what == "published" else {"marker": "diamond", "size": 15}
-        sheet.inks(sheet.glyph(fig, Scatter, [across], [here], line_width=2, fill_color=None, **look), line_color="ink")
-        sheet.inks(sheet.glyph(fig, Segment, [across], [here], [across + 16], [down], line_width=1), line_color="soft")
-        sheet.words(fig, across + 19, down, str(n), size=12, bold=True)
+        sheet.inks(sheet.glyph(Scatter, [across], [here], line_width=2, fill_color=None, **look), line_color="ink")
+        sheet.inks(sheet.glyph(Segment, [across], [here], [across + 16], [down], line_width=1), line_color="soft")
+        sheet.words(across + 19, down, str(n), size=12, bold=True)
     return [
         (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}") for x, y, name, what in points
     ]

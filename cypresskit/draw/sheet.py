@@ -43,16 +43,14 @@ class Sheet(Parts):
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state of their own.
         self._policy, self._everything = UnionRenderers(), AllIndices()
 
-    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> Plot:
+    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> None:
         """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so, at most ``most``."""
         fig = self.plot(label, (0, width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
-        self._stages.append(fig)
-        return fig
 
     def plot(self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options) -> Plot:
         """A figure without axes, which a screen reader calls ``label``: with equal units of x and y, y downwards if its
-        range is; as high as the window allows, or ``high`` pixels at most."""
+        range is; as high as the window allows, or ``high`` pixels at most. All is drawn on the latest figure."""
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
         most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
         bare = dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location"))
@@ -62,6 +60,7 @@ class Sheet(Parts):
             html_attributes={"role": "img", "aria-label": label}, **bare, **options,
         )  # fmt: skip
         self.figures.append(fig)
+        self.fig = fig
         return fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
@@ -83,7 +82,7 @@ class Sheet(Parts):
             frames = frames.astype(np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32)
         self.tracks.append(Track(source, column, frames, **how))
 
-    def glyph(self, fig: Plot, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
+    def glyph(self, kind: type[Glyph], *places, source: ColumnDataSource | None = None,
               level: str = "glyph", **look) -> GlyphRenderer:  # fmt: skip
         """Draw a glyph at ``places``: each a number, a column of ``source``, or a sequence. Selection doesn't change
         its look: bokeh.plotting would build a model for each of those looks, which takes time."""
@@ -91,10 +90,10 @@ class Sheet(Parts):
         if source is None:
             source = self.source("", **{name: value for name, value in given.items() if np.ndim(value)})
             given |= {name: name for name in source.column_names}
-        return fig.add_glyph(source, kind(**given, **look), level=level, view=CDSView(filter=self._everything))
+        return self.fig.add_glyph(source, kind(**given, **look), level=level, view=CDSView(filter=self._everything))
 
     def boxes(
-        self, fig: Plot, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
+        self, name: str, x, y, w, h, *, fill=None, ink: str = "", line: str = "", words=None, key=None,
         moves: Sequence[str] = (), alpha=1.0, tip: str = "@words", round: float = 0, **columns,
     ) -> ColumnDataSource:  # fmt: skip
         """Draw boxes, and return their source. Centres and sizes: a number for all, or arrays; of shape (frames,
@@ -116,18 +115,18 @@ class Sheet(Parts):
         if isinstance(words, tuple):
             self.track(source, "said", words[1], text="words", names=words[0])
         look |= {} if ink else {"fill_color": fill}
-        box = self.glyph(fig, Rect, "x", "y", wide, high, source=source, **look)
+        box = self.glyph(Rect, "x", "y", wide, high, source=source, **look)
         self.inks(box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {}))
         if words is not None:
-            fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
+            self.fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
         if key is not None:
-            self.ring(fig, source, wide, high, "lit", "ink", border_radius=round, level="annotation")
+            self.ring(source, wide, high, "lit", "ink", border_radius=round, level="annotation")
             thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
-            self.picks.append({"source": source, "figure": fig, "w": wide, "h": high, "on": 1 if thin else 3})
-            self.star(fig, source, np.isin(key, list(self.mine)))
+            self.picks.append({"source": source, "figure": self.fig, "w": wide, "h": high, "on": 1 if thin else 3})
+            self.star(source, np.isin(key, list(self.mine)))
         return source
 
-    def star(self, fig: Plot, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
+    def star(self, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
         """Put a star on the boxes of a source that belong to the followed element: those for which ``mine`` is true."""
         if np.any(mine):
             self._starred = True
@@ -135,14 +134,14 @@ class Sheet(Parts):
             if np.ndim(mine) == 2:
                 self.track(source, "mine", mine, text="star", names=["", STAR])
             for ink, wide in (("edge", round(1.35 * size)), ("star", size)):  # an outline would cover a small one
-                self.words(fig, "x", y, "star", ink, source=source, align="center", size=wide, **where)
+                self.words("x", y, "star", ink, source=source, align="center", size=wide, **where)
 
-    def ring(self, fig: Plot, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
+    def ring(self, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
         """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column, 0 for no frame."""
-        edge = self.glyph(fig, Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
+        edge = self.glyph(Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look)
         self.inks(edge, line_color=ink)
 
-    def past(self, fig: Plot, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "",
+    def past(self, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "",
              **look) -> None:  # fmt: skip
         """Draw bars from ``start`` to ``end`` in time. The part before each of the ``clocks`` (frames,) is drawn in
         full, the rest faintly, in the colour ``ahead``, or not at all if that is "hidden". Clocks of shape (frames,
@@ -158,63 +157,63 @@ class Sheet(Parts):
         whole = np.maximum(to_x(end) - to_x(start) - 0.7, 0.001)
         there = 0 * clocks if clocks.ndim == 2 else 0
         look |= {"ink": ahead} if ahead not in ("", "hidden") else {"alpha": 0.3 * look.get("alpha", 1.0)}
-        self.boxes(fig, f"{name} to come", to_x(start) + whole / 2 + there, y, whole, h, **look)
-        self.boxes(fig, name, to_x(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
+        self.boxes(f"{name} to come", to_x(start) + whole / 2 + there, y, whole, h, **look)
+        self.boxes(name, to_x(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
 
-    def arrows(self, fig: Plot, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
+    def arrows(self, name: str, x0, y0, x1, y1, *, ink: str = "ink", key=None, width: float = 2,
                size: float = 7) -> None:  # fmt: skip
         """Draw arrows; those at NaN are left out. With ``key``, each is seen only while its key is chosen."""
         ends = {k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))}
         source, seen = self.source(name, (), key, **ends), 1.0 if key is None else "lit"
-        line = self.glyph(fig, Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
-        tip = self.glyph(fig, Scatter, "x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
+        line = self.glyph(Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen)
+        tip = self.glyph(Scatter, "x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen)
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
         if key is not None:
             self.picks.append({"source": source, "figure": None, "on": 1})
 
-    def numbers(self, fig: Plot, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
+    def numbers(self, name: str, x, y, values: np.ndarray, *, ink: str = "ink", names: Sequence[str] = (),
                 prefix: str = "\N{ZERO WIDTH SPACE}", **style) -> ColumnDataSource:  # fmt: skip
         """Write whole numbers at ``x``, ``y`` after a prefix, or their ``names``. ``values`` is (frames, numbers), or
         (frames,) for one number; negative ones are left blank."""
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
         self.track(source, "value", values, text="text", prefix=prefix, names=names)
-        self.words(fig, "x", "y", "text", ink, source=source, **style)
+        self.words("x", "y", "text", ink, source=source, **style)
         return source
 
-    def race(self, fig: Plot, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
+    def race(self, name: str, left: float, wide: float, so_far: np.ndarray, end: float, most: float, *,
              title: str, unit: str = "clock") -> None:  # fmt: skip
         """Draw one runner of a race on one clock, on a stage: its title, a bar that grows with the clocks ``so_far``
         (frames,), and its finish."""
-        self.words(fig, left, 12, title, bold=True, size=16)
-        self.boxes(fig, f"road {name}", left + wide / 2, 34, wide, 10, ink="faint")
+        self.words(left, 12, title, bold=True, size=16)
+        self.boxes(f"road {name}", left + wide / 2, 34, wide, 10, ink="faint")
         x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)
-        self.boxes(fig, f"clock {name}", left + x / 2, 34, x, 10, ink="read", moves=("x", "w"))
-        self.numbers(fig, f"clocks {name}", left + wide, 12, clocks, prefix=f"{unit} ", align="right", size=14)
+        self.boxes(f"clock {name}", left + x / 2, 34, x, 10, ink="read", moves=("x", "w"))
+        self.numbers(f"clocks {name}", left + wide, 12, clocks, prefix=f"{unit} ", align="right", size=14)
         done, align = np.where(clocks >= end, clocks, -1), "left" if end < most / 2 else "right"
-        self.numbers(fig, f"finish {name}", left + wide * end / most, 49, done, prefix=f"done at {unit} ", ink="c",
+        self.numbers(f"finish {name}", left + wide * end / most, 49, done, prefix=f"done at {unit} ", ink="c",
                      bold=True, align=align, size=13)  # fmt: skip
 
-    def words(self, fig: Plot, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
+    def words(self, x, y, text, ink: str = "ink", *, align="left", size: int = 12, bold: bool = False,
               fit: float = 0.0, **more):  # fmt: skip
         """Write text at points: one for all of them, or one for each; or columns of a ``source``, if that is given."""
         if "source" not in more:
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge is never wiped off.
-        staged = fig in self._stages
+        staged = "min-width" in self.fig.styles
         style = {"text_baseline": "middle", "text_font_size": f"{8 if fit or staged else size}px", "text_align": align}
         style |= {"text_font_style": "bold"} if bold else {}
-        drawn = self.inks(self.glyph(fig, Text, x, y, text, **style | more), text_color=ink)
+        drawn = self.inks(self.glyph(Text, x, y, text, **style | more), text_color=ink)
         if staged or fit:
-            self.inks.fit(fig, drawn, *((size, 2 * size) if staged else (fit,)))
+            self.inks.fit(self.fig, drawn, *((size, 2 * size) if staged else (fit,)))
         return drawn
 
-    def rule(self, fig: Plot, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
+    def rule(self, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look) -> None:
         """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames, uprights), ``high``
         pixels long and centred at ``y``."""
-        source = self.boxes(fig, name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
-        self.heads.append({"figure": fig, "source": source})
+        source = self.boxes(name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"})
+        self.heads.append({"figure": self.fig, "source": source})
 
     def key(self, *things: tuple[str, str, str]) -> str:
         """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a dash."""
@@ -236,9 +235,13 @@ class Sheet(Parts):
         """A text below the picture, marked up as ``theme.html`` says."""
         return f"{theme.html(text)} {self.key()}"
 
-    def player(self, picture: Sequence[Plot], captions: Sequence[str], text: str, **more) -> Player:
-        """The finished picture: a ``Player``."""
-        return Player(self, picture, captions, text, **more)
+    def player(
+        self, captions: Sequence[str], lines: Iterable[str] = (), side: Sequence[Plot | str] = (), **more
+    ) -> Player:
+        """The finished picture: a ``Player`` of all figures that don't stand at its ``side``. Its text form is the
+        title with ``lines`` below it."""
+        picture = [fig for fig in self.figures if fig not in side]
+        return Player(self, picture, captions, "\n".join([self.title, *lines]), side=side, **more)
 
 
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:

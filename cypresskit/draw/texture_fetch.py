@@ -49,16 +49,16 @@ def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD58
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)
     label = "; ".join(f"{panel.name}: work-items in quads, the matrices in words, clocks paid" for panel in panels)
-    fig = sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 24, HIGH)
+    sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 24, HIGH)
     for n, panel in enumerate(panels):
-        panel.draw(sheet, fig, 12 + n * (WIDE + GAP), most)
+        panel.draw(sheet, 12 + n * (WIDE + GAP), most)
     captions = [f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)]
     key = sheet.key(("word of A", TINTS[0], "box"), ("word of B", TINTS[1], "box"),
                     ("not in L1: fetched from L2", "ink", "ring"),
                     ("has to wait: its bank gives another word", "wait", "ring"))  # fmt: skip
     marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
     more: dict = {"marks": marks, "step": "Clock", "below": [key], "guess": _question(panels), "lasts": 14}
-    return sheet.player([fig], ["Clock 0. Nothing is fetched yet.", *captions], sheet.title, **more)
+    return sheet.player(["Clock 0. Nothing is fetched yet.", *captions], **more)
 
 
 def _question(panels: "Sequence[_Replay]") -> Guess | None:
@@ -137,14 +137,14 @@ class _Replay:
         where = f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}"
         return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
 
-    def draw(self, sheet: Sheet, fig, left: float, most: int) -> None:
+    def draw(self, sheet: Sheet, left: float, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
-        sheet.race(fig, self.name, left, WIDE, clocks, len(self.served), most, title=self.name)
-        self._draw_words(sheet, fig, left, most)
-        self._draw_tile(sheet, fig, left, most)
-        self._draw_ticks(sheet, fig, left, clocks)
+        sheet.race(self.name, left, WIDE, clocks, len(self.served), most, title=self.name)
+        self._draw_words(sheet, left, most)
+        self._draw_tile(sheet, left, most)
+        self._draw_ticks(sheet, left, clocks)
 
-    def _draw_tile(self, sheet: Sheet, fig, left: float, most: int) -> None:
+    def _draw_tile(self, sheet: Sheet, left: float, most: int) -> None:
         """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the quad being served,
         with arrows from its four work-items to their texels; and the texels that arrive."""
         item, pixels = np.arange(64), self.run.launch.pixels
@@ -153,9 +153,9 @@ class _Replay:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.words(fig, left, TOP - 14, "64 work-items, in quads", size=13)
+        sheet.words(left, TOP - 14, "64 work-items, in quads", size=13)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
-        sheet.boxes(fig, f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
+        sheet.boxes(f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
         box, ends, flight = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8))
         matrix = np.zeros((most + 1, 8), np.uint8)
         for clock, now in enumerate(self.served[:-1], 1):  # after the last clock nothing is under way
@@ -174,10 +174,10 @@ class _Replay:
                 flight[:2, clock - 1, slot] = np.array(to)[:, given]
             matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
-        sheet.ring(fig, source, "w", "h", 3, "ink")
-        sheet.arrows(fig, f"arrows {self.name}", *ends, width=1.5, size=5)
+        sheet.ring(source, "w", "h", 3, "ink")
+        sheet.arrows(f"arrows {self.name}", *ends, width=1.5, size=5)
         place = f"texels {self.name}", flight[0], flight[1], 7, 7
-        sheet.boxes(fig, *place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
+        sheet.boxes(*place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn; the matrices share the room."""
@@ -185,7 +185,7 @@ class _Replay:
         start = left + MATRIX + list(self.textures).index(resource) * (room + 12)
         return start + x * min(room / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
 
-    def _draw_words(self, sheet: Sheet, fig, left: float, most: int) -> None:
+    def _draw_words(self, sheet: Sheet, left: float, most: int) -> None:
         """Draw the matrices as they lie in memory: a box for each word, the words of a line close together."""
         self.place: dict[int, int] = {}  # the number of a word's box
         for resource, texture in self.textures.items():
@@ -194,9 +194,9 @@ class _Replay:
             order = np.argsort(address, kind="stable")
             word, first = np.unique(address[order] // WORD, return_index=True)
             ends = [of_all.reduceat(axis[order], first) for of_all in (np.minimum, np.maximum) for axis in (x, y)]
-            self._draw_matrix(sheet, fig, left, most, resource, word, np.array(ends))
+            self._draw_matrix(sheet, left, most, resource, word, np.array(ends))
 
-    def _draw_matrix(self, sheet: Sheet, fig, left: float, most: int, resource: int, word, ends) -> None:
+    def _draw_matrix(self, sheet: Sheet, left: float, most: int, resource: int, word, ends) -> None:
         name, texture = _matrix(resource), self.textures[resource]
         key = self.keys + len(self.place) + np.arange(len(word))
         box_of = {int(w): n for n, w in enumerate(word)}
@@ -223,28 +223,28 @@ class _Replay:
         ]
         kind += 3 * min(resource, 1)
         called = f"words {name} {self.name}"
-        source = sheet.boxes(fig, called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
-        sheet.ring(fig, source, "w", "h", "wait")
+        source = sheet.boxes(called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
+        sheet.ring(source, "w", "h", "wait")
         mine = operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]])
         if mine.any():  # a whole row or column: one frame round it, and one star
             pair = np.flatnonzero(mine)[[0, -1]]
             long = [[np.ptp(axis[pair]) + n[pair[0]] + 2] for axis, n in zip((x, y), size)]
             run = sheet.source(f"mine {called}", x=[x[pair].mean()], y=[y[pair].mean()], w=long[0], h=long[1])
-            sheet.ring(fig, run, "w", "h", 1.5, "ink")
-            sheet.star(fig, source, np.arange(len(word)) == pair[0])
+            sheet.ring(run, "w", "h", 1.5, "ink")
+            sheet.star(source, np.arange(len(word)) == pair[0])
         title, ink = f"{name}: {texture.height} rows of {texture.width} texels", INKS.get(resource, "ink")
-        sheet.words(fig, x0, TOP - 14, title, ink, size=13)
+        sheet.words(x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
-        sheet.words(fig, x[top], foot, names, "soft", align="center", size=11)
+        sheet.words(x[top], foot, names, "soft", align="center", size=11)
         if resource == min(self.textures):
-            sheet.words(fig, x0 - 6, foot, "banks", "soft", align="right", size=11)
+            sheet.words(x0 - 6, foot, "banks", "soft", align="right", size=11)
         for n, text in enumerate(words):
             label = f"{self.name}: **{text}**"
             when = [(first[n], f"{label}, first given in clock {first[n]}.")] if n in first else []
             sheet.about[int(key[n])] = [(0, f"{label}."), *when]
 
-    def _draw_ticks(self, sheet: Sheet, fig, left: float, clocks: np.ndarray) -> None:
+    def _draw_ticks(self, sheet: Sheet, left: float, clocks: np.ndarray) -> None:
         """Draw a row for each fetch, with a box for each clock spent on it so far."""
         fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
@@ -256,14 +256,14 @@ class _Replay:
         keys = [self.place[step.words[0]] for step in self.served]
         words = [f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock {step.number + 1}, "
                  f"{'not in L1' if step.missed else 'in L1'}" for t, step in enumerate(self.served, 1)]  # fmt: skip
-        sheet.words(fig, left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
+        sheet.words(left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
         at = f"ticks {self.name}", np.where(paid, x, np.nan), y, max(wide - 1.5, 1), max(row - 1.5, 0.5)
-        source = sheet.boxes(fig, *at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
-        sheet.ring(fig, source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
+        source = sheet.boxes(*at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
+        sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
         shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.words(fig, *place, names, "soft", align="right", size=11)
+        sheet.words(*place, names, "soft", align="right", size=11)
 
 
 def _matrix(resource: int) -> str:

@@ -52,20 +52,20 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
     clocks, most = np.linspace(*window, FRAMES + 1), max(report.active for report in made)
     label = "; ".join(f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in made)
     high = HEAD + ROW * most
-    fig = sheet.stage(label, RIGHT + 74, len(made) * high)
+    sheet.stage(label, RIGHT + 74, len(made) * high)
     for number, report in enumerate(made):
-        _draw(sheet, fig, report, number, number * high, most, clocks)
+        _draw(sheet, report, number, number * high, most, clocks)
     captions = [
         f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made) for clock in clocks
     ]
     done = [f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}" for r in made]
     captions[-1] = f"Clock {window[1]:.0f}. Of the turns of their loops, " + ", ".join(done) + "."
-    text = [f"{sheet.title}, clocks {window[0]:.0f} to {window[1]:.0f}"]
-    text += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
+    lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
+    lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
     key = sheet.key(("computes (half height: one alone, at half speed)", "alu", "box"), ("stores", "c", "box"),
                     ("in the texture unit", "texture", "box"), ("data on their way", "soft", "solid"),
                     ("nobody computes", "wait", "box"), ("to come", "faint", "box"))  # fmt: skip
-    return sheet.player([fig], captions, "\n".join(text), below=[key], step="Clock")
+    return sheet.player(captions, lines, below=[key], step="Clock")
 
 
 def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def _state(report: Report, clock: float) -> str:
     return f"{now.count('ALU')} compute, {now.count('TEX')} wait for data, {rest} for their turn"
 
 
-def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int, clocks: np.ndarray) -> None:
+def _draw(sheet: Sheet, report: Report, number: int, top: float, most: int, clocks: np.ndarray) -> None:
     window, slots = (float(clocks[0]), float(clocks[-1])), report.active
     name = f"{report.kernel} {number}" if number else report.kernel
 
@@ -104,20 +104,20 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
         return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
 
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
-    sheet.words(fig, LEFT, top + 12, title, bold=True, size=15)
+    sheet.words(LEFT, top + 12, title, bold=True, size=15)
     y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
-    rows = sheet.words(fig, LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
+    rows = sheet.words(LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
     mine = wavefront_of(KERNELS.get(report.kernel), report.size)
     if events := [e for e in report.timeline if e.wavefront == mine]:
         rows.data_source.name = f"rows {name}"
         there = (clocks >= events[0].start) & (clocks < events[-1].end)
         here = there[:, np.newaxis] & (np.arange(slots) == events[0].slot)
-        sheet.star(fig, rows.data_source, here, 16, x_offset=-22)
+        sheet.star(rows.data_source, here, 16, x_offset=-22)
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
-        sheet.boxes(fig, f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
+        sheet.boxes(f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
         why = f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers are taken"
-        sheet.words(fig, LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
+        sheet.words(LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
     here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
     for kind, begin, finish, words, ink, high in ROWS:
         events = [
@@ -130,17 +130,15 @@ def _draw(sheet: Sheet, fig, report: Report, number: int, top: float, most: int,
             ]
             keys = [100_000 * number + e.wavefront for e in events]
             place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, to_x
-            sheet.past(fig, f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
-    _draw_units(sheet, fig, report, name, (top + 12, strip), clocks, to_x)
-    sheet.rule(fig, f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
+            sheet.past(f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
+    _draw_units(sheet, report, name, (top + 12, strip), clocks, to_x)
+    sheet.rule(f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
     sheet.about |= {
         100_000 * number + w: _story(report, w, here, window) for w in dict.fromkeys(e.wavefront for e in here)
     }
 
 
-def _draw_units(
-    sheet: Sheet, fig, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, to_x
-) -> None:
+def _draw_units(sheet: Sheet, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, to_x) -> None:
     """Draw the strips of both units at ``place`` (the title's y and the ALU's), and beside them their totals so far:
     shares of the time, and turns of the loop."""
     (title, strip), window = place, (float(clocks[0]), float(clocks[-1]))
@@ -148,29 +146,29 @@ def _draw_units(
     percent = [f"{part} %" for part in range(101)]
     alu = steps([(e.start, e.end) for e in report.timeline if e.kind == "ALU"], window, 2)
     tex = steps([(e.start, e.served) for e in report.timeline if e.kind == "TEX"], window, 1)
-    sheet.words(fig, LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
+    sheet.words(LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
     shares = []
 
     def draw(what: str, words: str, spans: np.ndarray, y: float, high: float, ink: str) -> np.ndarray:
         """The share of the time so far."""
         start, end, _ = spans.T
         said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b, _ in spans]
-        sheet.past(fig, f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
+        sheet.past(f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
         return 100 * np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1) / passed
 
     for n, (state, ink, high, x) in enumerate(COMPUTING):
         shares.append(draw(f"computing {n}", state, alu[alu[:, 2] == n], strip + (16 - high) / 2, high, ink))
         whole, names = np.round(shares[n]).astype(int), [f"{state} {part}" for part in percent]
-        sheet.numbers(fig, f"share {n} {name}", LEFT + WIDE - x, title, whole, names=names, bold=n == 0, ink=ink,
+        sheet.numbers(f"share {n} {name}", LEFT + WIDE - x, title, whole, names=names, bold=n == 0, ink=ink,
                       align="right", size=14)  # fmt: skip
     serving = draw("texture", "the texture unit works", tex[tex[:, 2] > 0], strip + 20, 12, "texture")
     for unit, y, busy, ink in (("ALU", strip, shares[2] + shares[1] / 2, "alu"), ("TEX", strip + 20, serving, "soft")):
         whole = np.round(busy).astype(int)
-        sheet.numbers(fig, f"{unit} {name}", RIGHT, y, whole, names=percent, ink=ink, bold=True, size=15)
+        sheet.numbers(f"{unit} {name}", RIGHT, y, whole, names=percent, ink=ink, bold=True, size=15)
     if len(ended := turns(report)):
         so_far = ((ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)).sum(axis=0)
-        sheet.words(fig, RIGHT, title + np.array([0, 16]), ["turns of", "the loop"], "soft", size=12)
-        sheet.numbers(fig, f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
+        sheet.words(RIGHT, title + np.array([0, 16]), ["turns of", "the loop"], "soft", size=12)
+        sheet.numbers(f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
 
 
 def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]) -> str:
@@ -195,7 +193,7 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A row for each wavefront, and below them whether anybody computes"
     tall = min(30.0, max(15.0, 300 / most))  # a row; thirteen of them still fit a screen
-    fig = sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
+    sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
     bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: row, from, to, in which scene
     captions, now, end = [], [], TURNS * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
@@ -220,16 +218,16 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     for (ink, spans), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(spans).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(fig, f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint")
+        sheet.past(f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint")
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers(fig, "rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
-    sheet.words(fig, LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.rule(fig, "head", to_x(clock[:, 0]), float(y.mean()), y[-1])
+    sheet.numbers("rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
+    sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
+    sheet.rule("head", to_x(clock[:, 0]), float(y.mean()), y[-1])
     scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
     key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
-    return sheet.player([fig], captions, sheet.title, below=[key], step="Clock", scenes=scenes, lasts=8)
+    return sheet.player(captions, below=[key], step="Clock", scenes=scenes, lasts=8)
 
 
 def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
