@@ -13,10 +13,10 @@ from cypresskit.compiler.ir import Op, Src, Word, const
 from cypresskit.compiler.isa import OPS, comparison
 from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.il import Instruction, Opcode
+from cypresskit.il import OPCODES, Instruction, Opcode
 
 #: Hardware operations by the IL opcodes that they carry out.
-SAME = {il: row for row in OPS.values() for il in row.il}
+SAME = {opcode.name: OPS[opcode.hardware] for opcode in OPCODES.values() if opcode.hardware}
 
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:

@@ -42,11 +42,11 @@ class HardwareOp:
     ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w; "" of
     what is no ALU operation. ``kind``: "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop",
     which takes what an LDS read queued. ``reads``: operands of arithmetic (a double counts once). ``meaning``: arrays
-    of bits to an array of bits, or None where an engine does more than arithmetic. ``il``: opcodes that it carries out.
-    ``commutes``: the two operands may change places. ``neutral``: the second operand that leaves the first as it is.
-    ``scales``: takes the output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
-    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``memories``:
-    what it reaches in the order of the program, "g" global memory, "s" the LDS, "o" outputs.
+    of bits to an array of bits, or None where an engine does more than arithmetic. ``commutes``: the two operands may
+    change places. ``neutral``: the second operand that leaves the first as it is. ``scales``: takes the output scale.
+    ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or test, a name of
+    ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``memories``: what it reaches in the order of the
+    program, "g" global memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -54,7 +54,6 @@ class HardwareOp:
     kind: str
     reads: int = 0
     meaning: Callable[..., np.ndarray] | None = None
-    il: tuple[str, ...] = ()
     commutes: bool = False
     neutral: int | None = None
     scales: bool = False
@@ -99,48 +98,22 @@ def _add(slots: str, kind: str, name: str, **columns) -> None:
     OPS[name] = HardwareOp(name, slots, kind, **columns)
 
 
-def _same(name: str, il: str, **columns) -> None:
-    """Append the row of an operation that does what some opcodes of the IL do."""
-    same = OPCODES[il.split()[0]]
-    slots = {"xyzwt": "any", "xyzw": "vector"}.get(same.slots, same.slots)
-    kind = "float" if same.float_modifiers(0) else {"d": "double"}.get(same.sources[0], "int")
-    columns |= {"il": tuple(il.split()), "meaning": MEANING[same.name], "reads": len(same.sources)}
-    columns["scales"] = kind == "float" and len(same.sources) < 3 and (same.result == "f" or same.copies)
-    _add(slots, kind, name, flops=0 if slots == "t" else same.flops, **columns)
-
-
-_same("ADD", "add", commutes=True)
-_same("MUL_IEEE", "mul", commutes=True)
-_same("MULADD_IEEE", "mad")
-_same("FMA", "fma")
-_same("FLOOR", "flr round_neginf")
-_same("MIN_DX10", "min")
-_same("MAX_DX10", "max")
-_same("FLT_TO_INT", "ftoi")
-_same("FLT_TO_UINT", "ftou")
-_same("ADD_INT", "iadd", commutes=True, neutral=0)
-_same("SUB_INT", "isub", neutral=0)
-_same("AND_INT", "iand", commutes=True, neutral=0xFFFFFFFF)
-_same("OR_INT", "ior", commutes=True, neutral=0)
-_same("XOR_INT", "ixor", commutes=True, neutral=0)
-_same("LSHL_INT", "ishl", neutral=0)
-_same("LSHR_INT", "ushr", neutral=0)
-_same("ASHR_INT", "ishr", neutral=0)
-_same("MULLO_INT", "imul umul", commutes=True)
-_same("INT_TO_FLT", "itof")
-_same("UINT_TO_FLT", "utof")
-_same("ADD_64", "dadd", commutes=True)
-_same("MUL_64", "dmul", commutes=True)
-for _name, _il in {
-    "MOV": "mov", "FRACT": "frc", "RNDNE": "round_nearest", "CEIL": "round_plusinf", "TRUNC": "round_z",
-    "RECIP_IEEE": "rcp rcp_vec", "SQRT_IEEE": "sqrt sqrt_vec", "RECIPSQRT_IEEE": "rsq rsq_vec",
-    "NOT_INT": "inot", "MIN_INT": "imin", "MAX_INT": "imax", "MIN_UINT": "umin", "MAX_UINT": "umax",
-    "MULHI_INT": "imul_high", "MULHI_UINT": "umul_high", "ADDC_UINT": "icarry", "SUBB_UINT": "iborrow",
-    "MUL_UINT24": "umul24", "MULHI_UINT24": "umul24_high", "MULADD_UINT24": "umad24", "BCNT_INT": "icbits",
-    "FMA_64": "dmad", "MIN_64": "dmin", "MAX_64": "dmax", "FRACT_64": "dfrac",
-    "FLT64_TO_FLT32": "d2f", "FLT32_TO_FLT64": "f2d",
-}.items():  # fmt: skip
-    _same(_name, _il)
+# What does the same as an opcode of the IL.
+for _opcode in OPCODES.values():
+    if _opcode.hardware and _opcode.hardware not in OPS:
+        _slots = {"xyzwt": "any", "xyzw": "vector"}.get(_opcode.slots, _opcode.slots)
+        _kind = "float" if _opcode.float_modifiers(0) else {"d": "double"}.get(_opcode.sources[0], "int")
+        _add(
+            _slots,
+            _kind,
+            _opcode.hardware,
+            reads=len(_opcode.sources),
+            meaning=MEANING[_opcode.name],
+            commutes=_opcode.commutes,
+            neutral=_opcode.neutral,
+            scales=_kind == "float" and len(_opcode.sources) < 3 and (_opcode.result == "f" or _opcode.copies),
+            flops=0 if _slots == "t" else _opcode.flops,
+        )
 
 _add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))

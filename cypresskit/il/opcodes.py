@@ -44,7 +44,9 @@ class Opcode:
     operations per result; ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``:
     what a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores, and how many
     words at most; ``across``: how many components a dot product sums; ``controls``: what may stand in brackets or
-    behind the name, in the order in which one writes it; ``needs``: those that must.
+    behind the name, in the order in which one writes it; ``needs``: those that must. ``hardware``: the chip's operation
+    that does the same (ISA 9), if there is one; of integers it is also told whether the operands ``commute``, and
+    which second operand is ``neutral``: leaves the first as it is.
     """
 
     name: str
@@ -63,6 +65,9 @@ class Opcode:
     across: int = 0
     controls: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    hardware: str = ""
+    commutes: bool = False
+    neutral: int | None = None
 
     @property
     def result(self) -> str:
@@ -114,6 +119,9 @@ def _read(file: Path) -> None:
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
             store=facts.pop("access", "") == "store",
+            hardware=facts.pop("op", ""),
+            commutes=bool(facts.pop("commutes", False)),
+            neutral=int(facts.pop("neutral"), 0) if "neutral" in facts else None,
             controls=tuple(c.strip("!") for c in controls),
             needs=tuple(c.strip("!") for c in controls if "!" in c),
             **facts | {fact: int(facts.get(fact, 0)) for fact in ("flops", "words", "across")},
