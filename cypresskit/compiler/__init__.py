@@ -3,14 +3,14 @@
 The passes, each a module, in their order; ``search`` runs them, and says which variants it tries:
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
-2. ``simplify``: fewer of them, and reads of the LDS in pairs (``lds_pairs``);
+2. ``simplify``: fewer of them, and reads of the LDS in pairs;
 3. ``vregs``: which words share a place, and which places belong together;
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every virtual register
    (``blocks``, with ``dependences``, ``pressure`` and ``ports``);
 5. ``allocate``: registers; ``emit``: hardware code.
 
 ``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as data, and ``code`` the
-result, with its ``listing`` and ``card``.
+result and its card, with its ``listing``.
 ``legality`` checks it against the rules.
 """
 
@@ -18,8 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.card import KernelCard
-from cypresskit.compiler.code import Code, kernel_card
+from cypresskit.compiler.code import Code, KernelCard, kernel_card
 from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.search import STYLES
 from cypresskit.devices import HD5870, Device

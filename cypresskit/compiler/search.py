@@ -14,8 +14,7 @@ from collections.abc import Callable
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
-from cypresskit.compiler.card import turn_clocks
-from cypresskit.compiler.code import Code
+from cypresskit.compiler.code import Code, turn_clocks
 from cypresskit.compiler.dependences import Peaks, Problem
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler

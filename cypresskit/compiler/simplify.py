@@ -4,15 +4,18 @@ One pass goes over the program in order and rewrites each op with what is known 
 shared within a block and the ifs it contains, but not across a loop's edge, where sharing would hold a register through
 the loop to save an instruction outside it.
 
-After that, reads of the local data share pair (``lds_pairs``).
+After that, two reads of the LDS that each bring a word become one operation that brings two. The second word lies at a
+fixed distance from the first, or has an address of its own. Two reads of a block pair if nothing between them writes to
+the LDS, waits, or takes what the first one brought.
 Nothing here may change a bit: no float is reassociated.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, const
+from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
 from cypresskit.compiler.isa import SIGN, opposite, predicate_of
-from cypresskit.compiler.lds_pairs import pair_lds_reads
 from cypresskit.il.meaning import pair, scaled
 
 ALL = 0xFFFFFFFF
@@ -196,3 +199,39 @@ def _drop_dead(function: Function) -> None:
         block.ops = [op for op in block.ops if op in kept]
         block.phis = [phi for phi in block.phis if phi in kept]
     function.inputs = [v for v in function.inputs if v in kept]
+
+
+def pair_lds_reads(function: Function) -> None:
+    """Pair the LDS reads of every block, in place: LDS_READ_REL_RET and LDS_READ2_RET."""
+    for block in function.blocks:
+        first: Op | None = None  # a read that waits for another
+        pops = {op.popped: op for op in block.ops if op.popped}
+        for op in list(block.ops):
+            access = op.detail
+            touched = first is not None and any(s.value in pops[first].results for s in op.srcs)
+            if op.name in EFFECTS or touched:
+                first = None
+            if op.name != "LDS_READ_RET" or not isinstance(access, LdsAccess):
+                continue
+            if first is None or first.detail != access:
+                first = op
+                continue
+            (first_base, start), (base, end) = _affine(first.srcs[0].value), _affine(op.srcs[0].value)
+            if base is first_base and end - start in range(0, 4 * 64, 4):
+                op.name, op.srcs, op.detail = "LDS_READ_REL_RET", first.srcs, replace(access, offset=(end - start) // 4)
+            else:
+                op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
+            single, both = pops[first], pops[op]
+            both.results = single.results + both.results
+            for result in both.results:
+                result.op = both
+            block.ops = [other for other in block.ops if other not in (first, single)]
+            first = None
+
+
+def _affine(address: Word) -> tuple[Word, int]:
+    """An address as (value, bytes added to it)."""
+    op = address.op
+    if op is not None and op.name == "ADD_INT" and op.srcs[1].value.kind == "const":
+        return op.srcs[0].value, int(np.uint32(op.srcs[1].value.bits).view(np.int32))
+    return address, 0
