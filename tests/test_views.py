@@ -489,9 +489,9 @@ def test_use_over_time_adds_up_to_the_reports_shares(kernel):
 
 def test_the_roofline_has_the_papers_numbers():
     captions = view("roofline").captions
-    assert "2 flops per byte; the HD 5870 reaches 2176 Gflop/s at most, held by the texture cache" in captions[7]
+    assert "2 flops per byte; the HD 5870 reaches 2176 Gflop/s at most, limited by the texture cache" in captions[7]
     assert "0.5 flops per byte; the HD 5870 reaches 544 Gflop/s" in captions[3], "b = 4 is what DGEMM needs"
-    assert "2720 Gflop/s at most, held by its arithmetic" in captions[9]
+    assert "2720 Gflop/s at most, limited by its arithmetic" in captions[9]
     for name, column in (("A", "h"), ("B", "w"), ("C", "w"), ("C", "h")):
         assert (frames(view("roofline"), f"part {name}", column)[:, 0] == 10 * np.arange(1, 17)).all(), "the block"
 

@@ -11,7 +11,7 @@ function verdict(card, slots) {
   for (const [n, later] of card.waits) {
     const what = `${level.cards[n].name} of line ${level.cards[n].line}`
     if (!where.has(n)) return {why: later ? `it needs a result of ${what}, which isn't packed yet` : `${what} still has to read what this one overwrites`}
-    if (later && where.get(n) === bundles.length - 1) return {why: `it needs the result of ${what}, which this bundle only makes: close it first`}
+    if (later && where.get(n) === bundles.length - 1) return {why: `it needs the result of ${what}, which is made in this bundle: close it first`}
   }
   return judge([...bundles.at(-1), [card, slots]], held(), tables)
 }

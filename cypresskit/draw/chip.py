@@ -174,7 +174,7 @@ class _Scene:
         end = self.wavefronts[:, 2]
         now = int(self.running[frame].sum())
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
-        part = "" if r.simulated == 1 else f" ({100 * r.simulated:.0f} % of the launch is simulated)"
+        part = "" if r.simulated == 1 else f" ({100 * r.simulated:.0f} % of it simulated, the rest worked out)"
         over = f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak, bound by {r.bound}" if frame == FRAMES - 1 else ""
         size = ""
         if r.size:

@@ -98,7 +98,7 @@ def dial() -> Player:
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
                     ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
                     ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
-    note = sheet.note("Turn the registers until the measured 1.3 is lost. How much latency do ten wavefronts forgive?")
+    note = sheet.note("Turn up the registers until it is the measured 1.3 times slower. How much latency can ten wavefronts hide?")
     dials = [
         ("registers a work-item", [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS]),
         ("clocks until memory's data are there", list(map(str, LATENCIES))),
@@ -111,8 +111,8 @@ def dial() -> Player:
 def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:
     usual = points[n - REGISTERS.index(registers) + REGISTERS.index(GPRS)].gflops
     speed = points[n].gflops
-    slower = f"{usual / speed:.2f} times slower" if usual > speed else f"{speed / usual:.2f} times faster"
-    than = "" if usual == speed else f", {slower} than with {GPRS} registers at this latency"
+    slower = f"{usual / speed:.2f} times slower than" if usual > speed else f"{speed / usual:.2f} times as fast as"
+    than = "" if usual == speed else f", {slower} with {GPRS} registers at this latency"
     room = HD5870.register_pool // registers
     return f"**{registers} registers**: room for {room} wavefronts; {speed:.0f} Gflop/s{than}."
 
@@ -149,7 +149,7 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
         bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
         shares.append(100 * np.nansum(end - start, axis=1) / LONG)
         texts = [f"{state} {part} %" for part in range(101)]
-        left, whole = LEFT + (320, 430, 590)[n], np.round(shares[n]).astype(int)
+        left, whole = LEFT + (590, 450, 320)[n], np.round(shares[n]).astype(int)
         sheet.numbers(f"share {n}", left, 16, whole, names=texts, ink=ink, bold=n == 0, size=14)
     start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
     bars("texture", start, end, strip + 20, 12, "texture")

@@ -98,7 +98,7 @@ def _precision(report: Report) -> str:
 
 def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     said = [
-        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, held by "
+        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, limited by "
         f"{'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
         for p, gflops in allowed.items()
     ]

@@ -107,7 +107,7 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
     slips = {f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row}
     for other in set(range(4)) - {i}:
         slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[other::4]
-    last = f"{register} holds the last product alone: the block is a sum over k, so add to what was there."
+    last = f"{register} holds the last product alone: is its line in the loop, and does it add to what was there?"
     slips[last] = np.outer(a[-1], b[-1])[i::4]
     hint = f"the line that writes {register}: read its four names against row 0's line. Which one is out of step?"
     if 0 in rows:

@@ -60,7 +60,7 @@ def check_words(r, c):
     ],
     {
         "no more than the peak, even where the fetches allow it.": lambda b, p, r, s: r * b / s,
-        "that is the roof alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
+        "that is the peak alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(p, r / b / s),
         "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),

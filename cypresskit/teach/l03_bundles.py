@@ -129,16 +129,16 @@ PORTS = [
 ]  # fmt: skip
 
 
-def any_reads() -> tuple:
-    """Four to twelve random words of four registers."""
-    return ([(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],)
-
-
 @formula_exercise(
     [(reads,) for _, reads, _ in PORTS],
-    {},
+    {
+        f"only {c} counts here: does the loop end at its first turn, or forget the others?": (
+            lambda reads, c=c: len({r for r, channel in reads if channel == c}) <= 3
+        )
+        for c in "xw"
+    },
     "how many different registers does each channel have to give? Three is the most in a bundle.",
-    draw=any_reads,
+    draw=lambda: ([(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],),
 )
 def check_fits(reads):
     """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""

@@ -59,8 +59,7 @@ def _c_fault(result: np.ndarray, product: np.ndarray, old: np.ndarray, beta: flo
     finding, rows = wrong_rows(result, product + beta * old, f"With beta = {beta}, C is wrong in", "of every block.")
     i = rows[0]
     slips = {
-        f"the old C was not added to r{10 + i}, which holds row {i}, or was read where none is: its rows lie cb0[0].w"
-        " elements apart.": product,
+        f"r{10 + i}, which holds row {i}, got nothing of the old C: its rows lie cb0[0].w elements apart.": product,
         "the old C was added without its beta, cb0[0].y.": product + old,
         f"`mul` puts beta times C in the place of the product in r{10 + i}; `mad` adds it.": beta * old,
         "beta multiplies C, not the block: mad block, C, beta, block.": beta * product + old,
@@ -70,7 +69,7 @@ def _c_fault(result: np.ndarray, product: np.ndarray, old: np.ndarray, beta: flo
     for j in range(4):
         lie = f"row {i} got row {j} of the old C: rows of C lie cb0[0].w elements apart."
         slips[lie] = product + beta * np.roll(old, i - j, axis=0)
-    hint = f"what is added to r{10 + i}: beta (cb0[0].y) times four numbers of the old C, from row {i} of the block."
+    hint = f"what is added to r{10 + i}: beta (cb0[0].y) times row {i} of the old C? Rows lie cb0[0].w elements apart."
     return finding, slip(result[i::4], {words: wrong[i::4] for words, wrong in slips.items()}, hint)
 
 

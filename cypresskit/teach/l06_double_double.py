@@ -127,10 +127,12 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
         "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
         "what arrived in the high part is to be taken away from the low one.": (low, small + ((p + small) - p)),
+        "the sign of the low part: take what arrived away from r4, not r4 from that.": (low, ((p + small) - p) - small),
     }
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
         rest = sum((part for name, part in parts.items() if name not in missing), 0 * p)
         slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
+    slips["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (low, 0 * p)
     otherwise = "the product is p, plus what p lost, plus high times low both ways."
     hints = (hint for hint, (values, wrong) in slips.items() if np.allclose(values, wrong, rtol=1e-9, atol=0))
     return next(hints, otherwise)

@@ -110,9 +110,9 @@ def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
     grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
     i, j = np.arange(len(left)), np.arange(right.shape[1])
     if rows > grains[0]:
-        yield "every fetch of a block's rows of A is the first", left[i - i % rows + i % grains[0]], right
+        yield "a block's texels of A are all the same, its first", left[i - i % rows + i % grains[0]], right
     if columns > grains[1]:
-        yield "every fetch of a block's columns of B is the first", left, right[:, j - j % columns + j % grains[1]]
+        yield "a block's texels of B are all the same, its first", left, right[:, j - j % columns + j % grains[1]]
     high = {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}
     wide = {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}
     for sign, down, across, late in ((1, "down", "right", "late"), (-1, "up", "left", "early")):
