@@ -44,7 +44,7 @@ def lab(args: argparse.Namespace) -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     if not any("workspaces_dir" in option for option in args.options):
         options.append(f"--LabApp.workspaces_dir={hidden_files(lessons[0].parent / '.jupyterlab')}")
-    simulate("sgemm_64x64_lds", 64, progress=False)  # the timing engine is compiled before the first lesson asks for it, and says so
+    simulate("sgemm_64x64_lds", 64, progress=False)  # the timing engine is compiled now, not in a lesson
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.", flush=True)
     LabApp.launch_instance([*options, *args.options])
 

@@ -98,7 +98,7 @@ def dial() -> Player:
     key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
                     ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
                     ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
-    note = sheet.note("Turn up the registers until it is the measured 1.3 times slower. How much latency can ten wavefronts hide?")
+    note = sheet.note("Turn up the registers: where is it 1.3 times slower? How much latency can ten wavefronts hide?")
     dials = [
         ("registers a work-item", [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS]),
         ("clocks until memory's data are there", list(map(str, LATENCIES))),

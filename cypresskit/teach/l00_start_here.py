@@ -65,10 +65,8 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
     unless(result.shape == c.shape, f"{case} the result has shape {result.shape}.", "it has the shape of c.")
     if np.array_equal(result, c - product):
         return
-    unread, places = (
-        "with beta = 0, which it is unless you say so, c is not read.",
-        "alpha belongs to the product, beta to c.",
-    )
+    unread = "with beta = 0, which it is unless you say so, c is not read."
+    places = "alpha belongs to the product, beta to c."
     for values, returned, hint in (
         (c, "c as it was", "nothing was subtracted yet."),
         (product, "a b", unread),
