@@ -52,7 +52,7 @@ def _question(runs: Sequence[Report]) -> Guess | None:
     right = min(ways, key=lambda way: abs(ways[way] - ratio))
     few, many = (f"{r.kernel} has {r.wavefronts} wavefronts on {_awake(r)} engines" for r in (before, last))
     question = f"{few}, {many}. How much faster is it?"
-    truth = f"{before.clocks:,.0f} clocks and {last.clocks:,.0f}: {ratio:.2f} times as fast."
+    truth = f"{last.clocks:,.0f} clocks instead of {before.clocks:,.0f}, {ratio:.2f} times as fast."
     return Guess(question, list(ways), truth, right)
 
 

@@ -59,9 +59,8 @@ def lds_transpose(*layouts: Traffic | str) -> Player:
     captions += [f"Clock {n}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels) for n in range(most + 1)]
     key = sheet.key(*ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box"))
     ends = sorted(panels, key=lambda panel: panel.clocks)
-    truth = ", ".join(f"{panel.name} is done after {panel.clocks} clocks" for panel in ends) + "."
-    names = [panel.name for panel in panels]
-    guess = Guess("Which one is done first?", names, truth, ends[0].name) if len(panels) > 1 else None
+    truth = f"after {ends[0].clocks} clocks; " + ", ".join(f"{p.name} after {p.clocks} clocks" for p in ends[1:]) + "."
+    guess = Guess("Which one is done first?", [p.name for p in panels], truth, ends[0].name) if panels[1:] else None
     marks = sorted({request.begin for request in panels[0].requests})
     return sheet.player(
         captions, [f"work-item {item} is followed"], marks=marks, step="Clock", below=[key], guess=guess, lasts=14

@@ -53,8 +53,8 @@ function show(value) {
   draw()
 }
 function guess(choice) {
-  const said = choices.map((one) => `${one} takes ${total(one)}`).join(", ")
-  asks.textContent = `You said ${choice}, ${choice === best ? "and that is right" : `but it is ${best}`}: pitch ${said} clocks a turn.`
+  const [said, not] = choice === best ? ["and that is right", ""] : [`but it is ${best}`, `, not ${total(choice)}`]
+  asks.textContent = `You said ${choice}, ${said}: ${total(best)} clocks a turn${not}.`
   for (const one of answers) one.remove()
   let n = still.matches ? pitches.length : 0
   told = true

@@ -82,8 +82,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
     first, *others = sorted(panels, key=lambda panel: panel.run.seconds)
-    ends = [f"{other.name}: {other.run.seconds / first.run.seconds:.2f} times as long" for other in others]
-    truth = f"{first.name}: done after {1e3 * first.run.seconds:.0f} ms; {', '.join(ends)}."
+    ends = [f"{other.name} takes {other.run.seconds / first.run.seconds:.2f} times as long" for other in others]
+    truth = f"after {1e3 * first.run.seconds:.0f} ms; {', '.join(ends)}."
     return Guess("Which run ends first?", [panel.name for panel in panels], truth, first.name)
 
 
@@ -316,8 +316,7 @@ class _Chart:
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:
-        slow = self.slower if span.task.stage in PRODUCTS else 0
-        return f", a kernel {slow:.1f} times slower per flop than the other" if slow else ""
+        return f", a kernel {self.slower:.1f} times slower per flop" * (self.slower > 0 and span.task.stage in PRODUCTS)
 
     def _tip(self, span: Span) -> str:
         took = f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms, {1e3 * (span.end - span.start):.1f} long"

@@ -258,7 +258,7 @@ function reveal() {
   if (!truth) return
   const bar = asked.parentElement
   bar.style.minHeight = `${bar.offsetHeight}px`  // the truth gets the room that question and answers had: nothing moves
-  const verdict = guessed === null ? "" : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
+  const verdict = guessed === null ? `It is <b>${right}</b>: ` : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
   write(asked, verdict + truth)
   part.answers.hidden = true
   el.dataset.revealed = "yes"

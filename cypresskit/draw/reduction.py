@@ -51,10 +51,9 @@ def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
     key = sheet.key(*((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
                     (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
                     ("a line that is asked for", "ink", "ring"))  # fmt: skip
-    choices = [f"{times:.1f} times" for times in sorted({1.0, steps, float(spec.parts)})]
-    question = "The same rows: how many times as many steps does it take without helpers?"
-    truth = f"{len(plain.steps)} steps without them, {len(helped.steps)} with them."
-    guess = Guess(question, choices, truth, f"{steps:.1f} times")
+    choices = [f"{times} times" for times in range(max(1, spec.parts - 2), spec.parts + 1)]
+    question = "The same rows: about how many times as many steps does it take without helpers?"
+    guess = Guess(question, choices, f"{len(plain.steps)} steps instead of {len(helped.steps)}.", f"{steps:.0f} times")
     return sheet.player(captions, step="Step", below=[key], guess=guess)
 
 

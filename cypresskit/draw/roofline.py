@@ -87,7 +87,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     guess = None
     if paces:
         best = max(paces, key=lambda b: paces[b].gflops)
-        truth = f"{best} x {best} is the fastest, at {paces[best].gflops:.0f} Gflop/s."
+        truth = f"{paces[best].gflops:.0f} Gflop/s."
         guess = Guess("Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
     return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, lasts=8)
 

@@ -163,6 +163,7 @@ def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
         name = call.partition("(")[0]
         what = "nothing" if "NoneType" in error_text(error) else "something that the check can't use"
         unless(_from_student(error), f"{name} returns {what}.", hint)
+        hint += " A power is `**` in Python; `^` is something else." * ("for ^: " in error_text(error))
         raise Halted(f"{name} stops with {error_text(error).rstrip('.')}{_line(error)}.", hint) from None
 
 

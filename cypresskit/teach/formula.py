@@ -58,7 +58,7 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
         for case in [draw() for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
             finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers."
-            why = ROUNDED if _rounded(value, right(*case)) else f"does it compute from what it is given? {hint}"
+            why = ROUNDED if _rounded(value, right(*case)) else f"{hint} Does it compute from what it is given?"
             unless(_same(value, right(*case)), finding, why)
         return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
     n = fine.index(False)

@@ -86,6 +86,7 @@ def check_place(place: Callable) -> Verdict:
     rows nor loading those of the own block meets a bank conflict."""
     hint = "it is called with rows 0 to 63 and should give a whole number."
     found = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
+    found = [word[()] if isinstance(word, np.ndarray) else word for word in found]  # a number in an array is one
     for row, word in enumerate(found):
         unless(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
         unless(word % 1 == 0, "place gives parts of a word.", "words are counted in whole numbers: // instead of /.")

@@ -49,6 +49,7 @@ CLOSE = 1.005  # speeds less than half a per cent apart share a place: the model
 
 def entry(text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine") -> Written:
     """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step`` steps of k per turn."""
+    block = tuple(block) if isinstance(block, list) else block
     return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
 
 
@@ -148,8 +149,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int) -> Score:
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
-    hints = {"stuck": "are its mode, block and k_step those of the text?"}
-    hints["crowded"] = "fewer registers: a smaller block, fewer steps."
+    hints = {"stuck": "do block and k_step fit the text?", "crowded": "fewer registers: a smaller block, fewer steps."}
     text, hints["before"] = (kernel.source, kernel.before) if isinstance(kernel, Written) else (kernel.text, "")
     return Score(name, judge_kernel(text, f"{name}.il", judged, **hints), *reports)
 

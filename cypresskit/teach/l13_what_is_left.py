@@ -79,11 +79,12 @@ def any_cases() -> tuple:
 
 
 @formula_exercise(
-    [("block", "1 x 1", "8 x 8"), ("bank, one warp", "32", "33"), ("double", "1 x 1", "4 x 4")],
+    [("block", "1 x 1", "8 x 8"), ("bank, one warp", "32", "33"), ("double", "4 x 4", "1 x 1")],
     {
         "several experiments have such a case: look at the experiment, too.": lambda e, b, a: EVERY[a] / EVERY[b],
         "where the unit is a time, less is better.": lambda e, b, a: figures(e)[a] / figures(e)[b],
         "upside down: better means more than 1.": lambda e, b, a: gain(e, a, b),
+        "a case may be worse: then it is less than 1.": lambda e, b, a: max(gain(e, b, a), gain(e, a, b)),
         "that is how much more; asked is how many times.": lambda e, b, a: gain(e, b, a) - 1,
     },
     "find the two rows, divide their values, and mind the unit.",

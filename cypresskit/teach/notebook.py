@@ -16,7 +16,7 @@ from traceback import walk_tb
 
 from cypresskit.teach.check import Verdict, error_text
 
-BLUE, ORANGE = "#0072b2", "#b84f00"  # as different to those who can't tell red from green, on light and on dark
+BLUE, ORANGE = "#0072b2", "#b84f00"  # behind white: no colour of letters can be read on light and on dark pages alike
 
 
 def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None) -> Verdict | None:
@@ -57,11 +57,11 @@ def html(verdict: Verdict, below: str = "") -> str:
     """A verdict as HTML, with the words ``below`` it; text between backticks is code."""
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
-    parts = [f'<b style="color: {colour}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
+    badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
+    parts = [f'<b style="{badge}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
     if verdict.hint:
         parts.append(f"<b>Where to look:</b> {_coded(verdict.hint)}")
-    if below:
-        parts.append(f'<span style="opacity: 0.75">{below}</span>')
+    parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
     return f'<div style="{style}">' + "\n".join(parts) + "</div>"
 
