@@ -64,7 +64,8 @@ class Steady:
     def look(self) -> None:
         """Note what the chip has done. If the last looks show one pace, skip turns without simulating them."""
         now = self._now()
-        if self.looks and not self._same(now, self.looks[-1]):
+        before = self.looks[-1] if self.looks else now
+        if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
         self.looks.append(now)
         looks = len(self.looks) - 1
@@ -82,10 +83,6 @@ class Steady:
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
         clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
         return Look(slots.wavefront.copy(), segment, turn, clock, clauses, self.chip.tally.all.copy())
-
-    @staticmethod
-    def _same(one: Look, other: Look) -> bool:
-        return bool((one.wavefront == other.wavefront).all() and (one.segment == other.segment).all())
 
     def _move_on(self, first: Look, middle: Look, last: Look) -> bool:
         """Pass over the turns that follow, at the pace from ``first`` to ``last``. Whether that was possible."""
