@@ -129,18 +129,15 @@ def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(launch):  # its 
 )
 @pytest.mark.parametrize("rest", [False, True])
 def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu, dram, slower, even, moving, rest):
-    """... or have come to rest, half as many again, before the second half of the rounds."""
     rounds = np.arange(8.0)[:, np.newaxis]
     done = dict.fromkeys(("texture", "lds", "dram_rows"), 0 * rounds)
-    done |= {
-        "alu": 1000 * alu * rounds,
-        "dram": 1000 * dram * rounds,
-        "l2_missed": np.maximum(rounds, 1.5 * rounds - 1.5) if rest else rounds**1.3,
-    }
+    missed = np.maximum(rounds, 1.5 * rounds - 1.5) if rest else rounds**1.3  # half as many again, from round 3 on
+    done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": missed}
     clocks = (1000 * rounds + slower * np.maximum(rounds - 3, 0))[:-1, 0]
     outcome = Outcome(7000.0, *[rounds] * 4, clocks, 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even or (rest and not moving), moving)
+    even = even or (rest and not moving)
+    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even, moving)
 
 
 def test_one_wavefront_by_hand():
