@@ -136,8 +136,7 @@ def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu,
     clocks = (1000 * rounds + slower * np.maximum(rounds - 3, 0))[:-1, 0]
     outcome = Outcome(7000.0, *[rounds] * 4, clocks, 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    even = even or (rest and not moving)
-    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even, moving)
+    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even or rest > moving, moving)
 
 
 def test_one_wavefront_by_hand():

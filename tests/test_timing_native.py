@@ -13,9 +13,7 @@ from cypresskit.timing import native as module
 TEXT = """
 from cypresskit.timing.native import native, part
 
-@part
-def product(x, y):
-    return x * y
+product = part(lambda x, y: x * y)
 
 @native
 def twice(x):
