@@ -17,7 +17,7 @@ const at = async ([k, name]) => {
         data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
     return {step: slider.valueAsNumber, frame: +player.host.dataset.frame, data,
             words: [...player.children].slice(1).map(part => part.innerHTML).join(" "),
-            labels: models.filter(m => m.type === "Figure").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
+            labels: models.filter(m => m.type === "Plot").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
 }
 
 // Puts the slider to one step after another, each until it is painted.
@@ -32,7 +32,7 @@ const steps = async steps => {
 
 // When nothing has moved for three frames of the screen.
 const settled = async () => {
-    const figures = [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Figure")
+    const figures = [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "Plot")
     const boxes = () => JSON.stringify(figures.map(m => Bokeh.index.get_one(m).el.getBoundingClientRect()))
     for (let same = 0, last = ""; same < 3;) {
         await new Promise(done => requestAnimationFrame(done))
@@ -52,7 +52,7 @@ const begin = speed => {
 // Where on the page a source's cell is.
 const place = ([name, cell]) => {
     const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
-    const drawn = (m) => m.type === "Figure" && m.renderers.some(r => r.data_source?.name === name)
+    const drawn = (m) => m.type === "Plot" && m.renderers.some(r => r.data_source?.name === name)
     const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
     const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
     return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }
@@ -66,7 +66,7 @@ const level = () => {
 // What is wrong with the text in the pictures: cut off, too small, or one over the other.
 const faults = () => {
     const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
-    const seen = m => m.type === "Figure" && Bokeh.index.get_one(m)?.el.getClientRects().length
+    const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
     for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen))) {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
         for (const {glyph, data_source: {data}} of figure.renderers.filter(r => r.glyph.type === "Text")) {

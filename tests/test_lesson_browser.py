@@ -210,7 +210,7 @@ def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, sh
     for frame in (0, 21, 60):
         at(page, frame)
         page.wait_for_timeout(200)
-        place = "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type === 'Figure')).el"
+        place = "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type === 'Plot')).el"
         tops.append(page.evaluate(f"{place}.getBoundingClientRect().top"))
     assert max(tops) - min(tops) < 1, tops
 
@@ -240,7 +240,7 @@ def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, playe
     inner.locator("[data-ready]").focus()
     page.keyboard.press("End")
     inner.locator(f"[data-frame='{len(player) - 1}']").wait_for()
-    assert inner.locator(".bk-Figure").first.bounding_box()["height"] > 300
+    assert inner.locator(".bk-Plot").first.bounding_box()["height"] > 300
     ck.draw.load()
     assert not player.framed, "elsewhere all share one"
     monkeypatch.setitem(sys.modules, "google.colab", sys)

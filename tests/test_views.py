@@ -905,7 +905,7 @@ def test_a_play_head_is_dragged(name, show):
     page = show(view(name))
     head = view(name).figures[0].tags[0]["heads"][0]["source"]
     x = next(track.frames[:, 0] for track in view(name).tracks if track.source is head and track.column == "x")
-    place = """([x, y]) => { const f = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Figure")
+    place = """([x, y]) => { const f = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Plot")
         const v = Bokeh.index.get_one(f), box = v.el.getBoundingClientRect()
         return [box.x + v.frame.x_scale.compute(x), box.y + v.frame.y_scale.compute(y)] }"""
     there = 2 * len(x) // 3
@@ -1005,7 +1005,7 @@ def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(show, pag
     for width in (120, 40, 1000):
         page.set_viewport_size({"width": width, "height": 600})
         page.wait_for_timeout(300)
-    painted = page.evaluate("""() => [...Bokeh.documents[0].all_models].filter(m => m.type === "Figure").map(m => {
+    painted = page.evaluate("""() => [...Bokeh.documents[0].all_models].filter(m => m.type === "Plot").map(m => {
         const {canvas, ctx} = Bokeh.index.get_one(m).canvas_view.primary
         return ctx.getImageData(0, 0, 1, canvas.height).data.filter(part => part > 0).length
     })""")
