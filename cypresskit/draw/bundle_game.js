@@ -1,8 +1,8 @@
-// The bundle game: what is on the page, and the moves. `levels`, `tables` and `styles` come from
+// The bundle game: what is on the page, and the moves. `levels` and `tables` come from
 // bundle_game.py; bundle_rules.js says what a bundle may hold.
-const {levels, tables, series, styles} = data
+const {levels, tables, series} = data
 const register = ({register: r, bank}) => (r < 124 ? `R${r}` : r < tables.unstored ? `T${r - 124}` : `V${r - tables.unstored}`) + `.${SLOTS[bank]}`
-let level, moves, bundles, where, chosen, slot, timer, hints
+let level, moves, bundles, where, chosen, slot, hints
 
 const held = () => heldBy(bundles.at(-2) ?? [])
 
@@ -59,7 +59,6 @@ function start(one) {
 }
 // The state is what the moves make of it.
 function replay(words) {
-  clearInterval(timer)
   bundles = [[]]
   where = new Map()
   for (const move of moves) {
@@ -75,9 +74,9 @@ function replay(words) {
   host.dataset.left = rest.length
 }
 const count = () => bundles.filter((bundle) => bundle.length).length
-const score = () => Object.entries(styles).map(([style, name]) => `${name}: ${level.filled[style].length}.`).join(" ") + ` ${level.least} is a lower bound.`
+const score = () => [...Object.entries(level.needs).map(([style, n]) => `${style}: ${n}`), `lower bound: ${level.least}`]
 const helped = () => hints ? `, ${hints} hint${hints > 1 ? "s" : ""}` : ""
-const finished = () => `Done: ${count()} bundles${helped()}. ${score()} ${count() <= level.least ? "Nobody can do better." : "Watch how they did it:"}`
+const finished = () => `Done: ${count()} bundles${helped()}. ${score().join(". ")}.${count() <= level.least ? " Nobody can do better." : ""}`
 function say(words) { status.textContent = words }
 
 function choose(n) {
@@ -177,35 +176,21 @@ function draw(refused = -1) {
     for (const [card, slots] of bundle) for (const at of slots) row[at] = card.colour
     return row
   })
-  pile("You", `${count()}${helped()}`, colours.filter((row, n) => bundles[n].length || n === bundles.length - 1))
+  pile(colours.filter((row, n) => bundles[n].length || n === bundles.length - 1))
 }
-function pile(who, so_far, rows) {
+function pile(rows) {
   done.replaceChildren()
-  make(done, "div", {class: "count"}, `${who}: ${so_far}`)
+  make(done, "div", {class: "count"}, `You: ${count()}${helped()}`)
   const grid = make(done, "div", {class: "pile"})
   rows.forEach((row, n) => {
     const line = make(grid, "div")
     make(line, "span", {}, n + 1)
-    for (const colour of row) make(line, "i", colour < 0 ? {class: colour < -1 ? "more" : ""} : {style: `background: ${series[colour]}`})
+    for (const colour of row) make(line, "i", colour < 0 ? {} : {style: `background: ${series[colour]}`})
   })
   grid.scrollTop = grid.scrollHeight
   const others = make(done, "div", {class: "others"})
-  for (const [style, name] of Object.entries(styles)) {
-    button(others, `${name}: ${level.filled[style].length}`, () => watch(style), "Watch it")
-  }
-  make(others, "span", {}, `lower bound: ${level.least}`)
+  for (const words of score()) make(others, "span", {}, words)
 }
-function watch(style) {
-  const rows = level.filled[style], more = level.more[style].join(", ")
-  say(`${styles[style]}: ${rows.length} bundles.` + (more && ` Striped: what you needn't pack: ${more}.` + (more.startsWith("SET") ? " Its test takes two operations, yours one." : "")))
-  let n = still.matches ? rows.length - 1 : 0
-  clearInterval(timer)
-  timer = setInterval(() => {
-    if (!host.isConnected || n++ >= rows.length) return clearInterval(timer)
-    pile(styles[style], n, rows.slice(0, n))
-  }, 150)
-}
-
 const step = (way) => {
   const rest = left(), at = rest.indexOf(chosen)
   if (rest.length) choose(rest[(at + way + rest.length) % rest.length])

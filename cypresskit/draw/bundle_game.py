@@ -1,8 +1,8 @@
 """The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
 
 Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the operations, their
-dependences, and how both compiler styles packed them. ``bundle_rules.js`` decides what a bundle may hold, with the
-tables of ``compiler.legality``. Left out: registers stay those that the compiler gave, and never run out.
+dependences, and how many bundles both compiler styles need. ``bundle_rules.js`` decides what a bundle may hold, with
+the tables of ``compiler.legality``. Left out: registers stay those that the compiler gave, and never run out.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ def bundle_game(kernel: str = "sgemm_tn") -> Toy:
     lines = [f"{title}: pack operations into bundles of five slots"]
     lines += [f"{pair['name']}; fewest bundles {pair['least']}" for pair in levels]
     keys = "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
-    scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES, "styles": STYLES}
+    scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES}
     return Toy(title, keys, "\n".join(lines), scripts, _marks(levels[0]["lines"]), (860, 300), data)
 
 
@@ -127,8 +127,8 @@ def _bundles(code: Code) -> list[Bundle]:
 
 
 def level(name: str, program: Program) -> dict:
-    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how each style packed
-    them (a line's colour in each slot; -1 is empty, -2 an operation that the level hasn't), and a lower bound."""
+    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how many bundles each
+    style needs, and a lower bound."""
     packed = {style: _bundles(compile(program, style=style)) for style in STYLES}
     deck = min(map(cards, packed.values()), key=lambda hand: (len(hand), sum(len(card.waits) for card in hand)))
     lines = sorted({card.parts[0].line for card in deck})
@@ -137,19 +137,10 @@ def level(name: str, program: Program) -> dict:
     for card in deck:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
     slots = Counter(part.row.slots for card in deck for part in card.parts)
-    filled = {
-        style: [[colours.get(by[slot], -2) if slot in by else -1 for slot in range(5)] for by in map(_lines, bundles)]
-        for style, bundles in packed.items()
-    }
-    more = {s: sorted({f"{o.name} of line {o.line}" for b in bundles for o in b.operations if o.line not in colours})
-            for s, bundles in packed.items()}  # fmt: skip
     return {
         "name": f"{name}: {len(deck)} operations",
         "cards": [card.as_dict(colours[card.parts[0].line]) for card in deck],
-        "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines}, "filled": filled,
-        "more": more, "least": max(fewest_bundles(slots), *longest),
-    }  # fmt: skip
-
-
-def _lines(bundle: Bundle) -> dict[int, int]:
-    return {o.slot: o.line for o in bundle.operations}
+        "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines},
+        "needs": {STYLES[style]: len(bundles) for style, bundles in packed.items()},
+        "least": max(fewest_bundles(slots), *longest),
+    }
