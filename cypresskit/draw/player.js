@@ -22,15 +22,6 @@ function write(box, text) {
 const press = (group, n) => [...group.children].forEach((one, k) => one.setAttribute("aria-pressed", k === n))
 const offer = (group, act) => [...group.children].forEach((one, n) => one.addEventListener("click", () => act(n)))
 
-// Five characters or so for any number; the same rule as short() in player.py.
-const short = (v) => {
-  const a = Math.abs(v)
-  if (!Number.isFinite(v)) return Number.isNaN(v) ? "NaN" : v > 0 ? "inf" : "-inf"
-  if (Number.isInteger(v) && a < 1e5) return String(v === 0 ? 0 : v)
-  if (a >= 1e5 || a < 1e-3) return v.toExponential(0).replace("e+", "e")
-  return v.toFixed(a < 1 ? 3 : a < 10 ? 2 : a < 100 ? 1 : 0).replace("0.", a < 1 ? "." : "0.")
-}
-
 // Bokeh's arrays know their shape and refuse to be cut; these are the plain ones.
 const kinds = {float32: Float32Array, float64: Float64Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array}
 
@@ -44,7 +35,7 @@ for (const track of tracks) {
     all.copyWithin(frame * size, (frame - 1) * size, frame * size)
     for (; next < at.length && at[next] === frame; next++) all[frame * size + cell[next]] = value[next]
   }
-  Object.assign(track, {all, size})
+  Object.assign(track, {all, size, written: new Map(track.texts)})
 }
 
 // Bokeh has four more of every glyph, for what is selected, or isn't, or is muted, or drawn in haste. Nothing ever is, so
@@ -147,14 +138,13 @@ function show(k, quiet, time) {
   motion++
   const changed = new Map()
   for (const track of tracks) {
-    const {source, column, size, all, text, prefix, names} = track
+    const {source, column, size, all, text, written} = track
     const now = all.slice(k * size, (k + 1) * size), before = source.data[column]
     if (track.drawn && now.every((v, i) => Object.is(before[i], v))) continue
     track.drawn = true
     if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
-    const written = (v) => names.length ? names[v] : prefix === "" ? short(v) : v < 0 ? "" : prefix + v
-    if (text) changed.get(source)[text] = Array.from(now, written)
+    if (text) changed.get(source)[text] = Array.from(now, (value) => written.get(value))
   }
   for (const [source, data] of changed) source.data = data
   if (pick !== null) { light(); say() }

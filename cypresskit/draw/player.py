@@ -90,6 +90,12 @@ class Track:
             return short(value)
         return f"{self.prefix}{value}" if value >= 0 else ""
 
+    def told(self) -> dict:
+        """The track as ``player.js`` takes it; every value that occurs comes with its text."""
+        texts = [(value, self.written(value)) for value in np.unique(self.frames).tolist()] if self.text else []
+        named = {name: getattr(self, name) for name in ("source", "column", "text", "moves")}
+        return named | {"changes": self.changes(), "texts": texts}
+
 
 @dataclass(frozen=True)
 class Guess:
@@ -206,7 +212,7 @@ class Player(Shown):
             "label": f"{self.title}. {keys}".strip(), "figures": self.figures,
             "captions": [theme.html(caption) for caption in self.captions],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-            "tracks": [vars(t) | {"frames": None, "names": list(t.names), "changes": t.changes()} for t in self.tracks],
+            "tracks": [track.told() for track in self.tracks],
             "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
             "about": [[int(key), theme.html(words) if isinstance(words, str) else
                        [[frame, theme.html(part)] for frame, part in words]] for key, words in self.about.items()],
