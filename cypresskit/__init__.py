@@ -54,15 +54,14 @@ else:
 
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
-        collecting = gc.isenabled()
+        resume = gc.enable if gc.isenabled() else gc.disable
         gc.disable()  # modules stay: to look through them for garbage would take a quarter of the time
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
             raise ImportError(f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'") from error
         finally:
-            if collecting:
-                gc.enable()
+            resume()
         return getattr(module, name) if _LATER[name] else module
 
 

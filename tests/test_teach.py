@@ -16,6 +16,7 @@ from importlib import import_module
 from inspect import signature
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -630,7 +631,6 @@ NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10
 NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
 UNSET = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.y\nif_logicalnz r1.y\nmov r31.x, r30.x\nendif")
 LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
-NOT_BEYOND = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.z\nbreak_logicalnz r1.y")
 NOT_FAR = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y")
 ENDLESS = (WHERE, f"ge r1.y, l8.y, cb0[0].z\niand r1.x, r1.x, r1.y\n{WHERE}")
 UNEVEN = ("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif")
@@ -670,7 +670,7 @@ CHEATS = {
     "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "answer"),
     "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
     "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
-    "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024"),
+    "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024, where it would be timed"),
     "nothing far to the right": (1024, changed(NOT_FAR), "50 % of the elements are wrong, the first C[0, 512]"),
     "endless once k is large": (1024, changed(ENDLESS), "not ended"),
     "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
@@ -698,16 +698,8 @@ def test_the_contest_computes_what_it_times():
     """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
     lazy = changed(LAZY)
     assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
-    assert contest.judge(lazy, n=1024).verdict.finding.startswith("At 1024 x 1024 x 1024, where it would be timed")
     assert not contest.judge(lazy, n=576).verdict.right
     assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
-
-
-def test_what_is_wrong_at_512_is_not_run_at_full_size(monkeypatch):
-    sizes, compared = [], contest._compared
-    monkeypatch.setattr(contest, "_compared", lambda of, *size: sizes.append(size[:3]) or compared(of, *size))
-    assert "At 512 x 512 x 512" in contest.judge(changed(NOT_BEYOND), n=1024).verdict.finding
-    assert sizes == [(512, 512, 512)]
 
 
 def test_the_judges_matrices_are_drawn_anew():
@@ -732,7 +724,15 @@ def test_a_launch_is_timed_whole():
     score = contest.judge(sleight(1024), n=1024)
     assert score.verdict.right and score.report.simulated == 1, score.verdict
     assert score.gflops < contest.judge(SGEMM, n=1024).gflops
-    assert contest.judge(contest.write(4, 4, 1), n=2048).report.simulated == 1
+    samples = [contest.judge(contest.write(4, 4, 1), exact=exact).report.simulated for exact in (True, False)]
+    assert samples[0] == 1 > samples[1]
+
+
+def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
+    judged = partial(SimpleNamespace, exact=False)
+    monkeypatch.setattr(contest, "judge", lambda speed, chip, n, **how: judged(gflops=speed, **how))
+    speeds = {100.0: True, 103.4: True, 108.0: False, 90.0: False, 0.0: False}
+    assert [score.exact for score in contest.finish([(speed, HD5870) for speed in speeds], 2048)] == [*speeds.values()]
 
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):

@@ -29,8 +29,6 @@ from cypresskit.timing import simulate
 DRAWN = 320  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
 
-JOURNEY = Template(theme.packaged("journey.html"))
-
 
 @dataclass(frozen=True)
 class Level:
@@ -63,7 +61,7 @@ class Journey(Shown):
         hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")
         start = json.dumps([0, next(iter(self.levels[0].ways), None)])
         parts = {"crumbs": "&rsaquo;".join(crumbs), "levels": "".join(shown), "script": theme.packaged("journey.js")}
-        return JOURNEY.substitute(**parts, ways=ways, hints=hints, start=start)
+        return Template(theme.packaged("journey.html")).substitute(**parts, ways=ways, hints=hints, start=start)
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:
@@ -78,7 +76,6 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     report, recorder = simulate(kernel, n, device=device), Recorder(0)
     run(KERNELS[kernel], n, n, n, recorder)
     code = compile(KERNELS[kernel].program, device)
-    whole = chip(report)
     last = report.timeline[-1].end
     engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
     recording = recorder.recording
@@ -88,14 +85,13 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     clause = max(code.main_loop, key=lambda control: len(control.bundles))
     first = [bundle for control in code.main_loop for bundle in control.bundles].index(clause.bundles[0])
     lines = [recording.line(step) for step in range(len(block))]
-    engine = there[0] if there else 0
-    whole_run = len(recording)
-    part = f"(The first {len(block)} of {whole_run:,} steps: the rest is more of the same.)" * (len(block) < whole_run)
+    all_ = len(recording)
+    part = f"(The first {len(block)} of {all_:,} steps: the rest is more of the same.)" * (len(block) < all_)
     return Journey(
         f"From the chip to the register: {kernel}, N = {n}",
         [
-            Level("Chip", "Click the framed engine, or a wavefront on it.", whole,
-                  {ENGINES: (0, engine)} | {wavefront: (0, wavefront) for wavefront in there}),
+            Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report),
+                  {ENGINES: (0, there[0] if there else 0)} | {wavefront: (0, wavefront) for wavefront in there}),
             Level("SIMD engine 0", "Click what a wavefront does.", engine_0, dict.fromkeys(engine_0.about, (first,))),
             Level("Bundles of the loop", "Click a line of IL, or a slot.", loop,
                   {line: (lines.index(line),) for line in loop.about if line in lines}),

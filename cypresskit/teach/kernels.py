@@ -7,7 +7,7 @@ program and judges it. ``check_gemm`` and ``run_gemm`` launch programs as kernel
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise
 from cypresskit.teach.slips import mistakes
 
 NAMES = {0: "A", 1: "B", "g": "C"}
+assembled = lru_cache(maxsize=64)(assemble)  # once, however often and with whatever block it is judged
 LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them
 LIMIT = " (max_instructions raises the limit.)"  # nothing that a student can change
 
@@ -42,7 +43,7 @@ def judge_kernel(
     if type(text) is not str:
         return Verdict(False, f"The {what} is {a_type(text)}, not text.", quotes)
     try:
-        return judge(assemble(text, name, before=before))
+        return judge(assembled(text, name, before=before))
     except ILError as error:
         hint = "the line above the caret." if str(error).endswith("^") else "the place that it names."
         return Verdict(False, f"The kernel does not assemble.\n{error}", hint)
@@ -142,7 +143,7 @@ class Written(Kernel):
 
     @cached_property
     def program(self) -> Program:
-        return assemble(self.source, f"{self.name}.il", before=self.before)
+        return assembled(self.source, f"{self.name}.il", before=self.before)
 
 
 def block_kernel(rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = "") -> Written:
