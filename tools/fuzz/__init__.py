@@ -1,8 +1,8 @@
 """The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each, and each tried in a
 copy of this process, which may hang or crash.
 
-A valid program must assemble, print to text that assembles to the same, be silent in the checks for races, barriers and
-unset values, compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose text
+A valid program must assemble, be silent in the checks for races, barriers and unset values, compile, and give the same
+bits and counts on both engines. A nearly valid one is a valid one whose text
 was damaged, and a random one any text: they may be refused, but only with the errors that are meant for it, and what is
 accepted must not crash or hang, and give the same bits unless work-items race. A timed one is any launch on any board,
 whose report has to keep the law (`law`).

@@ -1,9 +1,10 @@
 """Random IL programs that are valid, end, and don't race, with arrays to launch them on, for comparing engines.
 
 The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested branches, loops that
-work-items leave at different turns, texture coordinates in and out of range, macros, and data full of NaN, infinities
-and subnormal numbers. Each work-item writes four elements of global memory of its own, and reads these and a part that
-nobody writes; LDS is written and read in turns, with a fence between, where control flow is uniform.
+work-items leave at different turns, texture coordinates in and out of range, and data full of NaN, infinities and
+subnormal numbers. Macros don't: once a text is assembled, they are gone. Each work-item writes four elements of global
+memory of its own, and reads these and a part that nobody writes; LDS is written and read in turns, with a fence
+between, where control flow is uniform.
 
 ``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers: r0 to r11 are free;
 r20.. count loops; r30.x is the first own element of ``g``, r31 a random address, r32 = (own byte of LDS array 0, own
@@ -94,7 +95,6 @@ class _Writer:
         self.depth = self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
-        self.macros: list[tuple[int, int, int]] = []
         self.group: tuple[int, ...] = ()
         self.domain: tuple[int, ...] = (rng.randint(1, 19), rng.randint(1, 11))
         if mode == "compute":
@@ -117,8 +117,6 @@ class _Writer:
 
     def program(self) -> tuple[str, dict]:
         self.say("il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0")
-        for n in range(self.rng.choice((0, 0, 1, 2))):
-            self.macro(n)
         self.declare()
         self.prepare()
         self.block(uniform=True)
@@ -168,10 +166,7 @@ class _Writer:
         self.say(f"dcl_literal l0, 0, 1, 2, {OWN}")
         self.say(f"dcl_literal l1, 15, {self.domain[0]}, {self.items * OWN}, {self.group_items}")
         self.say("dcl_literal l2, 1.0, -0.5, 3.0, 8.0")
-        self.literal("l3")
-
-    def literal(self, name: str) -> None:
-        self.say(f"dcl_literal {name}, " + ", ".join(f"0x{w:08x}" for w in random_words(self.rng, (4,))))
+        self.say("dcl_literal l3, " + ", ".join(f"0x{w:08x}" for w in random_words(self.rng, (4,))))
 
     def prepare(self) -> None:
         """Set every register that is read later."""
@@ -205,8 +200,6 @@ class _Writer:
             self.say("{store}" if self.storing else "{load}")
         elif kind < 0.73 and self.mode == "compute" and uniform:
             self.fence()
-        elif kind < 0.76 and self.macros:
-            self.call()
         elif kind < 0.85 and self.depth < 4:
             self.branch(uniform)
         elif kind < 0.92 and self.loops < 2:
@@ -290,27 +283,3 @@ class _Writer:
         self.leaving = leaving
         self.loops -= 1
         self.say("endloop")
-
-    def macro(self, number: int) -> None:
-        outputs, inputs = self.rng.randint(1, 2), self.rng.randint(1, 3)
-        self.macros.append((number, outputs, inputs))
-        self.say(f"mdef({number})_out({outputs})_in({inputs})")
-        self.depth += 1
-        self.literal("l0")
-        given = "|".join(f"in{n}" for n in range(inputs))
-        results = "|".join(f"out{n}" for n in range(outputs))
-        inside = {"any": f"r0|r1|r0|r1|l0|{{{given}}}|{{{given}}}|{{{given}}}", "target": f"r0|r1|{{{results}}}"}
-        outside, self.grammar = self.grammar, self.grammar | inside
-        for name in ("r0", "r1", *results.split("|")):
-            self.say(f"mov {name}, {{{given}}}")
-        for _ in range(self.rng.randint(1, 5)):
-            self.arithmetic()
-        self.grammar = outside
-        self.depth -= 1
-        self.say("mend")
-
-    def call(self) -> None:
-        number, outputs, inputs = self.rng.choice(self.macros)
-        targets = [f"r{n}{{mask}}" for n in self.rng.sample(range(PLAYED), outputs)]
-        sources = [self.source(OPCODES["mov"], 0)] * inputs
-        self.say(f"mcall({number}) ({', '.join(targets)}), ({', '.join(sources)})")
