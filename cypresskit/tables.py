@@ -1,7 +1,9 @@
-"""HTML for values that a notebook's cell shows: tables and folded texts, with everything in them escaped."""
+"""Tables as HTML, Markdown and CSV, and other values that a notebook's cell shows; everything in them is escaped."""
 
-from collections.abc import Iterable, Sequence
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from io import StringIO
 
 
 def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> str:
@@ -16,6 +18,17 @@ def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:
     """A Markdown table."""
     head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]
     return "\n".join([head, "|" + "---|" * len(names), *lines])
+
+
+def as_csv(rows: Iterable[Mapping[str, object]], order: Callable[[str], str] = lambda name: "") -> str:
+    """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would run as a formula."""
+    rows, text = list(rows), StringIO(newline="")
+    writer = csv.DictWriter(text, sorted(dict.fromkeys(name for row in rows for name in row), key=order))
+    writer.writeheader()
+    for row in rows:
+        risky = {name for name, value in row.items() if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}}
+        writer.writerow({name: f"'{value}" if name in risky else value for name, value in row.items()})
+    return text.getvalue()
 
 
 def folded(line: str, text: str) -> str:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from cypresskit.draw.predict import number
 from cypresskit.saving import save_file
+from cypresskit.tables import as_csv
 from cypresskit.teach.notebook import html
 from tools.handed_in import Answer, Exercise, Lesson, Work, handed_in, lessons
 
@@ -102,16 +103,9 @@ def guesses(class_: Class) -> Iterator[dict]:
 
 
 def save(path: Path, rows: Iterable[dict]) -> None:
-    """Write ``rows`` as a table with the columns of all of them, those of a lesson side by side."""
-    rows = list(rows)
-    columns = dict.fromkeys(column for row in rows for column in row)
-    text = io.StringIO(newline="")
-    sheet = csv.DictWriter(text, sorted(columns, key=lambda name: name[:2] * name[:2].isdigit()))
-    sheet.writeheader()
-    for row in rows:  # with a mark before what a spreadsheet would take for a formula
-        risky = {name for name, value in row.items() if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}}
-        sheet.writerow({name: f"'{value}" if name in risky else value for name, value in row.items()})
-    save_file(path, text.getvalue().encode("utf-8-sig"))  # without this mark, Excel guesses the encoding
+    """Write ``rows`` as a table, the columns of a lesson side by side."""
+    text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
+    save_file(path, text.encode("utf-8-sig"))  # without this mark, Excel guesses the encoding
 
 
 def points(sheet: Path) -> dict[tuple[str, str], float]:

@@ -13,10 +13,8 @@ fault in one entry stands in its row; the others are judged all the same. Each r
 comparison don't have, so nobody can pass for the published figure.
 """
 
-import csv
-import io
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -125,17 +123,12 @@ def _noted(rows: list[Row]) -> list[Row]:
 
 
 def table(rows: list[Row], n: int = contest.N) -> str:
-    """The leaderboard as CSV, for a course's system. No cell can act as a formula in a spreadsheet."""
-    out = io.StringIO()
-    sheet = csv.writer(out)
-    names = [field.name for field in fields(Row) if field.name != "code"]
-    sheet.writerow(["place", *names])
+    """The leaderboard as CSV, for a course's system."""
+    shown = []
     for place, each in ranked(rows, n):
-        cells = [getattr(each, name) for name in names]
-        cells = [f"{cell:.1f}" if isinstance(cell, float) else cell or "" for cell in cells]
-        safe = [f"'{c}" if isinstance(c, str) and c[:1] in tuple("=+-@\t\r") else c for c in cells]
-        sheet.writerow([place, *safe])
-    return out.getvalue()
+        cells = {"place": place} | {name: cell for name, cell in vars(each).items() if name != "code"}
+        shown.append({name: f"{cell:.1f}" if isinstance(cell, float) else cell or "" for name, cell in cells.items()})
+    return tables.as_csv(shown)
 
 
 PAGE = Template(Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))

@@ -4,13 +4,11 @@ Each point is a task for a ``concurrent.futures`` executor: threads of its own, 
 it is given: processes, or those of other machines. Results come as a ``Table``: rows that save to CSV.
 """
 
-import csv
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import Kernel
 from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
-from cypresskit.tables import table
+from cypresskit.tables import as_csv, table
 from cypresskit.timing.simulate import simulate
 
 Point = tuple[str | Kernel, int, Device]
@@ -45,11 +43,7 @@ class Table:
 
     def save(self, path: str | Path) -> None:
         """Write as CSV."""
-        text = StringIO()
-        writer = csv.DictWriter(text, list(self.rows[0]) if self.rows else [])
-        writer.writeheader()
-        writer.writerows(self.rows)
-        save_file(path, text.getvalue())
+        save_file(path, as_csv(self.rows))
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
