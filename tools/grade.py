@@ -13,7 +13,6 @@ import builtins
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from importlib import import_module
 from symtable import SymbolTable, symtable
 from types import FunctionType, ModuleType
@@ -47,25 +46,22 @@ def apart_judged(cells: Sequence[str], check: str) -> Verdict:
         raise ValueError(f"{check} is no check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
-    before = _state()
+    before, where = _state(), f"The cell of {answer}"
     try:
         names = _run(needed([_plain(cell) for cell in cells], answer))
     except MemoryError:
         raise
     except SyntaxError as error:
-        return Verdict(
-            False, f"The cell of {answer} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell."
-        )
+        return Verdict(False, f"{where} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell.")
     except Exception as error:
-        return Verdict(False, f"The cell of {answer} stops with {error_text(error)}.", LAST)
+        return Verdict(False, f"{where} stops with {error_text(error)}.", LAST)
     if answer not in names:
         return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-    verdict = run(names[answer]) if _state(before) == before else None
-    if verdict is None or _state(before) != before:
-        changed = sorted(key for key, value in _state(before).items() if value != before[key])
-        return Verdict(
-            False, f"This changes the workbook's own {changed[0]}.", "an answer leaves the workbook as it is."
-        )
+    verdict = None if _changed(before) else run(names[answer])
+    if changed := _changed(before):
+        finding = f"This changes the workbook's own {changed[0]}."
+        return Verdict(False, finding, "an answer leaves the workbook as it is.")
+    assert verdict
     return verdict
 
 
@@ -121,27 +117,30 @@ def _run(cells: list[str]) -> dict:
     return names
 
 
-def _state(names: dict | None = None) -> dict:
-    """The function, class, module or device behind each name of the package, and what it rests on; with
-    ``names``, of these alone."""
-    state: dict = {}
-    for module in [m for name, m in sys.modules.items() if name.split(".")[0] in ("cypresskit", "builtins", "math")]:
-        _note(state, module, module.__name__)
-    _note(state, np, "numpy")
-    return state if names is None else {key: state.get(key) for key in names}
+def _state() -> dict[str, object]:
+    """What each name of the package, and of what it rests on, stands for: a function, class, module or device."""
+    state: dict[str, object] = {}
+    for name, module in [*sys.modules.items()]:
+        if name.split(".")[0] in ("cypresskit", "builtins", "math") or module is np:
+            _note(state, module, module.__name__)
+    return state
 
 
-def _note(state: dict, owner, place: str) -> None:
-    for name, value in list(vars(owner).items()):
+def _changed(before: dict[str, object]) -> list[str]:
+    now = _state()
+    return sorted(key for key, value in before.items() if now.get(key) != value)
+
+
+def _note(state: dict[str, object], owner, place: str) -> None:
+    for name, value in [*vars(owner).items()]:
         key = f"{place}.{name}"
         if isinstance(value, FunctionType):
             state[key] = id(value), id(value.__code__), repr(value.__defaults__)
         elif isinstance(value, Catalogue):
-            state[key] = tuple((kernel, id(value[kernel])) for kernel in value)
+            state[key] = [(kernel, id(value[kernel])) for kernel in value]
         elif isinstance(value, Board):
-            state[key] = id(value), *(repr(getattr(value, field.name)) for field in fields(value))
-        elif isinstance(value, type) and value.__module__.startswith("cypresskit") and value.__module__ == place:
-            state[key] = id(value)
-            _note(state, value, key)
+            state[key] = id(value), repr(vars(value))
         elif callable(value) or isinstance(value, ModuleType | property | classmethod | staticmethod):
             state[key] = id(value)
+            if isinstance(value, type) and value.__module__ == place and place.startswith("cypresskit"):
+                _note(state, value, key)
