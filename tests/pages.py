@@ -49,7 +49,7 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
 
 
 VIEWS = {
-    "register_block": lambda: draw.register_block("ddgemm_tn_fma"),
+    "register_block": lambda: draw.register_block("dgemm_tn"),
     "texture_fetch": lambda: draw.texture_fetch(fetches=4),
     "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),

@@ -16,13 +16,12 @@ import numpy as np
 import pages
 import pytest
 from conftest import JS, READY, ROOT, without_a_loop
-from pages import IN_LESSONS, VIEWS, at, blocked, pipeline, recorded, reports, view
+from pages import IN_LESSONS, VIEWS, at, blocked, pipeline, reports, view
 
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile, kernel_card
 from cypresskit.draw import followed
-from cypresskit.draw.block import find_block
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.dial import grid, point, settings, timed
 from cypresskit.draw.life import CLOCK, _parts
@@ -43,23 +42,6 @@ def frames(player: Player, name: str, column: str) -> np.ndarray:
 
 
 # -- the numbers
-
-
-@pytest.mark.parametrize("name", ["ddgemm_tn_fma", "ddgemm_nn_nofma", "ddgemm_tt_fma"])
-def test_a_block_of_double_doubles_is_followed_through_its_many_instructions(name):
-    kernel, rng = ck.kernels[name], np.random.default_rng(4)
-    shapes = ((4, 4, 2), (6, 4, 2) if kernel.trans_b else (4, 6, 2))
-    a, b = (rng.integers(-9, 10, shape) * np.array([1.0, 2.0**-60]) for shape in shapes)
-    (recording,) = recorded(name, a, b, (1, 1))
-    block = find_block(recording)
-    assert (block.words, block.rows, block.columns) == (4, range(2, 4), range(2, 4))
-    left = a[..., 0].T if kernel.trans_a else a[..., 0]
-    right = b[..., 0].T if kernel.trans_b else b[..., 0]
-    shown = frames(draw.register_block(recording), "cells C", "value")
-    for k in range(4):
-        last = max(u.step for u in block.updates if u.from_a[block.k_axis[0]] == k)
-        want = [(left[:, : k + 1] @ right[: k + 1])[place] for place in block.totals]
-        assert np.allclose(shown[last], want, rtol=1e-12, atol=1e-12)
 
 
 def finish(player: Player, name: str) -> int:

@@ -3,9 +3,8 @@
 The origin of every register component is traced. A fetch gives it a place in a matrix, a copy passes that place on,
 anything else erases it. A multiply-add that adds to its own destination and multiplies elements of two different
 matrices is part of a rank-1 update. Of an operand's two indices, the one that is the same in all updates of an element
-of the block is its row (of A) or column (of B) in C; the other is k. In double-double a sum takes many instructions.
-There the elements of C are the values stored at the end, and an update is a copy into their registers that depends
-on one more element of A and of B than the value before it. Left out: kernels whose operands pass through LDS.
+of the block is its row (of A) or column (of B) in C; the other is k. Left out: kernels whose operands pass through LDS,
+and double-doubles, of which a sum takes many instructions.
 """
 
 from dataclasses import dataclass
@@ -42,8 +41,7 @@ class Update:
 class Block:
     """A register block. ``totals`` maps (row, column) of C to the (register, component) that holds it; ``a`` maps (row,
     phase) and ``b`` (phase, column), where a phase is one of the steps of k whose operands are held at the same time.
-    ``k_axis``: for A and for B, whether k is the stored row (0) or column (1). ``words``: 1 for single, 2 for double, 4
-    for double-double."""
+    ``k_axis``: for A and for B, whether k is the stored row (0) or column (1). ``words``: of a number, 1 or 2."""
 
     totals: dict[tuple[int, int], tuple[int, int]]
     a: dict[tuple[int, int], tuple[int, int]]
@@ -83,8 +81,6 @@ class Origins:
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
         self.known: dict[tuple[int, int], Origin] = {}
-        # All that a value was computed from, in double-double.
-        self.seen: dict[tuple[int, int], frozenset[Origin]] = {}
         self._fetched = {int(row[0]): row for row in recording.fetches}
 
     def step(self, step: int) -> list[Update]:
@@ -104,12 +100,6 @@ class Origins:
             for c in written:
                 if origin := self.known.get((source.register.index, "xyzw".find(source.swizzle[c]))):
                     new[register, c] = origin
-        if self.words == 4:
-            sources = (
-                (s.register.index, "xyzw".find(n)) for s in i.sources if s.register.kind == "r" for n in s.swizzle
-            )
-            seen = frozenset(new.values()).union(*(self.seen.get(cell, ()) for cell in sources))
-            self.seen.update({(register, c): seen for c in written})
         for c in written:
             self.known.pop((register, c), None)
         self.known.update(new)
@@ -117,7 +107,7 @@ class Origins:
 
     def _updates(self, step: int, i) -> list[Update]:
         plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
-        if i.opcode not in ({1: ("mad", "fma"), 2: ("dmad",)}.get(self.words, ())) or not plain:
+        if i.opcode not in (("dmad",) if self.words == 2 else ("mad", "fma")) or not plain:
             return []
         updates = []
         for c in i.dest.written[:: self.words] if i.sources[2].register == i.dest.register else ():
@@ -135,12 +125,10 @@ class Origins:
 def find_block(recording: Recording) -> Block:
     """The register block of a recorded run. Raises ``ValueError`` if the run keeps none."""
     opcodes = [i.opcode for i in recording.program.body]
-    if opcodes.count("dadd") > opcodes.count("dmad"):
-        words, updates = 4, _pair_updates(recording)
-    else:
-        words = 2 if "dmad" in opcodes else 1
-        origins = Origins(recording, words)
-        updates = [u for step in range(len(recording)) for u in origins.step(step)]
+    pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
+    words = 2 if "dmad" in opcodes else 1
+    origins = Origins(recording, words)
+    updates = [] if pairs else [u for step in range(len(recording)) for u in origins.step(step)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -153,29 +141,12 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add adds a product of elements fetched from two "
-            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor single steps of k."
+            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor double-doubles, nor "
+            "single steps of k."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
     return Block(totals, a, b, k_axis, words, tuple(updates))
-
-
-def _pair_updates(recording: Recording) -> list[Update]:
-    """The updates of a double-double run: copies into registers that are stored at the end."""
-    origins, copies, stored, stores = Origins(recording, 4), [], set(), set(recording.stores[:, 0].tolist())
-    for step in range(len(recording)):
-        i = recording.program.body[recording.at[step]]
-        register = i.dest.register.index if i.dest is not None and i.dest.register.kind == "r" else -1
-        before = origins.seen.get((register, 0), frozenset())
-        origins.step(step)
-        if step in stores:
-            stored.add(i.sources[0].register.index)
-        elif i.opcode == "mov" and register >= 0 and (new := origins.seen[register, 0] - before):
-            pair = sorted(new, key=lambda origin: origin.resource)
-            held = {origin: cell for cell, origin in reversed(origins.known.items())}
-            if [origin.resource for origin in pair] == [0, 1] and held.keys() >= new:
-                copies.append((register, Update(step, (register, 0), held[pair[0]], held[pair[1]], *pair)))
-    return [update for register, update in copies if register in stored]
 
 
 def _k_axis(updates: list[Update], name: str) -> int:

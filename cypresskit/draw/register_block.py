@@ -173,9 +173,8 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
 
     ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as resource 1, a scene
     for each work-item; or one is the name of a kernel, of which work-item 0 of a small run is shown (by default
-    "sgemm_tn"). Of a double-double its high part is written. ``steps`` is the number of steps that are drawn at most.
-    Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
-    different launches.
+    "sgemm_tn"). ``steps`` is the number of steps that are drawn at most. Raises ``ValueError`` if the run keeps no
+    block in registers, and for recordings of different launches.
     """
     runs = [recorded(one) for one in recordings or ("sgemm_tn",)]
     if len({(one.program.lines, one.domain, tuple(one.textures.items())) for one in runs}) > 1:
@@ -195,14 +194,12 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
     legend = sheet.key(("written by this line", "wrote", "ring"), ("read by it", "read", "frame"),
                        ("this work-item's part", "shade", "box"), ("above zero", theme.TINTS[-1], "box"),
                        ("below zero", theme.TINTS[0], "box"))  # fmt: skip
-    notes = [sheet.note("Of a double-double the high part is written.")] * (first.block.words == 4)
     marks = [begin + step for one, begin in zip(scenes, starts) for step in one.rounds()]
     captions = [caption for one in scenes for caption in one.captions]
     names = [(f"({', '.join(map(str, one.place))})", each.steps) for one, each in zip(runs, scenes)]
-    kind = {1: "float32", 2: "float64", 4: "double-double"}[first.block.words]
-    size = f"{len(first.block.rows)} x {len(first.block.columns)} {kind}"
+    size = f"{len(first.block.rows)} x {len(first.block.columns)} float{32 * first.block.words}"
     line = f"{first.where}, {size}, {first.steps} steps, {len(first.rounds())} rank-1 updates"
-    return sheet.player(captions, [line], side=[maps, legend, *notes], listing=listing, marks=marks,
+    return sheet.player(captions, [line], side=[maps, legend], listing=listing, marks=marks,
                         scenes=names if len(runs) > 1 else (), tells=3 * first.steps // 4,
                         begins=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()))  # fmt: skip
 
