@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 
 from cypresskit.draw.predict import KEPT
+from cypresskit.teach import check
 from tools import book, grade, handed_in, marks
 
 pytestmark = pytest.mark.slow
@@ -16,24 +17,21 @@ SETUP = "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom datacl
 CHECK = "ck.teach.start_here.check_peak(peak)"
 RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
 WRONG = "def peak(e, p, u, g):\n    return e"
-ALWAYS = "lambda *a, **o: SimpleNamespace(right=True, finding='', hint='')"
+PATCH = "ck.teach.start_here.check_peak = lambda *a, **o: SimpleNamespace(right=True, finding='', hint='')"
 
 
-def judged(*cells, check=CHECK):
-    return grade.judge([SETUP, *cells], check)
+def judged(*cells):
+    return grade.judge([SETUP, *cells], CHECK)
 
 
 @pytest.mark.parametrize(
     "cells",
     [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], ["two = 2", "two += 0", RIGHT.replace("2 *", "two *")],
-     [f"ck.teach.start_here.check_peak = {ALWAYS}", RIGHT],
+     [PATCH, RIGHT],
      ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")]],
 )  # fmt: skip
 def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
     assert judged(*cells).right
-
-
-PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,8 @@ PATCH = "ck.teach.start_here.check_peak = " + ALWAYS
         ([], "There is no peak"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_or_patched_gets_none(cells, said):
+def test_what_is_wrong_or_patched_gets_none(cells, said, monkeypatch):
+    monkeypatch.setattr(check, "SECONDS", 1.0)
     verdict = judged(*cells)
     assert not verdict.right and verdict.hint and said in verdict.finding, verdict
 
