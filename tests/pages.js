@@ -162,6 +162,12 @@ const run = async texts => {
     }
 }
 
+// By how many pixels the first player reaches below its output.
+const scrolled = () => {
+    const {scrollHeight, clientHeight} = document.querySelector("[data-ready]").closest(".jp-OutputArea-output")
+    return scrollHeight - clientHeight
+}
+
 // What each code cell of the notebook shown has put out.
 const outputs = () => [...window.jupyterapp.shell.currentWidget.context.model.cells]
     .filter(cell => cell.type === "code").map(cell => cell.outputs.toJSON())
