@@ -226,9 +226,9 @@ class _Lowering:
 
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource
-        texture = self.program.textures[resource]
-        srcs = [plain(self.builder, self.sources.operand(i, 0, axis)) for axis in range(texture.dimensions)]
-        offset = i.controls.aoffimmi[: texture.dimensions]
+        dimensions = self.program.textures[resource]
+        srcs = [plain(self.builder, self.sources.operand(i, 0, axis)) for axis in range(dimensions)]
+        offset = i.controls.aoffimmi[:dimensions]
         detail = FetchDetail(offset, resource)
         results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail).results
         if i.dest is not None:

@@ -3,9 +3,9 @@
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.parser import assemble
-from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source, Texture
+from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source
 
 __all__ = [
-    "OPCODES", "Dest", "Fault", "ILError", "Instruction", "Macro", "Opcode", "Program", "Register", "Source", "Texture",
+    "OPCODES", "Dest", "Fault", "ILError", "Instruction", "Macro", "Opcode", "Program", "Register", "Source",
     "assemble",
 ]  # fmt: skip

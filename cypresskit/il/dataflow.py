@@ -34,7 +34,7 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     """The positions of source ``n`` that matter."""
     op = i.op
     if op.kind == "fetch":
-        return (0, 1)[: program.textures[i.controls.resource].dimensions]
+        return (0, 1)[: program.textures[i.controls.resource]]
     if op.kind == "lds":
         return lds_words(i) if n in op.passed else tuple(p for m, p in lds_address(program, i) if m == n)
     if op.across:

@@ -29,7 +29,7 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
             line.fail("`dcl_literal` declares an l register, as in `dcl_literal l0, 0, 1.0, 0x3f000000, 2`", at)
         numbers = _literal_numbers(line)
     elif op.name == "dcl_resource":
-        controls = _resource(control, line, at)
+        controls, numbers = _resource(control, line, at)
     elif op.name == "dcl_cb":
         match = line.take(_BUFFER)
         if not match:
@@ -38,7 +38,6 @@ def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruc
         if numbers[0] > 15 or numbers[1] > 4096:
             line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
     elif op.name in ("dcl_input_position_interp", "dcl_input"):
-        controls = Controls(interp=control.get("interp", segments[0][1]))
         register = read_register(line)
         if register.kind != "vWinCoord0":
             line.fail("the one input of a pixel kernel is vWinCoord0")
@@ -78,7 +77,8 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
 
 
-def _resource(control: dict, line: Line, at: int) -> Controls:
+def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, ...]]:
+    """The number of a texture, and its dimensions."""
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
         why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
@@ -89,8 +89,7 @@ def _resource(control: dict, line: Line, at: int) -> Controls:
         line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
-    number, kind = count(control.get("id", ""), line, at), formats.pop() if len(formats) == 1 else "unknown"
-    return Controls(id=number, type=kinds[0], format=kind)
+    return Controls(id=count(control.get("id", ""), line, at)), (int(kinds[0][0]),)
 
 
 def _literal_numbers(line: Line) -> tuple[int, ...]:

@@ -96,8 +96,8 @@ class Dest:
 
 class Controls(NamedTuple):
     """The controls of an instruction, in brackets or behind its opcode: of fetches the ``resource``, the ``sampler``
-    and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a resource; what a fence waits for; the
-    number ``k`` of a macro. Of declarations: ``type`` ("2d") and ``format`` of a resource, ``interp``."""
+    and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a declared resource; what a fence waits
+    for; the number ``k`` of a macro."""
 
     resource: int = 0
     sampler: int = 0
@@ -108,9 +108,6 @@ class Controls(NamedTuple):
     lds: bool = False
     memory: bool = False
     k: int = 0
-    type: str = ""
-    format: str = ""
-    interp: str = ""
 
 
 NO_CONTROLS = Controls()
@@ -122,8 +119,8 @@ class Instruction:
 
     ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift`` is the result scale
     (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
-    ``numbers`` (32-bit patterns for literals). A macro call has ``outputs``. What comes out of one has its ``line`` in
-    the macro, and in ``calls`` the lines of the calls around it, the outermost first.
+    ``numbers`` (32-bit patterns for literals, the dimensions of a texture). A macro call has ``outputs``. What comes
+    out of one has its ``line`` in the macro, and in ``calls`` the lines of the calls around it, the outermost first.
     """
 
     opcode: str
@@ -176,14 +173,6 @@ class Macro:
     inputs: int
     body: tuple[Instruction, ...]
     line: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True)
-class Texture:
-    """A declared input: ``dcl_resource_id(id)``; its coordinates count texels."""
-
-    id: int
-    dimensions: int
 
 
 @dataclass(frozen=True)
@@ -272,10 +261,9 @@ class Program:
         return {i.dest.register.index: i.numbers for i in self.declarations if i.opcode == "dcl_literal"}  # type: ignore
 
     @cached_property
-    def textures(self) -> dict[int, Texture]:
-        """Declared input textures by resource number."""
-        rows = [i.controls for i in self.declarations if i.opcode == "dcl_resource"]
-        return {r.id: Texture(r.id, 1 if r.type == "1d" else 2) for r in rows}
+    def textures(self) -> dict[int, int]:
+        """Declared input textures: resource number to dimensions, 1 or 2. Coordinates count texels."""
+        return {i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_resource"}
 
     @cached_property
     def constants(self) -> dict[int, int]:

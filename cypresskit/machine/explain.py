@@ -265,11 +265,11 @@ class Interpreter:
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""
-        source, declared = i.sources[0], self.program.textures[i.controls.resource]
+        source, dimensions = i.sources[0], self.program.textures[i.controls.resource]
         known = self.coordinates.setdefault(source.register.index, {}) if source.register.kind == "r" else {}
         key = i.opcode, source.swizzle, i.controls.resource
         if key not in known or source.modified:
-            rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(declared.dimensions)]
+            rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(dimensions)]
             known[key] = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
         return known[key]
 

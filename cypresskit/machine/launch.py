@@ -133,7 +133,7 @@ def prepare(
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
     given = {name: arguments.by_number(name, arrays) for name, arrays in named.items()}
     arguments.check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
-    flat = [n for n, texture in program.textures.items() if texture.dimensions == 1]
+    flat = [n for n, dimensions in program.textures.items() if dimensions == 1]
     textures = {n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()}
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}

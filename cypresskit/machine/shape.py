@@ -70,7 +70,7 @@ class Shape:
         if isinstance(size, Extent):
             return size
         if isinstance(size, np.ndarray):
-            flat = name == "textures" and n in self.program.textures and self.program.textures[n].dimensions == 1
+            flat = name == "textures" and n in self.program.textures and self.program.textures[n] == 1
             height, width, words = arguments.texel_words(size, f"{name}[{n}]", 1 if flat else 2).shape
             return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)

@@ -114,7 +114,7 @@ class Naming:
         """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
         count = self._numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
-        row = "" if self.launch.program.textures[resource].dimensions == 1 else f"{coordinate(y)}, "
+        row = "" if self.launch.program.textures[resource] == 1 else f"{coordinate(y)}, "
         return f"{self._texture(resource)}[{row}{column}]"
 
     def extent(self, resource: int) -> str:

@@ -99,10 +99,10 @@ class Accesses(Operands):
 
     def _fetch(self, at: int) -> LaneLoads:
         i = self.body[at]
-        texture, offsets = self.program.textures[i.controls.resource], i.controls.aoffimmi
-        base, pitch = self.slot(f"t{texture.id}", "ptr"), self.slot(f"t{texture.id}_pitch")
-        axes = [self.axis(texture.id, at, k, offsets[k]) for k in range(texture.dimensions)]
-        layout = self.layouts[texture.id]
+        resource, offsets = i.controls.resource, i.controls.aoffimmi
+        base, pitch = self.slot(f"t{resource}", "ptr"), self.slot(f"t{resource}_pitch")
+        axes = [self.axis(resource, at, k, offsets[k]) for k in range(self.program.textures[resource])]
+        layout = self.layouts[resource]
 
         def places(lanes: int) -> list[Vec]:
             first, (column, *rows) = offsets[0], axes
@@ -116,7 +116,7 @@ class Accesses(Operands):
             return first & more[0] if more else first
 
         varies = any(axis.index.n for axis in axes)
-        row = (texture.id, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
+        row = (resource, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
         return LaneLoads(at, varies, places, inside, (), axes, row, offsets[0], layout, pitch)
 
     def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:

@@ -157,7 +157,7 @@ class Blocking(Instructions):
         for at in inside:
             i = self.body[at]
             resource, offsets = i.controls.resource, i.controls.aoffimmi
-            for side in range(self.program.textures[resource].dimensions) if i.op.kind == "fetch" else ():
+            for side in range(self.program.textures[resource]) if i.op.kind == "fetch" else ():
                 moving = counter(self.analysis, inside, at, side)
                 if moving is None:
                     self.axis(resource, at, side, offsets[side])
@@ -185,10 +185,9 @@ def _simple(analysis: Analysis, inside: range, at: int) -> bool:
         return False
     if i.op.kind != "fetch":
         return i.op.kind == "alu"
-    texture = analysis.program.textures[i.controls.resource]
     return all(
         _fixed(analysis, inside, at, 0, k) or (i.opcode == "sample" and counter(analysis, inside, at, k) is not None)
-        for k in range(texture.dimensions)
+        for k in range(analysis.program.textures[i.controls.resource])
     )
 
 

@@ -92,7 +92,7 @@ def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
     for at, i in enumerate(analysis.body):
         if i.op.kind == "fetch":
             resource, source, (column, row, *_) = i.controls.resource, i.sources[0], i.controls.aoffimmi
-            found[resource], dimensions = IN_ORDER, analysis.program.textures[resource].dimensions
+            found[resource], dimensions = IN_ORDER, analysis.program.textures[resource]
             if [analysis.uniformity.varies(at, 0, source, (k,)) for k in range(dimensions)] == [True, False]:
                 rows[resource, source.register, source.swizzle[:2], row].add(column)
     for (resource, *_), columns in rows.items():
