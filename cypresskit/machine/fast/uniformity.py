@@ -56,24 +56,17 @@ class Uniformity:
         return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
 
     def _group_level(self) -> set[int]:
-        match, level = self.program.matching, set()
-        stack: list[int] = []
-        nesting: list[tuple[int, ...]] = []
-        for at, i in enumerate(self.body):
-            if i.op.flow in ("endloop", "endif"):
-                stack.pop()
-            nesting.append(tuple(stack))
-            if i.op.flow in ("loop", "if"):
-                stack.append(at)
-            if self.is_barrier(at):
-                level.update(stack)
-        size = -1
-        while size != len(level):
-            size = len(level)
-            for at, i in enumerate(self.body):
-                if i.op.flow in ("break", "continue") and match[at] in level:
-                    level.update(o for o in nesting[at] if o >= match[at])
-        return level
+        match, flow = self.program.matching, [i.op.flow for i in self.body]
+        ends = {at: match[at] for at, what in enumerate(flow) if what in ("if", "loop")}
+        ends |= {at: match[end] for at, end in ends.items() if flow[end] == "else"}
+
+        def around(places: list[int]) -> set[int]:
+            return {opener for opener, end in ends.items() if any(opener < at < end for at in places)}
+
+        barriers = [at for at in range(len(flow)) if self.is_barrier(at)]
+        level = around(barriers)
+        leaving = [at for at, what in enumerate(flow) if what in ("break", "continue") and match[at] in level]
+        return around(barriers + leaving)
 
     # Uniformity
 
