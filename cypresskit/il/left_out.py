@@ -7,22 +7,11 @@ from importlib.resources import files
 
 from cypresskit.il.errors import nearest
 
-#: Names that another chip's IL has, or that people write, and what to use here.
-ADVICE = {
-    "dcl_lds_size_per_thread": "belongs to an earlier chip (R700). Here an LDS array is declared with "
-    "`dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`",
-    "lds_read_vec": "belongs to an earlier chip (R700). Use `lds_load_id(0)` or `lds_load_vec_id(0)`",
-    "lds_write_vec": "belongs to an earlier chip (R700). Use `lds_store_id(0)` or `lds_store_vec_id(0)`",
-    "dsub": "doesn't exist in IL. Use `dadd` with `_neg(xy)` behind the second source",
-}
-_INSTEAD = {
-    "abs": "mov r0, r1_abs", "sgn": "mov r0, r1_sign", "trc": "round_z", "rnd": "round_nearest", "uav_": "g[]",
-    "dcl_raw_uav": "g[]", "lrp": "sub and mad", "dp2add": "dp2 and add", "imul24": "umul24, or imul",
-    "imad24": "umad24, or imad", "itod": "itof and f2d", "dtoi": "d2f and ftoi",
-}  # fmt: skip
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
+#: Names that another chip's IL has, or that people write, and what to use here; and what to use for some names of IL.
+ADVICE, INSTEAD = _TABLE["advice"], _TABLE["instead"]
 #: Section and title, what is left out of it, and names.
-LEFT_OUT = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE]
+LEFT_OUT = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE["left out"]]
 
 
 def left_out(word: str, than: str = "") -> str:
@@ -35,7 +24,7 @@ def left_out(word: str, than: str = "") -> str:
         for name in names:
             matches = word.startswith(name[:-1]) if name.endswith("*") else f"{word}_".startswith(f"{name}_")
             if len(name) > len(than) and matches:
-                use = next((f" Use `{use}`." for known, use in _INSTEAD.items() if word.startswith(known)), "")
+                use = next((f" Use `{use}`." for known, use in INSTEAD.items() if word.startswith(known)), "")
                 return f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}: {kind}).{use}"
     return ""
 
