@@ -20,7 +20,7 @@ const totals = new Map(pitches.map((pitch) => [pitch, total(pitch)]))
 const best = choices.reduce((a, b) => (total(b) < total(a) ? b : a))
 const [fewest, highest] = [Math.min(...totals.values()), Math.max(...totals.values())]
 
-let pitch = pitches[0], start = laid(pitch), row = 0, seen = new Set([pitch]), told = false, over = false, timer
+let pitch = pitches[0], start = laid(pitch), row = 0, seen = new Set([pitch]), over = false
 const bar = make(host, "div", {class: "bar"})
 const asks = make(bar, "span", {}, "Guess first: which pitch costs the fewest clocks?")
 const answers = choices.map((choice) => button(bar, choice, () => guess(choice)))
@@ -36,17 +36,7 @@ const status = make(host, "p", {role: "status"})
 const drawing = make(host, "svg", {viewBox: "0 0 1106 440", class: "banks", role: "img", "aria-label": "32 banks with 16 rows of A, and who stacks up"})
 make(host, "p", {class: "soft"}, "Drag a row to another bank, or choose it by the arrows up and down and move it left and right. Each work-item stores a row; eight work-items load one. What waits is framed in red.")
 
-// What was guessed is told at once where somebody goes on before the bars have come one by one.
-function settle() {
-  clearInterval(timer)
-  over = told
-  if (told) pitches.forEach((one) => seen.add(one))
-}
 function lay(value) {
-  settle()
-  show(value)
-}
-function show(value) {
   pitch = typed.value = value
   start = laid(pitch)
   seen.add(pitch)
@@ -56,16 +46,11 @@ function guess(choice) {
   const [said, not] = choice === best ? ["and that is right", ""] : [`but it is ${best}`, `, not ${total(choice)}`]
   asks.textContent = `You said ${choice}, ${said}: ${total(best)} clocks a turn${not}.`
   for (const one of answers) one.remove()
-  let n = still.matches ? pitches.length : 0
-  told = true
-  clearInterval(timer)
-  timer = setInterval(() => {
-    if (host.isConnected && n < pitches.length) return show(pitches[n++])
-    lay(best)
-  }, 220)
+  over = true
+  pitches.forEach((one) => seen.add(one))
+  lay(best)
 }
 function move(way) {
-  settle()
   start[row] = (start[row] + way + banks) % banks
   draw()
 }

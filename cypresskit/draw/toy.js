@@ -18,4 +18,3 @@ const listen = (keys) => host.addEventListener("keydown", (event) => {
   event.stopPropagation()
   act()
 })
-const still = window.matchMedia("(prefers-reduced-motion: reduce)")
