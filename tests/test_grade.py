@@ -26,8 +26,8 @@ def judged(*cells):
 
 @pytest.mark.parametrize(
     "cells",
-    [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], ["two = 2", "two += 0", RIGHT.replace("2 *", "two *")],
-     [PATCH, RIGHT],
+    [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], [PATCH, RIGHT],
+     ["two = 2", "two += 0", "1 / 0", "def twice(x):\n    return two * x", RIGHT.replace("2 * e", "twice(e)")],
      ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")]],
 )  # fmt: skip
 def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
