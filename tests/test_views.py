@@ -844,6 +844,8 @@ def test_in_the_browser(name, saved, show):
             assert np.array_equal(got, track.frames[step].astype(float), equal_nan=True), track.source.name
             if track.names:
                 assert seen["data"][track.source.name][track.text] == [track.names[v] for v in track.frames[step]]
+    for scene in page.locator("[data-part=scene] button:visible").all()[:1]:
+        assert scene.click() or page.evaluate("() => document.activeElement.shadowRoot.activeElement") is None
     if last:
         assert_plays(page)
     assert player.captions[0].split()[0].strip("*,.") in at(page)["words"]

@@ -18,9 +18,13 @@ function write(box, text) {
   if (texts.get(box) !== text) box.innerHTML = text
   texts.set(box, text)
 }
-// One of several buttons: it looks pressed; and what a click on one does with its number.
+// One of several buttons: it looks pressed; and what a click on one does with its number. After the mouse the keys are
+// the picture's.
 const press = (group, n) => [...group.children].forEach((one, k) => one.setAttribute("aria-pressed", k === n))
-const offer = (group, act) => [...group.children].forEach((one, n) => one.addEventListener("click", () => act(n)))
+const offer = (group, act) => [...group.children].forEach((one, n) => one.addEventListener("click", ({detail}) => {
+  act(n)
+  if (detail) el.focus({preventScroll: true})
+}))
 
 // Bokeh's arrays know their shape and refuse to be cut; these are the plain ones.
 const kinds = {float32: Float32Array, float64: Float64Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array}
@@ -194,9 +198,9 @@ function tick() {
 
 function toggle() {
   if (dials.length) return
+  el.focus({preventScroll: true})
   if (timer !== null) { stop(); part.live.textContent = words(); return }
   if (still.matches) { show(frame + 1); return }
-  el.focus({preventScroll: true})  // not every browser gives it to a button that is clicked
   if (over()) show(first, true)
   start()
 }
