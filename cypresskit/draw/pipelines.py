@@ -25,7 +25,7 @@ STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.
 # Where a stage takes its block from, and to.
 ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
           "store2": (1, 0), "store": (1, 0), "fetch": (2, 0), "cpu": (0, 0)}  # fmt: skip
-MATTERS = ("A", "B", "C", "the product", "the product, by a kernel slower per flop")  # what a task moves, or does
+MATTERS = ("A", "B", "C", "the product", "the product, slower per flop")  # what a task moves, or does
 TINTS = [theme.faded(colour, 0.65) for colour in ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8f8a7c")]
 PRODUCTS = ("mult", "mult1", "cpu")
 CLOSE = 1e-9  # seconds: one task begins when another ends
@@ -71,7 +71,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     captions = [f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments]
     lines = (line for panel in panels for line in panel.text())
     shown = 4 + any(slower)
-    full = [("full: all who share it get less", "wait", "box")] * any(panel.full for panel in panels)
+    full = [("full: each gets less of it", "wait", "box")] * any(panel.full for panel in panels)
     line = [("all that it can carry", "soft", "solid")] * bool(shared)
     key = sheet.key(*((words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)), *line, *full)
     starts = sorted({s.start for s in timelines[0].spans})

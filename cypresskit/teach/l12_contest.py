@@ -63,9 +63,10 @@ def with_loop(loop: str) -> Written:
 def write(rows: int, columns: int, steps: int) -> Written:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn. Raises ``ValueError``
     unless rows and columns are multiples of 4, the block has at most 256 elements, and ``steps`` are 1 to 64."""
-    if rows % 4 or columns % 4 or not 0 < rows * columns <= 256 or min(rows, columns, steps) < 1 or steps > 64:
+    whole = {rows, columns, steps} <= set(range(1, 257))
+    if not whole or rows % 4 or columns % 4 or rows * columns > 256 or steps > 64:
         limits = "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps are 1 to 64"
-        raise ValueError(f"write({rows}, {columns}, {steps}): {limits}")
+        raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)
 
