@@ -1,7 +1,6 @@
 """`cypresskit lab`: the lessons in JupyterLab."""
 
 import argparse
-import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # a student's own
-# A layout as JupyterLab saves it. Without one it begins with the list of files, which takes the pictures' room.
-LAYOUT = {"left": {"collapsed": True, "visible": True, "widgets": []}, "right": {"collapsed": True, "widgets": []}}
-WORKSPACE = {"data": {"layout-restorer:data": {"main": {"dock": None}} | LAYOUT}, "metadata": {"id": "default"}}
 
 
 @command(
@@ -50,12 +46,13 @@ def lab(args: argparse.Namespace) -> None:
 
 
 def hidden_files(folder: Path) -> Path:
-    """Write a JupyterLab layout that begins without the list of files into ``folder``, and return ``folder``."""
+    """Copy a JupyterLab layout into ``folder``, and return that: one without the list of files, which would take the
+    pictures' room."""
     layout = folder / "default-37a8.jupyterlab-workspace"
     with suppress(OSError):  # a folder that can't be written
         folder.mkdir(parents=True, exist_ok=True)
         if not layout.exists():
-            layout.write_text(json.dumps(WORKSPACE), encoding="utf-8")
+            copy(SETTINGS / "workspace.json", layout)
     return folder
 
 

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import Self
 
-from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
-from cypresskit.compiler.pressure import Pressure
+from cypresskit.compiler.pressure import Pressure, Problem
 from cypresskit.compiler.vregs import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs

@@ -13,8 +13,8 @@ from collections import defaultdict
 from itertools import islice, takewhile
 
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
-from cypresskit.compiler.dependences import Problem
 from cypresskit.compiler.ir import Op
+from cypresskit.compiler.pressure import Problem
 
 NEAR = 8  # operations after a reader, those of two vectors, whose operands should come from other banks
 

@@ -9,7 +9,7 @@ which limits are tried, says ``search``.
 from collections import Counter
 
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
-from cypresskit.compiler.dependences import Problem
+from cypresskit.compiler.pressure import Problem
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 

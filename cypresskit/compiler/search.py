@@ -15,13 +15,12 @@ from collections.abc import Callable
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.code import Code, turn_clocks
-from cypresskit.compiler.dependences import Peaks, Problem
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
-from cypresskit.compiler.pressure import source_need
+from cypresskit.compiler.pressure import Peaks, Problem, source_need
 from cypresskit.compiler.schedule import ListScheduler
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands

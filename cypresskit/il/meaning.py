@@ -225,9 +225,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
 MEANING |= {
     op.name: compared(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
 }
-_SAME = {"fma": "mad", "round_neginf": "flr", "umul": "imul", "umad": "imad"}
-_SAME |= {f"{name}_vec": name for name in ("rcp", "sqrt", "rsq")}
-MEANING |= {name: MEANING[other] for name, other in _SAME.items()}
+MEANING |= {op.name: MEANING[op.same] for op in OPCODES.values() if op.same}
 
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:

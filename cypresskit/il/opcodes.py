@@ -46,7 +46,7 @@ class Opcode:
     words at most; ``across``: how many components a dot product sums; ``controls``: what may stand in brackets or
     behind the name, in the order in which one writes it; ``needs``: those that must. ``hardware``: the chip's operation
     that does the same (ISA 9), if there is one; of integers it is also told whether the operands ``commute``, and
-    which second operand is ``neutral``: leaves the first as it is.
+    which second operand is ``neutral``: leaves the first as it is. ``same``: another opcode that computes the same.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Opcode:
     hardware: str = ""
     commutes: bool = False
     neutral: int | None = None
+    same: str = ""
 
     @property
     def result(self) -> str:

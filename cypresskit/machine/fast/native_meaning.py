@@ -276,6 +276,4 @@ def _relation(kind: str, relation: str) -> Callable:
 NATIVE |= {
     op.name: _relation(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
 }
-_SAME = {"fma": "mad", "round_neginf": "flr", "umul": "imul", "umad": "imad"}
-_SAME |= {f"{name}_vec": name for name in ("rcp", "sqrt", "rsq")}
-NATIVE |= {name: NATIVE[other] for name, other in _SAME.items()}
+NATIVE |= {op.name: NATIVE[op.same] for op in OPCODES.values() if op.same}
