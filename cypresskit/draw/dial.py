@@ -22,7 +22,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.draw.wavefronts import COMPUTING, ROWS, steps, turns
+from cypresskit.draw.wavefronts import ROWS, draw_units, steps, turns
 from cypresskit.timing import Report, simulate
 
 KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each engine
@@ -127,7 +127,6 @@ def _padded(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
-    strip = TOP + ROW * MOST + 14
 
     def bars(name: str, start, end, y, high: float, ink: str) -> None:
         x, wide = LEFT + (start + end) / 2 * WIDE / LONG, np.fmax((end - start) * WIDE / LONG - 0.7, 0.001)
@@ -142,21 +141,13 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     for n, (kind, begin, _, _, ink, high) in enumerate(ROWS[:BARS]):
         row, start, end = _padded([p.bars[n] for p in points])
         bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
-    sheet.words(LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
-    shares = []
-    for n, (state, ink, high, _) in enumerate(COMPUTING):
-        start, end, _ = _padded([p.alu[p.alu[:, 2] == n] for p in points])
-        bars(f"computing {n}", start, end, strip + (16 - high) / 2, high, ink)
-        shares.append(100 * np.nansum(end - start, axis=1) / LONG)
-        texts = [f"{state} {part} %" for part in range(101)]
-        left, whole = LEFT + (590, 450, 320)[n], np.round(shares[n]).astype(int)
-        sheet.numbers(f"share {n}", left, 16, whole, names=texts, ink=ink, bold=n == 0, size=14)
-    start, end, _ = _padded([p.texture[p.texture[:, 2] > 0] for p in points])
-    bars("texture", start, end, strip + 20, 12, "texture")
-    percent, serving = [f"{part} %" for part in range(101)], 100 * np.nansum(end - start, axis=1) / LONG
-    for unit, level, share in (("ALU", strip, shares[2] + shares[1] / 2), ("TEX", strip + 20, serving)):
-        whole = np.round(share).astype(int)
-        sheet.numbers(f"{unit} share", LEFT + WIDE + 8, level, whole, names=percent, bold=True, size=15)
+
+    def draw(what: str, _: str, unit: str, working: int, y: float, high: float, ink: str) -> np.ndarray:
+        start, end, _ = _padded([strip[strip[:, 2] == working] for strip in (getattr(p, unit) for p in points)])
+        bars(what, start, end, y, high, ink)
+        return 100 * np.nansum(end - start, axis=1) / LONG
+
+    draw_units(sheet, "dial", (16, TOP + ROW * MOST + 14), (LEFT, LEFT + WIDE), draw)
 
 
 def _draw_speed(sheet: Sheet, points: list[Point]) -> None:

@@ -131,40 +131,49 @@ def _draw(sheet: Sheet, report: Report, number: int, top: float, most: int, cloc
             keys = [100_000 * number + e.wavefront for e in events]
             place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, to_x
             sheet.past(f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
-    _draw_units(sheet, report, name, (top + 12, strip), clocks, to_x)
+    _draw_totals(sheet, report, name, (top + 12, strip), clocks, to_x)
     sheet.rule(f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
     sheet.about |= {
         100_000 * number + w: _story(report, w, here, window) for w in dict.fromkeys(e.wavefront for e in here)
     }
 
 
-def _draw_units(sheet: Sheet, report: Report, name: str, place: tuple[float, float], clocks: np.ndarray, to_x) -> None:
-    """Draw the strips of both units at ``place`` (the title's y and the ALU's), and beside them their totals so far:
-    shares of the time, and turns of the loop."""
-    (title, strip), window = place, (float(clocks[0]), float(clocks[-1]))
-    passed = np.maximum(clocks - window[0], 1e-9)
-    percent = [f"{part} %" for part in range(101)]
-    alu = steps([(e.start, e.end) for e in report.timeline if e.kind == "ALU"], window, 2)
-    tex = steps([(e.start, e.served) for e in report.timeline if e.kind == "TEX"], window, 1)
-    sheet.words(LEFT - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
-    shares = []
-
-    def draw(what: str, words: str, spans: np.ndarray, y: float, high: float, ink: str) -> np.ndarray:
-        """The share of the time so far."""
-        start, end, _ = spans.T
-        said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b, _ in spans]
-        sheet.past(f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
-        return 100 * np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1) / passed
-
+def draw_units(sheet: Sheet, name: str, heights: tuple[float, float], ends: tuple[float, float], draw) -> None:
+    """Draw the strips of both units between the ``ends``, and their shares of the time: at the first of ``heights``,
+    and beside the strips, whose upper one is at the second. ``draw(what, words, unit, working, y, high, ink)`` draws
+    when so many wavefronts are at work in a unit, and returns how much of the time that is in each frame, in per cent.
+    """
+    (title, strip), (left, right) = heights, ends
+    percent, shares = [f"{part} %" for part in range(101)], []
+    sheet.words(left - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
     for n, (state, ink, high, x) in enumerate(COMPUTING):
-        shares.append(draw(f"computing {n}", state, alu[alu[:, 2] == n], strip + (16 - high) / 2, high, ink))
+        shares.append(draw(f"computing {n}", state, "alu", n, strip + (16 - high) / 2, high, ink))
         whole, names = np.round(shares[n]).astype(int), [f"{state} {part}" for part in percent]
-        sheet.numbers(f"share {n} {name}", LEFT + WIDE - x, title, whole, names=names, bold=n == 0, ink=ink,
-                      align="right", size=14)  # fmt: skip
-    serving = draw("texture", "the texture unit works", tex[tex[:, 2] > 0], strip + 20, 12, "texture")
+        sheet.numbers(f"share {n} {name}", right - x, title, whole, names=names, bold=n == 0, ink=ink, align="right",
+                      size=14)  # fmt: skip
+    serving = draw("texture", "the texture unit works", "texture", 1, strip + 20, 12, "texture")
     for unit, y, busy, ink in (("ALU", strip, shares[2] + shares[1] / 2, "alu"), ("TEX", strip + 20, serving, "soft")):
         whole = np.round(busy).astype(int)
-        sheet.numbers(f"{unit} {name}", RIGHT, y, whole, names=percent, ink=ink, bold=True, size=15)
+        sheet.numbers(f"{unit} {name}", right + 8, y, whole, names=percent, ink=ink, bold=True, size=15)
+
+
+def _draw_totals(
+    sheet: Sheet, report: Report, name: str, heights: tuple[float, float], clocks: np.ndarray, to_x
+) -> None:
+    """Draw what both units of a report have done so far, and the turns of its loop."""
+    title, window = heights[0], (float(clocks[0]), float(clocks[-1]))
+    computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
+    serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
+    strips = {"alu": steps(computes, window, 2), "texture": steps(serves, window, 1)}
+
+    def draw(what: str, words: str, unit: str, working: int, y: float, high: float, ink: str) -> np.ndarray:
+        start, end, _ = strips[unit][strips[unit][:, 2] == working].T
+        said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
+        sheet.past(f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
+        so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
+        return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
+
+    draw_units(sheet, name, heights, (LEFT, LEFT + WIDE), draw)
     if len(ended := turns(report)):
         so_far = ((ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)).sum(axis=0)
         sheet.words(RIGHT, title + np.array([0, 16]), ["turns of", "the loop"], "soft", size=12)
