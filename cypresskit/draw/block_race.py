@@ -39,8 +39,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     least, winner = min((int(fetched[-1, 0]), name) for name, (fetched, *_) in launches.items())
     captions[-1] = f"{winner} needed the fewest words: {least} against {most}."
     note = sheet.note(
-        "Each gets a word at a time. The stronger an element of A or B, the more often it was fetched; C's are in full"
-        " colour when their sums are complete. Framed: what came just now. Work-items run one after the other here."
+        "Each gets a word at a time. The stronger a colour in A or B, the more often it was fetched; C has its full"
+        " colour where a sum is complete. Framed: what came just now. Work-items run one after the other here."
     )
     key = sheet.key(("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box"))
     return sheet.player(captions, below=[key, note], step="Moment", lasts=16)
