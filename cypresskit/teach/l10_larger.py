@@ -129,7 +129,9 @@ def check_product(product: Callable) -> Verdict:
         if not np.array_equal(c, a @ b):
             i, j = np.argwhere(c != a @ b)[0]
             finding += f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
-            return Verdict(False, finding, "rows i.. of a times columns j.. of b belong at c[i.., j..].")
+            full = c[i:].any() and c[:, j:].any()
+            ends = "all is 0 from there on: do the loops reach the last block, and is `return` behind both?"
+            return Verdict(False, finding, "rows i.. of a times columns j.. of b are c[i.., j..]." if full else ends)
         computed = f"{finding}the card computed {len(flops)} products, {sum(flops):,} flops of {2 * n**3:,}."
         unless(sum(flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
         came = np.concatenate([*given, []])  # whole, or in parts that c adds up

@@ -63,8 +63,7 @@ def with_loop(loop: str) -> Written:
 def write(rows: int, columns: int, steps: int) -> Written:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn. Raises ``ValueError``
     unless rows and columns are multiples of 4, the block has at most 256 elements, and ``steps`` are 1 to 64."""
-    whole = {rows, columns, steps} <= set(range(1, 257))
-    if not whole or rows % 4 or columns % 4 or rows * columns > 256 or steps > 64:
+    if not {rows, columns, steps} <= set(range(1, 65)) or rows % 4 or columns % 4 or rows * columns > 256:
         limits = "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps are 1 to 64"
         raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
@@ -325,6 +324,7 @@ def share_filled(n: int, k: int) -> float:
             lambda n, k: (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
         ),
         "that is the share that stays empty.": lambda n, k: 1 - share_filled(n, k),
+        "a share lies between 0 and 1; that is in per cent.": lambda n, k: 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: share_filled(8 * n, k),
     },
     "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",

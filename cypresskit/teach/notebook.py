@@ -59,8 +59,7 @@ def html(verdict: Verdict, below: str = "") -> str:
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
     badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
     parts = [f'<b style="{badge}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
-    if verdict.hint:
-        parts.append(f"<b>Where to look:</b> {_coded(verdict.hint)}")
+    parts += [f"<b>Where to look:</b> {_coded(verdict.hint)}"] * bool(verdict.hint)
     parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
     return f'<div style="{style}">' + "\n".join(parts) + "</div>"
