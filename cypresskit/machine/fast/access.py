@@ -12,6 +12,7 @@ from functools import partial, reduce
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
+from cypresskit.machine.fast.context import join_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_lines, load_texel, side_by_side
 from cypresskit.machine.fast.operands import Operands, column
 from cypresskit.machine.fast.texel_layout import LINE, row_offset
@@ -28,7 +29,7 @@ class Accesses(Operands):
         group: list[LaneLoads] = []
         self.axes = {}
         written: set[tuple[int, int]] = set()
-        while at < stop and _loads(self.body[at]) and not self._depends(at, written):
+        while at < stop and loads(self.body[at]) and not self._depends(at, written):
             i = self.body[at]
             self.read_global(at)
             group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds_load(at))
@@ -219,7 +220,7 @@ class Accesses(Operands):
         return [pick(parts, [(c, lane) for c in range(4)]) for lane in lanes]
 
     def store_out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
-        """Store to an output or to global memory."""
+        """Store to an output or to global memory: components, and those of a whole register."""
         dest, lanes = self.body[at].dest, range(self.lanes)
         stored = sorted({*values, *(dest.written if whole and dest else ())})
         if not stored or dest is None:
@@ -239,6 +240,23 @@ class Accesses(Operands):
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
             self._store_rows(places, rows, [c for c in stored if c < limit])
             self.ir.label(on)
+
+    def write_components(self, at: int, values: dict[int, Vec]) -> None:
+        """Write components one by one, whatever the destination is."""
+        if self.dest(at).register.kind in ("g", "o"):
+            self.store_out(at, values)
+            return
+        for cell, written in self.by_cell(at, values):
+            parts = {c: values[c] for c in written}
+            if cell.wide:
+                self.write_wide(at, self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]), written)
+            elif cell.double:
+                if len(parts) < 2:
+                    old = self.read_cell(cell)
+                    parts = {c: self.cell_component(old, cell, c) for c in cell.components} | parts
+                self.write_cell(at, cell, join_words(*(parts[c] for c in cell.components)))
+            else:
+                self.write_cell(at, cell, parts[written[0]])
 
     def store_lds(self, at: int) -> None:
         """An LDS store."""
@@ -264,7 +282,8 @@ def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
     return offsets | {-1: size}
 
 
-def _loads(i: Instruction) -> bool:
+def loads(i: Instruction) -> bool:
+    """Whether an instruction is a fetch or a load from the LDS."""
     return i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store)
 
 

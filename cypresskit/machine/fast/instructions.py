@@ -1,7 +1,7 @@
 """Translates every instruction except control flow."""
 
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.access import Accesses
+from cypresskit.machine.fast.access import Accesses, loads
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.uniformity import literal
 from cypresskit.machine.fast.vec import Vec
@@ -14,8 +14,7 @@ class Instructions(Accesses):
 
     def translate(self, at: int, stop: int) -> int:
         """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""
-        i = self.body[at]
-        if i.op.kind == "fetch" or (i.op.kind == "lds" and not i.op.store):
+        if loads(self.body[at]):
             return self.load_group(at, stop)
         self.execute(at)
         return at + 1

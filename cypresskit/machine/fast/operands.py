@@ -105,10 +105,6 @@ class Operands(Context):
 
     # Results
 
-    def store_out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
-        """Store to an output or to global memory: components, and those of a whole register."""
-        raise NotImplementedError
-
     def dest(self, at: int) -> Dest:
         """The destination of an instruction that has one."""
         dest = self.body[at].dest
@@ -127,23 +123,6 @@ class Operands(Context):
         if not all(choice[c] for c in cell.components):
             value = chosen(choice, value, self.read_cell(cell))
         self.write_cell(at, cell, value)
-
-    def write_components(self, at: int, values: dict[int, Vec]) -> None:
-        """Write components one by one, whatever the destination is."""
-        if self.dest(at).register.kind in ("g", "o"):
-            self.store_out(at, values)
-            return
-        for cell, written in self.by_cell(at, values):
-            parts = {c: values[c] for c in written}
-            if cell.wide:
-                self.write_wide(at, self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]), written)
-            elif cell.double:
-                if len(parts) < 2:
-                    old = self.read_cell(cell)
-                    parts = {c: self.cell_component(old, cell, c) for c in cell.components} | parts
-                self.write_cell(at, cell, join_words(*(parts[c] for c in cell.components)))
-            else:
-                self.write_cell(at, cell, parts[written[0]])
 
     def by_cell(self, at: int, written: Sequence[int] | dict[int, Vec]) -> list[tuple[Cell, list[int]]]:
         """The cells of an instruction's result, and which components of each are written."""
