@@ -16,10 +16,8 @@ _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
-def declaration(op: Opcode, rest: str, segments, line: Line, at: int) -> Instruction:
-    """The declaration ``op``; ``rest`` follows its name, ``segments`` are its bracketed controls."""
-    named = [(rest, segments[0][1])] + [(name.strip("_"), value) for name, value in segments[1:]]
-    control = {name: value for name, value in named if name}
+def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Instruction:
+    """The declaration ``op``, with what stands in its controls' brackets."""
     dest: Dest | None = None
     numbers: tuple[int, ...] = ()
     controls = Controls()

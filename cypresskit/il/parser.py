@@ -219,18 +219,20 @@ def _statement(line: Line) -> Instruction:
     if word.startswith(tuple(ADVICE)):
         line.fail(left_out(word), start)
     if word in ("mdef", "mend"):
-        sizes = {"k" if k == "mdef" else k.strip("_"): count(v, line, start) for k, v in segments if v}
+        sizes = {name: count(value, line, start) for name, value in _controls_written("", segments) if value}
         if word == "mdef" and "k" not in sizes:
             line.fail("a macro needs a number: `mdef(7)_out(1)_in(2)`", start)
         end_of_line(line)
         numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
         return Instruction(word, numbers=numbers, line=line.number)
-    op, rest = _opcode(word, line, start)
+    if not (name := opcode_in(word)):
+        line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), start)
+    op, written = OPCODES[name], _controls_written(word[len(name) + 1 :], segments)
     if op.kind == "declaration":
         if why := left_out(word, op.name):
             line.fail(why, start)
-        return declaration(op, rest, segments, line, start)
-    controls, shift, saturate = _controls(op, rest, segments, line, start)
+        return declaration(op, dict(written), line, start)
+    controls, shift, saturate = _controls(op, word, written, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
@@ -260,15 +262,7 @@ def _head(line: Line) -> list[tuple[str, str]]:
     return segments
 
 
-def _opcode(word: str, line: Line, at: int) -> tuple[Opcode, str]:
-    """The opcode with the longest name that begins ``word``, and what follows the name."""
-    name = opcode_in(word)
-    if not name:
-        line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), at)
-    return OPCODES[name], word[len(name) + 1 :]
-
-
-def _named_values(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _controls_written(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest`` is what follows the
     name up to the first bracket, which belongs to the last control before it: in ``sample_resource(0)_sampler(1)`` it
     is "resource". Right behind the name stands a macro's number, ``k``."""
@@ -278,11 +272,11 @@ def _named_values(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str,
     return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
 
 
-def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Controls, float, bool]:
-    """Controls, result scale and saturation from what follows the opcode's name."""
+def _controls(op: Opcode, word: str, written: list, line: Line, at: int) -> tuple[Controls, float, bool]:
+    """Controls, result scale and saturation from what is ``written`` behind the opcode's name in ``word``."""
     controls: dict[str, Any] = {}
     shift, saturate = 1.0, False
-    for name, value in _named_values(rest, segments):
+    for name, value in written:
         if name in op.controls:
             if name != "coordtype":  # the declaration of the resource says that, too
                 controls[name] = _control(name, value, line, at)
@@ -296,7 +290,7 @@ def _controls(op: Opcode, rest: str, segments, line: Line, at: int) -> tuple[Con
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
             guess = nearest(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
-            line.fail(left_out(segments[0][0], op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at)
+            line.fail(left_out(word, op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at)
     for name in op.needs:
         if name not in controls:
             line.fail(f"`{op.name}` needs `_{name}(...)`" if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
