@@ -22,11 +22,14 @@ class Fault:
 
     def show(self, name: str) -> str:
         """The fault as ``name:line:column: message``, then the line (if it isn't blank) with a caret at the place."""
-        start = max(0, self.column - 1 - WIDTH // 2)
-        shown = self.text[start : start + WIDTH]
-        caret = " " * (self.column - 1 - start) + "^"
-        place = f"\n    {_visible(shown)}\n    {caret}" if shown.strip() else ""
-        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}{place}"
+        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}{pointed(self.text, self.column)}"
+
+
+def pointed(text: str, column: int) -> str:
+    """A line of a kernel around a column, and a line with a caret under that; "" for a blank line."""
+    start = max(0, column - 1 - WIDTH // 2)
+    shown = text[start : start + WIDTH]
+    return f"\n    {_visible(shown)}\n    {' ' * (column - 1 - start)}^" if shown.strip() else ""
 
 
 def _visible(text: str) -> str:

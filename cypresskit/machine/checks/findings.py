@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cypresskit.il.errors import pointed
 from cypresskit.machine.ids import wavefront
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
@@ -48,11 +49,8 @@ class Finding:
     wanted: float | None = None
 
     def __str__(self) -> str:
-        start = max(0, self.column - 81)
-        lines = [f"{self.name}:{self.line}:{self.column}: {self.kind}: {self.message}"]
-        if self.text:
-            lines.append("    " + "".join(c if c.isprintable() else " " for c in self.text[start : start + 160]))
-            lines.append(f"    {' ' * (self.column - 1 - start)}^")
+        at = f"{self.name}:{self.line}:{self.column}"
+        lines = [f"{at}: {self.kind}: {self.message}{pointed(self.text, self.column)}"]
         lines += [f"    called in {call}" for call in self.calls[:CALLS]]
         if len(self.calls) > CALLS:
             lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
