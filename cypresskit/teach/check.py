@@ -119,7 +119,7 @@ def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
     except SystemExit:
         raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
     left = [thread for thread in threading.enumerate() if thread not in before]
-    fine = all(thread.name.startswith("cypresskit") for thread in left)  # those compute launches
+    fine = all(thread.name.startswith(("cypresskit", "tqdm")) for thread in left)  # of launches, of their progress
     unless(fine, f"`{call}` leaves a thread running.", "wait for it with `join`. Do you need a thread at all?")
     return result
 
