@@ -121,6 +121,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
 @pytest.mark.parametrize("launch", [("dgemm_tt", 2048, 2048), ("sgemm_nt", 3072, 512)])
 def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(launch):  # its pace is even, but more and more misses
     assert len({each.clocks for each in sampled(*launch, Policy())}) == 1
+    assert sampled(*launch, Policy(moving=0, most=0))[0].part == 1  # too much for that: at least of all rounds
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def sample(
         pace, even, moving = observed_pace(outcome, work, rounds, round_)
         if moving and effort * total <= policy.moving * some:
             return sample(code, shape, device, layout, active, True, progress)
-        if even or rounds == policy.rounds[-1] or outcome.simulated * effort > policy.most / 2:
+        if even or rounds == policy.rounds[-1] or (not moving and outcome.simulated * effort > policy.most / 2):
             return Sample(outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace)
     return Sample(outcome, share, 1.0, outcome.end_clock)
 
