@@ -4,17 +4,14 @@ No kernel runs a student's notebook, no saved verdict counts, and only the guess
 questions and true values are the lesson's own. Each answer is judged in a process of its own (see ``tools.grade``).
 """
 
-import json
 import re
 import sys
 from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
-from cypresskit import __version__
 from cypresskit.draw.predict import KEPT
 from cypresskit.teach.check import Verdict
 from tools import book
@@ -105,8 +102,8 @@ def kept(cells: Iterable) -> dict[str, tuple[object, object]]:
     return pairs
 
 
-def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
-    """A student's work from a lesson's notebook. ``verdicts`` has what was judged before; new verdicts are added."""
+def work(notebook: Path, lesson: Lesson) -> Work:
+    """A student's work from a lesson's notebook."""
     try:
         cells = nbformat.read(notebook, as_version=4).cells
         wrote, saved = sentences(cells, lesson.prose), kept(cells)
@@ -116,18 +113,14 @@ def work(notebook: Path, lesson: Lesson, verdicts: dict[str, list]) -> Work:
         return Work(dict.fromkeys(lesson.exercises, Answer(broken)), {})
     answers = {}
     for number, exercise in enumerate(lesson.exercises, 1):
-        key = sha256(json.dumps([__version__, exercise.check, code]).encode()).hexdigest()
-        if key not in verdicts:
-            verdict = judge(code, exercise.check)
-            verdicts[key] = [verdict.right, verdict.finding, verdict.hint]
         sets = re.compile(rf"^(def )?{exercise.check.rpartition('(')[2].rstrip(')')} *[=(]", re.M)
         cell = next((cell for cell in reversed(code) if sets.search(cell)), "")
-        answers[exercise] = Answer(Verdict(*verdicts[key]), cell, wrote.get(number, ""))
+        answers[exercise] = Answer(judge(code, exercise.check), cell, wrote.get(number, ""))
     guesses = {question: guess for question, (guess, _) in saved.items() if isinstance(guess, int | float | str)}
     return Work(answers, {q: str(guesses[q])[:LONGEST] for q in lesson.truths if q in guesses})
 
 
-def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]) -> dict[str, Work]:
+def handed_in(student: Path, asked: dict[str, Lesson]) -> dict[str, Work]:
     """A student's work by lesson; files that belong to no lesson are reported. Of two notebooks of a lesson the better
     answers count, and every sentence and guess."""
     row: dict[str, Work] = {}
@@ -138,7 +131,7 @@ def handed_in(student: Path, asked: dict[str, Lesson], verdicts: dict[str, list]
         if stem is None:
             print(f"{notebook} is not marked: no lesson's name is in its own", file=sys.stderr)
             continue
-        new = work(notebook, asked[stem], verdicts)
+        new = work(notebook, asked[stem])
         old = row.setdefault(stem, new)
         for exercise, answer in old.answers.items():
             best = max(answer, new.answers[exercise], key=lambda a: (a.verdict.right, bool(a.code)))

@@ -4,13 +4,12 @@
 
 ``submitted`` has a folder for each student; Moodle's names of folders and files are understood. ``marks`` gets
 ``marks.csv``, ``explanations.csv``, ``guesses.csv`` and the folder ``feedback``. Points entered into
-``explanations.csv`` are read by the next run, which judges only what is new (``verdicts.json``). See docs/teaching.md.
+``explanations.csv`` are read by the next run. See docs/teaching.md.
 """
 
 import argparse
 import csv
 import io
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -161,15 +160,13 @@ def main(arguments: list[str] | None = None) -> int:
     if not folders:
         raise SystemExit(f"{asked.submitted} has no folder of a student")
     (asked.marks / "feedback").mkdir(parents=True, exist_ok=True)
-    sheet, judged = asked.marks / "explanations.csv", asked.marks / "verdicts.json"
+    sheet = asked.marks / "explanations.csv"
     class_ = Class(lessons(), {}, points(sheet))
-    verdicts = json.loads(judged.read_text(encoding="utf-8")) if judged.exists() else {}
     for folder in folders:
         match = MOODLE.match(folder.name)
         name, number_ = match.groups() if match else (folder.name, folder.name)
         student = Student(number_, name, folder.name)
-        class_.works[student] = handed_in(folder, class_.asked, verdicts)
-        save_file(judged, json.dumps(verdicts))
+        class_.works[student] = handed_in(folder, class_.asked)
         print(student.name, *(f"{part[1].name}: {class_.mark(*part)[0]:g}" for part in class_.each(student)), sep="; ")
     rows = explanations(class_)
     if lost := class_.points.keys() - {(row["id"], row["exercise"]) for row in rows}:
