@@ -13,6 +13,8 @@ record of array 1), r33 a place to read in LDS.
 
 import random
 import re
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -52,6 +54,10 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
             "|{byte}lds_load_vec_id(0) {r}{mask}, r33.x{|, r33.y}|{byte}lds_load_id(0) {r}{mask}, r33.xy}",
     "record": "umod r33.x, {r}.{x|y|z|w}, l1.w",
     "byte": "ishl r33.x, r33.x, l0.{z|w}\n",
+    "fetch": "{{inside}|{inside}|{anywhere}}",
+    "inside": "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
+              "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_bias}}",
+    "anywhere": "{{texel}{offset} {r}{mask}, {r}{swizzle}|{sample}{offset} {r}{mask}, {at}}",
     "offset": "||_aoffimmi({-2|-1|0|1|2},{-2|-1|0|1|2},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
@@ -111,6 +117,9 @@ class _Writer:
             if mode == "pixel"
             else "{vAbsTid|vAbsTidFlat|vaTid|vaTid0|vTid}|{vTidInGrp0|vTidInGrpFlat|vThreadGrpId|vTGroupid}",
             "constant": "|".join(f"cb{n}[{at}]" for n, size in enumerate(self.constants) for at in range(size)),
+            "texel": "|".join(f"load_resource({n})" for n in range(len(self.textures))),
+            "sample": "|".join(f"sample_resource({n})_sampler({n})" for n in range(len(self.textures))),
+            "at": "vWinCoord0.xy" if mode == "pixel" else "{r}{swizzle}",
             "far": f"|+1|+{SHARED}|{'-1' * (self.items == 1)}",
             "target": "{r}|" * 14 + "{own}" + f"|o{{{'|'.join(map(str, self.outputs))}}}" * bool(self.outputs),
         }
@@ -189,23 +198,19 @@ class _Writer:
             self.statement(uniform)
 
     def statement(self, uniform: bool) -> None:
-        kind = self.rng.random()
-        if kind < 0.50:
-            self.arithmetic()
-        elif kind < 0.58:
-            self.fetch()
-        elif kind < 0.62:
-            self.say("{read}")
-        elif kind < 0.70 and self.mode == "compute":
-            self.say("{store}" if self.storing else "{load}")
-        elif kind < 0.73 and self.mode == "compute" and uniform:
-            self.fence()
-        elif kind < 0.85 and self.depth < 4:
-            self.branch(uniform)
-        elif kind < 0.92 and self.loops < 2:
-            self.loop(uniform)
-        else:
-            self.say("{leave}" if self.leaving else "{other}")
+        compute = self.mode == "compute"
+        weights: dict[Callable[[], None] | str, float] = {
+            self.arithmetic: 50,
+            "{fetch}": 8,
+            "{read}": 4,
+            "{store}" if self.storing else "{load}": 8 * compute,
+            self.fence: 3 * (compute and uniform),
+            partial(self.branch, uniform): 12 * (self.depth < 4),
+            partial(self.loop, uniform): 7 * (self.loops < 2),
+            "{leave}" if self.leaving else "{other}": 8,
+        }
+        (kind,) = self.rng.choices(list(weights), [*weights.values()])
+        self.say(kind) if isinstance(kind, str) else kind()
 
     def source(self, op: Opcode, n: int) -> str:
         if op.sources[n] == "d":
@@ -220,19 +225,6 @@ class _Writer:
         mask = "{double mask}" if op.result == "d" else "{mask}"
         sources = [self.source(op, n) for n in range(len(op.sources))]
         self.say(f"{name}{scale} {', '.join([f'{{target}}{mask}', *sources])}")
-
-    def fetch(self) -> None:
-        rng = self.rng
-        n, whole = rng.randrange(len(self.textures)), rng.random() < 0.3
-        at = "vWinCoord0.xy" if self.mode == "pixel" and not whole else "{r}{swizzle}"
-        if rng.random() < 0.7:  # in range, mostly
-            self.say("iand r31.yz, {r}, l1.x")
-            at = "r31.yz00"
-            if not whole:
-                self.say("itof r31.yz, r31")
-                at += "{||_abs|_neg(x)|_bias}"
-        name = f"load_resource({n})" if whole else f"sample_resource({n})_sampler({n})"
-        self.say(f"{name}{{offset}} {{r}}{{mask}}, {at}")
 
     def fence(self) -> None:
         self.storing = not self.storing
