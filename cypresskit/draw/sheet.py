@@ -220,12 +220,8 @@ class Sheet(Parts):
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
-            style = {"ring": f"border:3px solid {colour}", "frame": f"border:2px dashed {colour}"}
-            style |= {"box": f"background:{colour}", "pale": f"background:{colour};opacity:.35"}
-            style |= {"dim": f"background:{colour};opacity:.7"}
-            style |= {dash: f"border-top:3px {dash} {colour};height:0.3em" for dash in ("solid", "dashed", "dotted")}
-            mark = f'<span class="key" style="{style[look]}"></span>'
-            spans.append(f'<span style="white-space:nowrap">{mark}{escape(words)}</span>')
+            mark = f'<span class="key {look}" style="color:{colour}"></span>'
+            spans.append(f'<span class="keyed">{mark}{escape(words)}</span>')
         if self._starred and (element := followed()):
             spans.append(f'<b class="star">{STAR}</b> belongs to your C[{element.row}, {element.column}]')
             self._starred = False
