@@ -9,7 +9,7 @@ from conftest import TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import Observer, explain, ids, prepare
+from cypresskit.machine import Observer, explain, prepare, shape
 from cypresskit.timing import simulate, surfaces, walk
 from cypresskit.timing.units.dram import GLOBAL
 
@@ -21,9 +21,9 @@ class Touched(Observer):
 
     def start(self, launch):
         self.launch, self.found = launch, defaultdict(set)
-        first, second, self.there = ids.lanes(launch, np.arange(launch.wavefronts))
+        first, second, self.there = shape.lanes(launch, np.arange(launch.wavefronts))
         self.first, self.second = first, second
-        self.items = np.where(self.there, ids.number(launch, first, second), 0)
+        self.items = np.where(self.there, shape.number(launch, first, second), 0)
 
     def add(self, memory, byte, active):
         rows = np.where(active & self.there, byte, -1).reshape(-1, 64)

@@ -9,7 +9,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import ids
+from cypresskit.machine import shape
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, loops, walk
 from cypresskit.timing.surfaces import READ, Surfaces
@@ -193,8 +193,8 @@ def test_addresses_and_branches_that_depend_on_data_are_refused_with_both_lines(
 
 def test_quads_of_a_pixel_wavefront_are_two_by_two():
     of = shapes("mov g[0], l0", (12, 8))
-    first, second, active = ids.lanes(of, np.arange(2))
-    registers = ids.input_registers(of, first, second)
+    first, second, active = shape.lanes(of, np.arange(2))
+    registers = shape.input_registers(of, first, second)
     x, y = (np.floor(row.view(np.float32)).astype(int) for row in registers["vWinCoord0"][:2])
     assert list(zip(x[:4], y[:4])) == [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert (x[16], y[16]) == (0, 2)

@@ -14,8 +14,7 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
-from cypresskit.machine.ids import coordinates, input_registers
-from cypresskit.machine.shape import Extent, Shape
+from cypresskit.machine.shape import Extent, Shape, coordinates, input_registers
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.machine.ids import lanes, number
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
+from cypresskit.machine.shape import lanes, number
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, StoreInstruction
 from cypresskit.il.meaning import split
-from cypresskit.machine import ids, places
+from cypresskit.machine import places, shape
 from cypresskit.machine.vliw import Processor, Test
 from cypresskit.timing.affine import IRREGULAR, ZERO, Affine, Exactness, compute, from_memory, merge, modified
 from cypresskit.timing.surfaces import Motion, NotAffine, Surfaces
@@ -35,8 +35,8 @@ class Lanes(Processor):
 
     def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray):
         self.surfaces, self.shape = surfaces, surfaces.shape
-        self.x, self.y, there = ids.lanes(self.shape, wavefronts)
-        super().__init__(code, ids.input_registers(self.shape, self.x, self.y), self.shape.constants)
+        self.x, self.y, there = shape.lanes(self.shape, wavefronts)
+        super().__init__(code, shape.input_registers(self.shape, self.x, self.y), self.shape.constants)
         self.masks.set(there)
         self.there = self.masks.count
         self.exact = Exactness()

@@ -18,7 +18,7 @@ import cypresskit as ck
 from cypresskit.compiler import STYLES, Code, CompileError, compile
 from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870
-from cypresskit.machine import ids, places
+from cypresskit.machine import places, shape
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.machine.vliw import Processor, Test
 from cypresskit.teach.l12_contest import write
@@ -43,8 +43,8 @@ class Counting(Processor):
     def __init__(self, code: Code, surfaces: Surfaces):
         self.surfaces, self.device = surfaces, surfaces.device
         wavefronts = np.arange(surfaces.shape.wavefronts)
-        self.x, self.y, there = ids.lanes(surfaces.shape, wavefronts)
-        super().__init__(code, ids.input_registers(surfaces.shape, self.x, self.y), surfaces.shape.constants)
+        self.x, self.y, there = shape.lanes(surfaces.shape, wavefronts)
+        super().__init__(code, shape.input_registers(surfaces.shape, self.x, self.y), surfaces.shape.constants)
         self.masks.set(there)
         self.clocks = np.zeros((len(wavefronts), 3), int)
         self.quads = self.stored = 0  # lines, once for each quad or store that asks

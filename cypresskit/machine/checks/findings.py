@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.il.errors import pointed
-from cypresskit.machine.ids import wavefront
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.places import INFINITE, NOWHERE
+from cypresskit.machine.shape import wavefront
 
 FAR = 1 << 31  # a coordinate that isn't worth all its digits
 SHOWN = 20  # findings printed before the rest are only counted

@@ -19,8 +19,8 @@ next chip may have other wavefronts. Accesses whose address is known to be wrong
 import numpy as np
 
 from cypresskit.machine.checks.findings import Check, Naming
-from cypresskit.machine.ids import wavefront
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
+from cypresskit.machine.shape import wavefront
 
 ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19  # of a stamp, from the right; epochs are counted modulo 2^19
 SEEN = 1 << 62  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room

@@ -8,8 +8,8 @@
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
 - ``texel_layout``, ``fetches``, ``batches``  textures in memory, loads of lines, where a gang's work-items are
-- ``context``, ``operands``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in
-  layers: each is a class that extends the one before
+- ``context``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in layers: each is a class
+  that extends the one before
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

@@ -12,14 +12,13 @@ from functools import partial, reduce
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.context import join_words
+from cypresskit.machine.fast.context import Context, column, join_words
 from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_lines, load_texel, side_by_side
-from cypresskit.machine.fast.operands import Operands, column
 from cypresskit.machine.fast.texel_layout import LINE, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-class Accesses(Operands):
+class Accesses(Context):
     """Translation of loads, and of stores, which give up where the place of some lane isn't inside."""
 
     # Groups of accesses

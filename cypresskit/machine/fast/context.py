@@ -1,16 +1,22 @@
 """The state of a function being translated: the launch's context, literals and constants, variables, the registers in
-their cells, and the gang that runs: its lanes, its work-items and its input registers."""
+their cells, and the gang that runs: its lanes, its work-items and its input registers. Operands of instructions with
+their modifiers, and destinations with their masks.
+
+A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16 x i32>, lane by
+lane. Everything is kept as integers, so that copying never changes bits.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cypresskit.il import Program
+from cypresskit.il import Dest, Program, Source
 from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.fetches import Axis, LaneLoads
-from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.native_meaning import Floats, canonical
 from cypresskit.machine.fast.target import Target, flush_mode
 from cypresskit.machine.fast.texel_layout import layouts
-from cypresskit.machine.fast.vec import Emitter, Vec
+from cypresskit.machine.fast.vec import Emitter, Vec, pick
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
@@ -190,8 +196,136 @@ class Context:
         if name in self.analysis.steps:
             self.store(self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze())
 
+    # Sources
+
+    def component(self, at: int, n: int, position: int) -> Vec:
+        """Source ``n`` at a position, with its modifiers."""
+        return self._modified(at, n, self.raw(at, n, self.body[at].sources[n], position), (position,))
+
+    def wide(self, at: int, n: int, positions: tuple[int, ...]) -> Vec:
+        """Source ``n`` for whole registers, with its modifiers."""
+        shown = [p if p in positions else positions[0] for p in range(4)]
+        return self._modified(at, n, self._whole_source(at, n, self.body[at].sources[n], shown), range(4))
+
+    def _modified(self, at: int, n: int, value: Vec, positions: Sequence[int]) -> Vec:
+        i = self.body[at]
+        source = i.sources[n]
+        if not source.modified or (i.op.double and i.op.sources[n] == "d"):
+            return value
+        if i.op.float_modifiers(n):
+            value = self.floats.modified(value.bits("float"), source).bits("i32")
+            opposite = value ^ -0x80000000
+        else:
+            opposite = self.ir.const(0, "i32", value.n) - value
+        negated = ["xyzw"[p] in source.negate for p in positions]
+        return value if not any(negated) else chosen(negated, opposite, value)
+
+    def raw(self, at: int, n: int, source: Source, position: int) -> Vec:
+        """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
+        register, letter = source.register, source.swizzle[position]
+        if letter in "01":
+            return self.literal(ONE if letter == "1" else 0)
+        c = "xyzw".index(letter)
+        if register.kind == "l":
+            return self.literal(self.program.literals[register.index][c])
+        if register.kind == "cb":
+            return self.constant(register.index, register.element, c)
+        if register.kind == "g":
+            return column(self.elements[n], c)
+        if register.kind != "r":
+            return self.gang.inputs[register.kind, letter]
+        web = self.webs.used[at, n, c]
+        return self.cell_component(self._cell_value(at, n, web), self.analysis.cell(web), c)
+
+    def _cell_value(self, at: int, n: int, web: int) -> Vec:
+        """A cell's value for source ``n``, its NaN made canonical if that can be observed and was left for later."""
+        whole, root = self.read_cell(self.analysis.cell(web)), self.webs.find(web)
+        kinds = self.analysis.kinds.get(root, set())
+        if len(kinds) != 1 or "b" in kinds or not (self.analysis.observes(at, n, root) or self.analysis.passes_on(at)):
+            return whole
+        return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
+
+    def pair(self, at: int, n: int, source: Source) -> Vec:
+        """An operand's first two positions as i64."""
+        first, second = source.swizzle[0], source.swizzle[1]
+        if source.register.kind == "r" and first + second in ("xy", "zw"):
+            web = self.webs.used[at, n, "xyzw".index(first)]
+            if self.analysis.cell(web).double:
+                return self._cell_value(at, n, web)
+        return join_words(self.raw(at, n, source, 0), self.raw(at, n, source, 1))
+
+    def double(self, at: int, n: int) -> Vec:
+        """Source ``n`` as a double, made absolute and negated: doubles have no other modifiers."""
+        source = self.body[at].sources[n]
+        value = self.pair(at, n, source).bits("double")
+        value = value.call("fabs") if source.abs else value
+        return value.e.op(f"fneg {value}", "double", value.n) if source.negates_double else value
+
+    def _whole_source(self, at: int, n: int, source: Source, shown: list[int]) -> Vec:
+        letters = [source.swizzle[p] for p in shown]
+        if source.register.kind == "r" and set(letters) <= set("xyzw"):
+            webs = [self.webs.used[at, n, "xyzw".index(x)] for x in letters]
+            if self.analysis.cell(webs[0]).wide and len({self.webs.find(web) for web in webs}) == 1:
+                whole = self._cell_value(at, n, webs[0])
+                if "".join(letters) == "xyzw":
+                    return whole
+                return whole[[4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]]
+        if source.register.kind == "g" and set(letters) <= set("xyzw"):
+            texels, every = self.elements[n], range(self.lanes)
+            return pick(texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters])
+        parts = {letter: self.raw(at, n, source, p) for letter, p in dict(zip(letters, shown, strict=True)).items()}
+        return self.interleaved([parts[letter] for letter in letters])
+
+    def interleaved(self, parts: Sequence[Vec]) -> Vec:
+        """Four components as a whole register."""
+        n = self.lanes
+        if len({part.name for part in parts}) == 1 and not parts[0].n:
+            return parts[0].lanes(4 * n)
+        return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
+
+    # Results
+
+    def dest(self, at: int) -> Dest:
+        """The destination of an instruction that has one."""
+        dest = self.body[at].dest
+        assert dest is not None
+        return dest
+
+    def fixed(self, at: int) -> dict[int, Vec]:
+        """The components that the mask sets to 0 or 1."""
+        bits = {"0": 0, "1": ONE}
+        return {c: self.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits}
+
+    def write_wide(self, at: int, value: Vec, written: Sequence[int]) -> None:
+        """Write components of a whole register to a wide cell."""
+        cell = self.analysis.defined(at, written[0])
+        choice = [c in written for c in range(4)]
+        if not all(choice[c] for c in cell.components):
+            value = chosen(choice, value, self.read_cell(cell))
+        self.write_cell(at, cell, value)
+
+    def by_cell(self, at: int, written: Sequence[int] | dict[int, Vec]) -> list[tuple[Cell, list[int]]]:
+        """The cells of an instruction's result, and which components of each are written."""
+        found: dict[str, tuple[Cell, list[int]]] = {}
+        for c in sorted(written):
+            cell = self.analysis.defined(at, c)
+            found.setdefault(cell.name, (cell, []))[1].append(c)
+        return list(found.values())
+
 
 def join_words(low: Vec, high: Vec) -> Vec:
     """Two words (i32) as 64 bits."""
     low, high = low.both(high)
     return low.cast("zext", "i64") | (high.cast("zext", "i64") << 32)
+
+
+def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
+    """Whole registers: components of ``yes`` where chosen, else of ``no``."""
+    return yes if all(choice) else pick([yes, no], [(not choice[k % 4], k) for k in range(yes.n)])
+
+
+def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
+    """Component ``c`` of the texel of each lane, or of all: ``size`` numbers each, in vectors of any length."""
+    n = texels[0].n
+    starts = range(0, len(texels) * n, size)
+    return pick(texels, [divmod(start + c, n) for start in starts]) if len(starts) > 1 else texels[0][c]
