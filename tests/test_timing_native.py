@@ -50,9 +50,10 @@ def kept(tmp_path, ending):
     return sorted(tmp_path.rglob(f"*.{ending}"))
 
 
-def test_the_second_session_compiles_nothing(session, tmp_path):
+def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
     assert session() == (0, [])
     assert len(kept(tmp_path, "nbi")) == len(kept(tmp_path, "nbc")) == 2  # nothing for the part
+    monkeypatch.setattr("numba.core.base.BaseContext.refresh", None)  # what numba itself could compile isn't loaded
     assert session() == (2, [])
 
 

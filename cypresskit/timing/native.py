@@ -82,7 +82,7 @@ class DiskCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         """The compiled form for these types, or None; the first time that there is none, a line says what follows."""
-        found = self._tried(super().load_overload, sig, target_context)
+        found = self._tried(self._load_overload, sig, target_context)  # without all that numba could compile: 0.2 s
         if found is None and SILENT < 10:
             _notify()
         return found
