@@ -288,7 +288,7 @@ def _draw_running(sheet: Sheet, scenes: Sequence[_Scene], top: float) -> None:
 
 def _draw_real_clock(sheet: Sheet, scenes: Sequence[_Scene]) -> None:
     """All scenes on one clock, launch included: small launches end at once, and do little."""
-    top, left, wide = TOP + MAP + 88, 84, 96
+    top, left, wide = TOP + MAP + 81, 84, 96
     longest, shown = max(scene.report.seconds for scene in scenes), np.repeat(np.arange(len(scenes)), FRAMES)
     sheet.words(12, top, f"real clock, with launch: {1e3 * longest:.3g} ms", "soft", size=12)
     for n, scene in enumerate(scenes):
