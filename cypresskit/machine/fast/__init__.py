@@ -7,7 +7,7 @@
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``texel_layout``, ``fetches``, ``batches``  textures in memory, loads of lines, where a gang's work-items are
+- ``texel_layout``, ``batches``  textures in memory and loads from them, where a gang's work-items are
 - ``context``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in layers: each is a class
   that extends the one before
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch

@@ -13,8 +13,7 @@ from functools import partial, reduce
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.context import Context, column, join_words
-from cypresskit.machine.fast.fetches import Axis, LaneLoads, load_lines, load_texel, side_by_side
-from cypresskit.machine.fast.texel_layout import LINE, row_offset
+from cypresskit.machine.fast.texel_layout import LINE, Axis, LaneLoads, load_lines, load_texel, row_offset, side_by_side
 from cypresskit.machine.fast.vec import Vec, pick
 
 

@@ -17,8 +17,8 @@ from functools import reduce
 
 from cypresskit.il.dataflow import defines
 from cypresskit.machine.fast.analysis import EXACT, Analysis, Cell
-from cypresskit.machine.fast.fetches import beside
 from cypresskit.machine.fast.instructions import Instructions
+from cypresskit.machine.fast.texel_layout import beside
 from cypresskit.machine.fast.vec import SIZES, Vec
 
 TURNS = 64  # of a strip that is run in passes

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from cypresskit.il import Dest, Program, Source
 from cypresskit.machine.fast.analysis import Analysis, Cell
-from cypresskit.machine.fast.fetches import Axis, LaneLoads
 from cypresskit.machine.fast.native_meaning import Floats, canonical
 from cypresskit.machine.fast.target import Target, flush_mode
-from cypresskit.machine.fast.texel_layout import layouts
+from cypresskit.machine.fast.texel_layout import Axis, LaneLoads, layouts
 from cypresskit.machine.fast.vec import Emitter, Vec, pick
 
 ONE = 0x3F800000  # 1.0
