@@ -17,11 +17,6 @@ TEXEL = 16  # bytes
 RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # work-items' clocks, 10^9 a second
 
 
-def touched(texels: list[tuple[int, int]], width: int) -> int:
-    """The number of cache lines that texels (x, y) lie in: the answer to exercise 1."""
-    return len({(y * width + x) // 4 for x, y in texels})
-
-
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
     """A function that counts the different places of texels, given by ``place(x, y, width)``."""
     return lambda texels, width: len({place(x, y, width) for x, y in texels})
@@ -59,7 +54,7 @@ def four_texels() -> tuple:
 def check_lines(texels, width):
     """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
     texture of ``width`` texels whose rows follow each other in memory."""
-    return touched(texels, width)
+    return len({(y * width + x) // 4 for x, y in texels})
 
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
