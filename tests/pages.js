@@ -128,6 +128,26 @@ const travel = () => {
     window.drawn = () => Math.max(...drawn.values())
 }
 
+// Where a point of the first figure is on the page.
+const spot = ([x, y]) => {
+    const figure = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Plot")
+    const {el, frame} = Bokeh.index.get_one(figure), box = el.getBoundingClientRect()
+    return [box.x + frame.x_scale.compute(x), box.y + frame.y_scale.compute(y)]
+}
+
+// By how much of 255 the figures differ from what they were when this was last asked. Then all of them is painted anew.
+const painted = () => {
+    let most = 0
+    for (const view of Bokeh.documents.at(-1).all_models.values().filter(m => m.type === "Plot").map(m => Bokeh.index.get_one(m))) {
+        const {canvas, ctx} = view.canvas_view.primary, {data} = ctx.getImageData(0, 0, canvas.width, canvas.height)
+        const now = data.map((v, i) => i % 4 < 3 ? v * data[i | 3] / 255 : v)
+        view.before?.forEach((v, i) => most = Math.max(most, Math.abs(v - now[i])))
+        view.before = now
+        view.request_paint()
+    }
+    return most
+}
+
 // What is lit: in which source, and its key.
 const selected = () => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
     .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))

@@ -43,11 +43,14 @@ for (const track of tracks) {
 }
 
 // Bokeh has four more of every glyph, for what is selected, or isn't, or is muted, or drawn in haste. Nothing ever is, so
-// they needn't be told of every frame.
+// they needn't be told of every frame. And it keeps an empty element where each glyph is, by a style sheet written anew
+// whenever that is painted.
 const nothing = () => {}
-for (const figure of figures) for (const view of child(figure).renderer_views.values())
+for (const figure of figures) for (const view of child(figure).renderer_views.values()) {
+  view.update_position = nothing
   for (const glyph of [view.selection_glyph, view.nonselection_glyph, view.muted_glyph, view.decimated_glyph])
     if (glyph) Object.assign(glyph, {set_data: nothing, set_visuals: nothing, after_visuals: nothing, map_data: nothing})
+}
 
 let frame = -1, timer = null, due = 0, shown = 0
 let [first, frames] = scenes[0]  // of the scene that is shown
@@ -73,35 +76,80 @@ const words = () => captions[frame].replace(/<[^>]*>/g, " ").replace(/&[lga][tm]
 const movers = new Map()
 for (const track of tracks) if (track.moves) movers.set(track.source, [...(movers.get(track.source) ?? []), track])
 
-function between(from, to, part) {
-  for (const [source, list] of movers) {
-    let data = null
-    for (const {column, size, all} of list) {
-      const a = all.subarray(from * size, (from + 1) * size), b = all.subarray(to * size, (to + 1) * size)
-      let now = null
-      for (let i = 0; i < size; i++) {
-        const way = b[i] - a[i]
-        if (way) (now ??= b.slice())[i] = a[i] + way * part
-      }
-      if (now) (data ??= {...source.data})[column] = now
+function between(from, to, part, changed = new Map()) {
+  for (const [source, list] of movers) for (const {column, size, all} of list) {
+    const a = all.subarray(from * size, (from + 1) * size), b = all.subarray(to * size, (to + 1) * size)
+    let now = null
+    for (let i = 0; i < size; i++) {
+      const way = b[i] - a[i]
+      if (way) (now ??= b.slice())[i] = a[i] + way * part
     }
-    if (data) source.data = data
+    if (now) changed.set(source, {...changed.get(source) ?? source.data, [column]: now})
   }
+  for (const [source, data] of changed) source.data = data
 }
 
+// At most a fifth of the time is spent on painting, however slow the browser.
 function travel(from, to, time) {
-  const mine = ++motion, begin = performance.now(), even = time < 180
-  let last = -100
+  const mine = motion, begin = performance.now(), even = time < 180
+  let last = begin
+  painting = 0
   const move = () => {
     if (mine !== motion || !el.isConnected) return
     const now = performance.now(), part = Math.min(1, (now - begin) / time)
-    if (now - last > 28 || part === 1) {
-      between(from, to, even ? part : part * part * (3 - 2 * part))
+    if (now - last > Math.max(28, 5 * painting) || part === 1) {
       last = now
+      painting = 0
+      between(from, to, even ? part : part * part * (3 - 2 * part))
     }
     if (part < 1) requestAnimationFrame(move)
   }
-  move()
+  requestAnimationFrame(move)
+}
+
+// Bokeh paints a figure anew if anything in it has changed. Here what lies one upon the other and stands still is painted
+// once more on a canvas of its own, and then copied from there, until it changes.
+const LEVELS = ["image", "underlay", "glyph", "guide", "annotation"]
+let painting = 0  // milliseconds
+for (const figure of figures) {
+  const plot = child(figure), paint = plot._actual_paint
+  let stale = null  // what has changed since the figure was painted; null for all of it
+  plot._actual_paint = () => {
+    const begin = performance.now()
+    stale = plot._invalidate_all ? null : new Set(plot._invalidated_painters)
+    paint.call(plot)
+    painting += performance.now() - begin
+  }
+  const stills = []
+  let last = null
+  for (const level of LEVELS) for (const view of plot.computed_renderer_views) if (view.model.level === level) {
+    if (!view.glyph || movers.has(view.model.data_source)) last = null
+    else if (last) last.push(view)
+    else stills.push(last = [view])
+  }
+  for (const views of stills) {
+    const paints = views.map((view) => view.paint.bind(view))
+    let copy = null, kept = false
+    const draw = (ctx) => { for (const paint of paints) { ctx.save(); paint(ctx); ctx.restore() } }
+    const cost = views.reduce((all, {model, glyph}) => all + model.data_source.length * (glyph.model.type === "Text" ? 8 : 1), 0)
+    if (cost < 100) continue
+    for (const view of views) view.paint = () => {}
+    views[0].paint = (ctx) => {
+      if (!stale || views.some((view) => stale.has(view))) { kept = false; return draw(ctx) }
+      if (!kept) {
+        copy ??= plot.canvas_view.create_layer()
+        copy.resize(ctx.layer.bbox.width, ctx.layer.bbox.height)
+        const on = copy.prepare()
+        on.beginPath()
+        on.rect(...plot.frame.bbox.args)
+        on.clip()  // as Bokeh does: edges look as they do there
+        draw(on)
+        copy.finish()
+        kept = true
+      }
+      ctx.layer.undo_transform(() => ctx.drawImage(copy.canvas, 0, 0))
+    }
+  }
 }
 
 // What is chosen is lit wherever it is, and that may change with the frame.
@@ -150,9 +198,10 @@ function show(k, quiet, time) {
     changed.get(source)[column] = now
     if (text) changed.get(source)[text] = Array.from(now, (value) => written.get(value))
   }
-  for (const [source, data] of changed) source.data = data
+  const moves = time && from >= first && movers.size && !still.matches
+  between(moves ? from : k, k, 0, changed)
+  if (moves) travel(from, k, time)
   if (pick !== null) { light(); say() }
-  if (time && from >= first && movers.size && !still.matches) travel(from, k, time)
   slider.value = k - first
   slider.setAttribute("aria-valuetext", `${step.toLowerCase()} ${k - first + 1} of ${frames}`)
   write(part.caption, captions[k])
