@@ -78,8 +78,9 @@ def verdicts() -> Lines:
     from answers import planted
 
     for check, (right, wrong) in planted().items():
-        for n, answer in enumerate([*right, *(answer for answer, _ in wrong)]):
-            yield f"{check.__module__.split('.')[-1]} {check.__name__} {n}", str(check(answer))
+        for kind, answers in {"right": right, "wrong": [answer for answer, _ in wrong]}.items():
+            for n, answer in enumerate(answers):
+                yield f"{check.__module__.split('.')[-1]} {check.__name__} {kind} {n}", str(check(answer))
 
 
 def views() -> Lines:
