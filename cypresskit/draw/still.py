@@ -29,25 +29,18 @@ class _Drawing:
     """A figure placed in the picture: maps its coordinates to pixels, and a glyph's columns to numbers."""
 
     def __init__(self, fig, at: tuple[float, float], data: Data, inks: theme.Inks) -> None:
-        self.fig, self.data = fig, data
-        x, y = fig.x_range, fig.y_range
-        shape = abs((x.end - x.start) / (y.end - y.start))
-        self.high = min(WIDTH / shape, theme.HIGH)
-        self.wide = self.high * shape
-        self.box = *at, self.wide, self.high
-        self.unit = self.box[2] / abs(x.end - x.start)
+        x, y = fig.x_range, fig.y_range  # y goes down
+        self.unit = min(WIDTH / (x.end - x.start), theme.HIGH / (y.start - y.end))
+        self.wide, self.high = self.unit * (x.end - x.start), self.unit * (y.start - y.end)
+        self.data, self.corner = data, (at[0] - self.unit * x.start, at[1] - self.unit * y.end)
         self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
 
     def x(self, value):
-        return self.box[0] + self.box[2] * self._part(value, self.fig.x_range)
+        return self.corner[0] + self.unit * np.asarray(value, float)
 
     def y(self, value):
-        return self.box[1] + self.box[3] * (1 - self._part(value, self.fig.y_range))
-
-    @staticmethod
-    def _part(value, range_):
-        return (np.asarray(value, float) - range_.start) / (range_.end - range_.start)
+        return self.corner[1] + self.unit * np.asarray(value, float)
 
     def column(self, renderer, name: str, count: int | None = None):
         """A glyph's property, one value for every point."""
