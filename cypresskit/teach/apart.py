@@ -39,7 +39,13 @@ class Lost(Exception):
         self.hint, self.signal = hint, signal
 
 
-def call(function: Callable[..., T], *arguments, hear: Callable = id, seconds=SECONDS, megabytes=MEGABYTES) -> T:
+def tell(news: object) -> None:
+    """In a copy: let the parent process hear ``news``."""
+    if parent:
+        parent.send(("news", news))
+
+
+def call(function: Callable[..., T], *arguments, hear: Callable = tell, seconds=SECONDS, megabytes=MEGABYTES) -> T:
     """The result of ``function(*arguments)``, computed in a copy; ``hear`` gets what it ``tell``s before. Raises
     ``Lost`` if it takes more than ``seconds`` of processor time (or is silent for four times that) or more than
     ``megabytes``, if it raises or crashes; and ``OSError`` if there is no room for a copy."""
@@ -66,12 +72,6 @@ def call(function: Callable[..., T], *arguments, hear: Callable = id, seconds=SE
     if child.exitcode in (-9, -14, -27):  # SIGKILL, SIGALRM, SIGPROF
         raise Lost("it had not ended when its time was up", ENDLESS, -child.exitcode)
     raise Lost(f"its process ended with {child.exitcode}", signal=max(-child.exitcode, 0))
-
-
-def tell(news: object) -> None:
-    """In a copy: let the parent process hear ``news``."""
-    if parent:
-        parent.send(("news", news))
 
 
 def _serve(tells: Connection, function: Callable, arguments: tuple, seconds: float, megabytes: float) -> None:
