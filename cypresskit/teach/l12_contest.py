@@ -44,7 +44,7 @@ POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
 BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]  # that an entry's text may have meant
 CLOSE = 1.005  # speeds less than half a per cent apart share a place: the model is no better than that
-PHOTO = 1.035  # below this ratio samples, which are within 1 %, don't tell which of two is faster, or by 3 %
+PHOTO = 1.02  # below this ratio, samples don't tell which of two is faster: each is within 1 %
 
 
 def entry(text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine") -> Written:
