@@ -163,7 +163,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
 # -- a process of its own
 
 
-@pytest.mark.parametrize("how", {"spawn", apart.context.get_start_method()})
+@pytest.mark.parametrize("how", sorted({"spawn", apart.context.get_start_method()}))
 def test_a_call_returns_what_the_function_does(how, monkeypatch):
     monkeypatch.setattr(apart, "context", get_context(how))
     assert apart.call(math.sqrt, 4.0, seconds=1e30) == 2.0, "longer than a process can be waited for"
