@@ -182,25 +182,29 @@ def start() -> Iterator[Row]:
         yield row(text, partial(ran, text), partial(ran, "pass"))
 
 
-def lesson(cells: list[str]) -> list[float]:
-    """Processor seconds of each of a lesson's cells, all threads and processes counted."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-
-    shell, spent = InteractiveShell.instance(), []
-    for source in cells:
-        before = os.times()
-        with capture_output():
-            shell.run_cell(source).raise_error()
-        spent.append(sum(os.times()[:4]) - sum(before[:4]))
-    return spent
+LESSON = """import json, os, sys  # no function of this file: its new process has imported too much
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+shell, spent = InteractiveShell.instance(), []
+for source in json.load(sys.stdin):
+    before = os.times()
+    with capture_output():
+        shell.run_cell(source).raise_error()
+    spent.append(sum(os.times()[:4]) - sum(before[:4]))
+print(json.dumps(spent))
+"""
 
 
 def lessons() -> Iterator[Row]:
     """Cells of the solved lessons, all threads' and processes' time: 10**8 turns of a loop"""
     for path in book.sources(ROOT / "notebooks"):
         cells = [cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"]
-        spent, turns = apart(lesson, cells), loop()
+        with tempfile.TemporaryDirectory() as folder:  # for what lessons save
+            run = partial(subprocess.run, input=json.dumps(cells), capture_output=True, text=True, cwd=folder)
+            ran = run([sys.executable, "-c", LESSON])
+        if ran.returncode:
+            sys.exit(f"{path.stem}: {ran.stderr[-2000:]}")
+        spent, turns = json.loads(ran.stdout), loop()
         begins = [source.strip().splitlines()[0][:50] for source in cells]
         parts = [("all", sum(spent), ""), *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1))]
         for name, time, begin in parts:
