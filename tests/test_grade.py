@@ -28,6 +28,8 @@ def judged(*cells):
     "cells",
     [[RIGHT], [WRONG, RIGHT], [RIGHT, "x = ("], [PATCH, RIGHT],
      ["two = 2", "two += 0", "1 / 0", "def twice(x):\n    return two * x", RIGHT.replace("2 * e", "twice(e)")],
+     ["a = 1; n = 5", "n = 2", RIGHT.replace("2 * e", "a * n * e")],
+     ["two = 1", "two = 2 * two", "class K:\n    t = two", RIGHT.replace("2 * e", "K.t * e")],
      ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")]],
 )  # fmt: skip
 def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
@@ -51,7 +53,8 @@ def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells):
         ([RIGHT.replace("return", "import os; os._exit(0) or")], "could not be judged"),
         ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
         (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
-        (["peak = 1 / 0"], "ZeroDivisionError"),
+        (["peak = 1 / 0"], "The cell of peak stops with ZeroDivisionError"),
+        (["two = 1 / 0", RIGHT.replace("2", "two")], "A cell that peak needs stops with ZeroDivisionError"),
         ([f"{RIGHT}\nexit()"], "could not be judged: it tries to quit Python."),
         (["peak = bytes(10**12)"], "needs more than"),
         ([], "There is no peak"),

@@ -1,19 +1,20 @@
 """Marks: an answer judged from a notebook's text, in a copy of this process, whose package is untouched.
 
 ``judge`` takes a notebook's code cells, and a check as the lesson calls it. Only the cells that the answer needs are
-run: the one that sets its name, and those that set the names used there, once they are used. Then the check runs. A
-patched check, device or judge earns no point: the package's functions, classes and devices are compared before and
-after. What happened in the kernel in which the notebook was written doesn't count.
+run, in the notebook's order: those that set its name, and the names used there. Then the check runs. A patched check,
+device or judge earns no point: the package's functions, classes and devices are compared before and after. What
+happened in the kernel in which the notebook was written doesn't count.
 
 Not proof against code written to deceive this module, which runs in the same process as the answer.
 """
 
 import ast
+import builtins
 import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from symtable import symtable
+from symtable import SymbolTable, symtable
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -45,18 +46,21 @@ def apart_judged(cells: Sequence[str], check: str) -> Verdict:
         raise ValueError(f"{check} is no check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
-    before, names, where = _state(), Names(cells), f"The cell of {answer}"
-    if not any(_sets(cell, answer) for cell in names.left):
+    before, cells = _state(), [_plain(cell) for cell in cells]
+    names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
+    for cell in needed(cells, answer):
+        where = f"The cell of {answer}" if _sets(cell, answer) else f"A cell that {answer} needs"
+        try:
+            exec(compile(cell, "<cell>", "exec"), names)
+        except MemoryError:
+            raise
+        except SyntaxError as error:
+            return Verdict(False, f"{where} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell.")
+        except Exception as error:
+            return Verdict(False, f"{where} stops with {error_text(error)}.", LAST)
+    if answer not in names:
         return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-    try:
-        given = names[answer]
-    except MemoryError:
-        raise
-    except SyntaxError as error:
-        return Verdict(False, f"{where} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell.")
-    except Exception as error:
-        return Verdict(False, f"{where} stops with {error_text(error)}.", LAST)
-    verdict = None if _changed(before) else run(given)
+    verdict = None if _changed(before) else run(names[answer])
     if changed := _changed(before):
         finding = f"This changes the workbook's own {changed[0]}."
         return Verdict(False, finding, "an answer leaves the workbook as it is.")
@@ -73,21 +77,34 @@ def _plain(cell: str) -> str:
         return re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
 
 
-class Names(dict):
-    """What a notebook's cells set: whenever code asks for a name that isn't there yet, the last cell that sets it is
-    run. For that the cell may need another one, or an earlier value of the same name."""
+def needed(cells: Sequence[str], asked: str) -> list[str]:
+    """The cells that set what the code ``asked`` uses, and those that set what these use, in order."""
+    wanted, seen, chosen = _uses(_table(asked)), set[str](), set[int]()
+    while wanted - seen:
+        name = (wanted - seen).pop()
+        seen.add(name)
+        for number in reversed([number for number, cell in enumerate(cells) if _sets(cell, name)]):
+            chosen.add(number)
+            wanted |= _uses(_table(cells[number]))
+            if _sets_anew(cells[number], name):
+                break
+    return [cells[number] for number in sorted(chosen)]
 
-    def __init__(self, cells: Sequence[str]):
-        super().__init__(__name__="__main__", ck=sys.modules["cypresskit"], np=np)
-        self.left = [_plain(cell) for cell in cells]
 
-    def __missing__(self, name: str) -> object:
-        cell = next((cell for cell in reversed(self.left) if _sets(cell, name)), None)
-        if cell is None:
-            raise KeyError(name)
-        self.left.remove(cell)
-        exec(compile(cell, "<cell>", "exec"), self)
-        return self[name]
+def _table(cell: str) -> SymbolTable:
+    """A cell's symbols; none of one that isn't Python, which is found out when it runs."""
+    try:
+        return symtable(cell, "<cell>", "exec")
+    except SyntaxError:
+        return symtable("", "<cell>", "exec")
+
+
+def _uses(table: SymbolTable) -> set[str]:
+    """The names that code uses but doesn't set itself."""
+    inner = [_uses(child) for child in table.get_children()]
+    top = table.get_type() == "module"
+    taken = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    return taken.union(*inner) - vars(builtins).keys()
 
 
 def _sets(cell: str, name: str) -> bool:
@@ -97,6 +114,24 @@ def _sets(cell: str, name: str) -> bool:
     except SyntaxError:
         return bool(re.search(rf"^(def )?{name} *[=(]", cell, re.M))
     return name in symbols and (symbols[name].is_assigned() or symbols[name].is_imported())
+
+
+def _sets_anew(cell: str, name: str) -> bool:
+    """Whether what a cell sets a name to, before it uses it, hangs on no earlier value: ``n += 1`` does, and an ``n``
+    that is set in a loop or a branch may."""
+    try:
+        body = ast.parse(cell).body
+    except SyntaxError:
+        return True
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef):
+            if statement.name == name:
+                return True
+            continue  # what it uses is looked up when it is called
+        if found := [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name]:
+            plain = isinstance(statement, ast.Assign | ast.AnnAssign)
+            return plain and all(isinstance(node.ctx, ast.Store) for node in found)
+    return True
 
 
 def _state() -> dict[str, object]:
