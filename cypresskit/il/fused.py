@@ -1,12 +1,68 @@
-"""Fused multiply-add on numpy arrays, which numpy lacks, by the loops in ``fused.ll``, which LLVM compiles; LLVM's
-target for this processor."""
+"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; LLVM's target for this
+processor."""
 
 import ctypes
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
+
+#: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal that is flushed and
+#: of the least normal number, of infinity, and all but the sign.
+FORMATS = {
+    "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
+    "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
+}
+FUSED = """
+declare {t} @llvm.fma.{s}({t}, {t}, {t})
+define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc, ptr noalias %r,
+                    i64 %rows, i64 %sr) {{
+entry:
+  br label %row
+row:
+  %y = phi i64 [0, %entry], [%nexty, %end]
+  %odd = phi i32 [0, %entry], [%now, %end]
+  {rows}
+  br label %item
+item:
+  %x = phi i64 [0, %row], [%nextx, %item]
+  %before = phi i32 [%odd, %row], [%now, %item]
+  %pr = getelementptr {t}, ptr %rr, i64 %x
+  {operands}
+  %vr = call {t} @llvm.fma.{s}({t} %va, {t} %vb, {t} %vc)
+  store {t} %vr, ptr %pr
+  %br = bitcast {t} %vr to {i}
+  %size = and {i} %br, {all}
+  %special = icmp uge {i} %size, {infinity}
+  %lessr = sub {i} %size, 1
+  %oddr = icmp ult {i} %lessr, {normal}
+  %o1 = or i1 %odda, %oddb
+  %o2 = or i1 %oddc, %oddr
+  %o3 = or i1 %o1, %o2
+  %o4 = or i1 %o3, %special
+  %o5 = zext i1 %o4 to i32
+  %now = or i32 %before, %o5
+  %nextx = add i64 %x, 1
+  %morex = icmp slt i64 %nextx, %sr
+  br i1 %morex, label %item, label %end
+end:
+  %nexty = add i64 %y, 1
+  %morey = icmp slt i64 %nexty, %rows
+  br i1 %morey, label %row, label %done
+done:
+  ret i32 %now
+}}
+"""
+ROW = """
+  %y{x} = mul i64 %y, %s{x}
+  %r{x} = getelementptr {t}, ptr %{x}, i64 %y{x}"""
+OPERAND = """
+  %p{x} = getelementptr {t}, ptr %r{x}, i64 %x
+  %v{x} = load {t}, ptr %p{x}
+  %b{x} = bitcast {t} %v{x} to {i}
+  %m{x} = and {i} %b{x}, {all}
+  %less{x} = sub {i} %m{x}, 1
+  %odd{x} = icmp ult {i} %less{x}, {subnormal}"""
 
 
 @cache
@@ -38,7 +94,11 @@ def _loops() -> dict:
     """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
     import llvmlite.binding as llvm
 
-    text = Path(__file__).with_name("fused.ll").read_text(encoding="utf-8")
+    text = ""
+    for t, (s, i, subnormal, normal, infinity, all) in FORMATS.items():
+        operands = "".join(OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc")
+        rows = "".join(ROW.format(x=x, t=t) for x in "abcr")
+        text += FUSED.format(t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal)
     module, machine = llvm.parse_assembly(text), host_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)  # makes vectors of it
