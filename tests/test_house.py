@@ -1,8 +1,7 @@
 """The house: which room may know which, names that mean one thing, and sizes, computed from the sources.
 
-``python tests/test_house.py`` prints what breaks a rule now. Imports count wherever they stand: at the top, inside a
-function, or for the type checker alone. Left out: the two faces, ``cypresskit/__init__.py`` and ``cli``, may import
-late, as they must answer at once; nothing on a floor may import the first.
+``python tests/test_house.py`` prints what breaks a rule now. Imports count wherever they stand. Only the two faces,
+``cypresskit/__init__.py`` and ``cli``, may import late, as they must answer at once; no floor may import the first.
 """
 
 import ast
@@ -27,8 +26,8 @@ DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 LATE = (*DRAWING, "IPython", "cupy", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
 #: What of our own is: numba stands behind it, which takes longer than all the rest of `import cypresskit`; or a GPU.
 LATE_OF_OURS = {"blas/choice.py": ("blas/modelled.py",), "teach/l13_what_is_left.py": ("today/experiments.py",)}
-#: Lines of Python, as many as there are in hundreds: these figures may only sink.
-LARGEST = {"package": 26_570, "core": 13_450, "fast engine": 3_190, "tools": 2_400, "tests": 10_970}
+#: Lines (see `sizes`) that may only sink. Once they rose: tables and LLVM text taken out of Python count, too, now.
+LARGEST = {"package": 26_830, "core": 13_660, "fast engine": 3_250, "tools": 2_400, "tests": 10_970}
 SUNK = 0.95  # of such a figure: with less, it has to be lowered
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 
@@ -144,10 +143,11 @@ def lines(path: Path) -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Lines of Python."""
-    package = {path.relative_to(PACKAGE).as_posix(): lines(path) for path in PACKAGE.rglob("*.py")}
+    """Lines of Python, and of the tables and the LLVM text beside it in the package; but not of ``data``."""
+    kinds = ("*.py", "*.txt", "*.ll", "catalogue.json")
+    package = {path.relative_to(PACKAGE).as_posix(): lines(path) for kind in kinds for path in PACKAGE.rglob(kind)}
     return {
-        "package": sum(package.values()),
+        "package": sum(count for path, count in package.items() if floor(path) != "data"),
         "core": sum(count for path, count in package.items() if in_core(path)),
         "fast engine": sum(count for path, count in package.items() if path.startswith("machine/fast/")),
         "tools": sum(map(lines, (TOP / "tools").rglob("*.py"))),

@@ -45,8 +45,9 @@ class Opcode:
     what a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores, and how many
     words at most; ``across``: how many components a dot product sums; ``controls``: what may stand in brackets or
     behind the name, in the order in which one writes it; ``needs``: those that must. ``hardware``: the chip's operation
-    that does the same (ISA 9), if there is one; of integers it is also told whether the operands ``commute``, and
-    which second operand is ``neutral``: leaves the first as it is. ``same``: another opcode that computes the same.
+    that does the same (ISA 9), if there is one. Told where a pass makes use of it: that the operands may change
+    places (``commutes``), and which second one is ``neutral``: leaves the first as it is. ``same``: another opcode
+    that computes the same.
     """
 
     name: str
@@ -98,9 +99,9 @@ OPCODES: dict[str, Opcode] = {}
 
 def _read(file: Path) -> None:
     """Read rows of a name, types, slots and facts by name, and behind bars the meaning and an example; ``!`` marks a
-    control that must be there."""
+    control that must be there. ``#`` begins a comment; a line that begins with a bar belongs to the row above it."""
     kind = ""
-    for row in file.read_text(encoding="utf-8").splitlines():
+    for row in re.findall(r"^[^#\n].*(?:\n +\|.*)*", file.read_text(encoding="utf-8"), re.M):
         head, *texts = (part.strip() for part in row.split("|"))
         if not texts:
             kind = head.strip(":")
@@ -119,8 +120,7 @@ def _read(file: Path) -> None:
             texts[1] if texts[1:] else "",
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
-            store=facts.pop("access", "") == "store",
-            hardware=facts.pop("op", ""),
+            store=bool(facts.pop("store", False)),
             commutes=bool(facts.pop("commutes", False)),
             neutral=int(facts.pop("neutral"), 0) if "neutral" in facts else None,
             controls=tuple(c.strip("!") for c in controls),

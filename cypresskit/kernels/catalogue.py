@@ -201,11 +201,11 @@ class Catalogue(dict[str, Kernel]):
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
-def _kernel(name: str, block: list[int], group: list[int] | None = None, flags: str = "", **more) -> Kernel:
-    """A catalogue row: precision and transposes (``flags``) come from the name; a group means compute mode."""
-    flags = flags or next((f for f in ("tn", "nn", "nt", "tt") if f"_{f}" in name), "nn")
+def _kernel(name: str, block: list[int], group: list[int] | None = None, **more) -> Kernel:
+    """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group means compute mode."""
+    letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
     precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
-    more |= {"trans_a": flags[0] == "t", "trans_b": flags[1] == "t", "group": group and (group[0], group[1])}
+    more = {"trans_a": letters[0] == "t", "trans_b": letters[1] == "t", "group": group and (group[0], group[1])} | more
     return Kernel(name, precision, "compute" if group else "pixel", (block[0], block[1]), **more)
 
 
