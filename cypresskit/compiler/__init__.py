@@ -6,7 +6,7 @@ The passes, each a module, in their order; ``search`` runs them, and says which 
 2. ``simplify``: fewer of them, and reads of the LDS in pairs;
 3. ``vregs``: which words share a place, and which places belong together;
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every virtual register
-   (``blocks``, with ``pressure`` and ``ports``);
+   (``blocks``, with ``block_problem`` and ``ports``);
 5. ``allocate``: registers; ``emit``: hardware code.
 
 ``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as data, and ``code`` the

@@ -3,7 +3,7 @@
 A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Op by op goes into them as
 soon as nothing that it waits for is left; which one comes next, the styles decide (``inorder``, ``schedule``). Into a
 bundle it goes if its slots are free and constants, literals, read ports, the clause's room and the register budget
-(``pressure``) allow it.
+(``block_problem``) allow it.
 
 The scheduler also decides the channel of every virtual register it meets: a result's is that of its slot, an operand's,
 if it is still open, the emptiest; what a fetch brings is spread so that words read together come from different banks.
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import Self
 
+from cypresskit.compiler.block_problem import Pressure, Problem
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
-from cypresskit.compiler.pressure import Pressure, Problem
 from cypresskit.compiler.vregs import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs

@@ -12,9 +12,9 @@ Left out: what AMD's compiler did when registers ran out (spilling). Here fewer 
 from collections import defaultdict
 from itertools import islice, takewhile
 
+from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.ir import Op
-from cypresskit.compiler.pressure import Problem
 
 NEAR = 8  # operations after a reader, those of two vectors, whose operands should come from other banks
 

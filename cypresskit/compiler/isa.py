@@ -98,7 +98,7 @@ def _add(slots: str, kind: str, name: str, **columns) -> None:
     OPS[name] = HardwareOp(name, slots, kind, **columns)
 
 
-# What does the same as an opcode of the IL.
+# Operations that the table of IL opcodes names: each computes what its opcode does.
 for _opcode in OPCODES.values():
     if _opcode.hardware and _opcode.hardware not in OPS:
         _slots = {"xyzwt": "any", "xyzw": "vector"}.get(_opcode.slots, _opcode.slots)

@@ -8,8 +8,8 @@ which limits are tried, says ``search``.
 
 from collections import Counter
 
+from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
-from cypresskit.compiler.pressure import Problem
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 

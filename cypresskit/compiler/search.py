@@ -13,6 +13,7 @@ AMD's compiler (``in_order``) tried nothing of that: only if registers run out a
 from collections.abc import Callable
 
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
+from cypresskit.compiler.block_problem import Peaks, Problem, source_need
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.code import Code, turn_clocks
 from cypresskit.compiler.emit import emit
@@ -20,7 +21,6 @@ from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
-from cypresskit.compiler.pressure import Peaks, Problem, source_need
 from cypresskit.compiler.schedule import ListScheduler
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands

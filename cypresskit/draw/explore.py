@@ -85,8 +85,8 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     clause = max(code.main_loop, key=lambda control: len(control.bundles))
     first = [bundle for control in code.main_loop for bundle in control.bundles].index(clause.bundles[0])
     lines = [recording.line(step) for step in range(len(block))]
-    all_ = len(recording)
-    part = f"(The first {len(block)} of {all_:,} steps: the rest is more of the same.)" * (len(block) < all_)
+    steps = len(recording)
+    part = f"(The first {len(block)} of {steps:,} steps: the rest is more of the same.)" * (len(block) < steps)
     return Journey(
         f"From the chip to the register: {kernel}, N = {n}",
         [
