@@ -3,6 +3,7 @@
 ``python -m cypresskit.blas.modelled`` writes ``figures.json`` anew, in a minute or two.
 """
 
+import argparse
 import json
 from dataclasses import astuple
 from functools import lru_cache
@@ -42,5 +43,6 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in tqdm(KERNELS.values())]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

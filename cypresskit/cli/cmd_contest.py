@@ -17,7 +17,7 @@ ENDINGS = ".il", ".txt"
     "Takes files that lesson 12's last cell writes (IL below a head), files that hold just (rows, columns, steps), or "
     "folders of such files. Each entry is checked, then timed whole, in a process of its own with limits of time and "
     "memory. Writes the leaderboard as a web page and as CSV. A wrong entry stands below with the reason; the exit "
-    "status is 0 all the same.",
+    "status is 0 all the same. Off Linux an entry has 4 S seconds by the clock, not S of processor time.",
     option("entries", metavar="ENTRY", nargs="+", type=Path, help="files *.il or *.txt, or folders of them"),
     option("--n", type=whole(256, 4096), default=2048, metavar="N", help="time N x N x N (default 2048)"),
     option("--html", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="page (default %(default)s)"),

@@ -4,7 +4,7 @@ import argparse
 import os
 from contextlib import suppress
 from pathlib import Path
-from shutil import copy
+from shutil import copyfile
 
 from cypresskit.cli.command import CommandError, command
 
@@ -52,7 +52,7 @@ def hidden_files(folder: Path) -> Path:
     with suppress(OSError):  # a folder that can't be written
         folder.mkdir(parents=True, exist_ok=True)
         if not layout.exists():
-            copy(SETTINGS / "workspace.json", layout)
+            copyfile(SETTINGS / "workspace.json", layout)
     return folder
 
 
@@ -69,7 +69,7 @@ def find_lessons() -> list[Path]:
         own.mkdir(exist_ok=True)
         for lesson in _lessons(source):
             if not (own / lesson.name).exists():
-                copy(lesson, own)
+                copyfile(lesson, own / lesson.name)  # not its mode: an installed one may be read-only
     except OSError as error:
         raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
     return _lessons(own)

@@ -1,9 +1,8 @@
 """A function call in a copy of this process, with limits of time and memory.
 
-What the call changes, fills or crashes is gone with the copy. On Linux that is a fork, which starts at once; elsewhere
-a new Python, which imports the function (macOS's libraries break in forks, and Windows has none). Processor time and
-memory are limited on Linux, elapsed time everywhere. It keeps faults and patches apart, not attackers: the copy has its
-user's rights, and the network.
+What the call changes, fills or crashes is gone with the copy. On Linux that is a fork; elsewhere a new Python, which
+imports the function (macOS's libraries break in forks, and Windows has none). Processor time and memory are limited on
+Linux, elapsed time everywhere. It keeps faults apart, not attackers: the copy has its user's rights, and the network.
 """
 
 import os
@@ -15,7 +14,6 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 if sys.platform != "win32":
@@ -56,22 +54,28 @@ def call(function: Callable[..., T], *arguments, hear: Callable = tell, seconds=
             warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
             child.start()
         try:
-            while ours.poll(min(4 * seconds, LONGEST)):
-                what, *news = ours.recv()
+            while True:
+                try:
+                    silent: tuple = "lost", f"it had not ended after {4 * seconds:g} s", ENDLESS
+                    what, *news = ours.recv() if ours.poll(min(4 * seconds, LONGEST)) else silent
+                except (EOFError, OSError):
+                    break
+                except Exception as error:  # of whatever is made of the bytes here
+                    raise Lost(f"what it sends can't be read, {type(error).__name__}: {error}") from None
                 if what == "result":
                     return news[0]
                 if what == "lost":
                     raise Lost(*news)
                 hear(*news)
-            raise Lost(f"it had not ended after {4 * seconds:g} s", ENDLESS)
-        except (EOFError, OSError, UnpicklingError):
             child.join(1)
+            end = child.exitcode or 0
         finally:
             child.kill()  # which changes nothing if it has ended
             child.join()
-    if child.exitcode in (-9, -14, -27):  # SIGKILL, SIGALRM, SIGPROF
-        raise Lost("it had not ended when its time was up", ENDLESS, -child.exitcode)
-    raise Lost(f"its process ended with {child.exitcode}", signal=max(-child.exitcode, 0))
+    if end in (-14, -27):  # SIGALRM, SIGPROF
+        raise Lost("it had not ended when its time was up", ENDLESS, -end)
+    why = "was killed from outside: is there enough memory?" if end == -9 else f"ended with {end}"
+    raise Lost(f"its process {why}", signal=max(-end, 0))
 
 
 def _serve(tells: Connection, function: Callable, arguments: tuple, seconds: float, megabytes: float) -> None:
@@ -103,7 +107,8 @@ def limits(seconds: float, megabytes: float, wall: float = 0) -> Iterator[None]:
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
     taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_DATA, (taken + int(1e6 * megabytes), before[1]))
+    most = min([taken + int(1e6 * megabytes), *(size for size in before if size != resource.RLIM_INFINITY)])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, wall)}
     for number, _ in timers.values():
         signal.signal(number, signal.SIG_DFL)

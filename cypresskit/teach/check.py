@@ -3,8 +3,7 @@
 On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill, crash or keep busy.
 Timers end the copy once the answer has used up its time, whatever it does: catch everything in a loop, recurse around
 an ``except:``, stay in one call of C. A limit on its memory makes Python raise ``MemoryError``. Whatever an answer
-changes besides its arguments is gone with the copy. Elsewhere a check runs in this process and without limits, since
-forks break macOS's libraries, and Windows has none; the stop button ends it.
+changes besides its arguments is gone with the copy. Elsewhere it runs in this process, which the stop button ends.
 
 ``run_answer`` calls the answer. ``exercise`` turns everything that may happen, such as the stop button, ``input``,
 ``sys.exit`` and a notebook's ``exit``, into verdicts: no traceback shows how the check finds its answers, and the
@@ -134,7 +133,8 @@ def _copied(judge: Callable[[], Verdict]) -> Verdict:
         if isinstance(news, str):
             call = news
         else:
-            print(*news, end="")
+            with suppress(OSError):  # of an output that is closed or full
+                print(*news, end="")
 
     try:
         return apart.call(judge, hear=hear, seconds=apart.LONGEST)
