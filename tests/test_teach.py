@@ -731,8 +731,10 @@ def test_a_launch_is_timed_whole():
 def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
     judged = partial(SimpleNamespace, exact=False)
     monkeypatch.setattr(contest, "judge", lambda speed, chip, n, **how: judged(gflops=speed, **how))
-    speeds = {100.0: True, 101.9: True, 104.0: False, 90.0: False, 0.0: False}
-    assert [score.exact for score in contest.finish([(speed, HD5870) for speed in speeds], 2048)] == [*speeds.values()]
+    for gain, near, far in ((1.0, 101.9, 104.0), (1.03, 104.9, 111.0), (1.03, 101.1, 110.0)):
+        speeds = {100.0: True, near: True, far: False, 90.0: False, 0.0: False}
+        scores = contest.finish([(speed, HD5870) for speed in speeds], 2048, gain)
+        assert [score.exact for score in scores] == [*speeds.values()]
 
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):

@@ -138,11 +138,9 @@ COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound b
 def page(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as a web page that needs no other file."""
     right: dict[str, list] = {"On the HD 5870": [], "On chips of their own": []}
-    wrong = []
-    for place, entry in ranked(rows, n):
-        if not entry.gflops:
-            wrong.append((entry.name, entry.file, entry.verdict))
-            continue
+    places = ranked(rows, n)
+    wrong = [(entry.name, entry.file, entry.verdict) for _, entry in places if not entry.gflops]
+    for place, entry in (each for each in places if each[1].gflops):
         speed = f"{entry.gflops:.0f}", f"{entry.percent:.0f}"
         note = "; ".join(filter(None, (entry.chip, entry.note)))
         title = [*right][bool(entry.chip)]

@@ -56,7 +56,7 @@ def simulate(
     flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
     style: in which it is compiled, "amd" or "best" (``ck.compile``).
-    exact: simulate every turn of every wavefront; otherwise, of long launches, as many as tell the pace (within 1 %).
+    exact: simulate every turn of every wavefront; else, of long launches, as many as tell a steady pace within 1 %.
     progress: show a bar if it takes more than two seconds.
 
     A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises ``ValueError`` for sizes
