@@ -252,6 +252,9 @@ def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page
     for ready, make in pictures.items():
         page.evaluate(JS.append, make()._repr_mimebundle_()["text/html"])
         page.wait_for_selector(ready)
+    page.evaluate("delete window.DecompressionStream")  # which unpacks pictures
+    page.evaluate(JS.append, view("exponents")._repr_mimebundle_()["text/html"])
+    page.wait_for_selector(".cypresskit-player p:has-text('This is a still')")
 
 
 def test_the_first_page_is_a_lesson_without_a_list_of_files_or_a_question(lab, page):

@@ -4,8 +4,8 @@
 // about the picture; see Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and
 // value) are spread out once, from the column as it stands, into an array of frames x cells. No message to Python is ever
 // needed.
-const {label, figures, scenes, captions, marks, tracks, listing, inks, fitted, step, hint, truth, right, choices, picks, about,
-  goes, heads, dials, tells, begins} = told
+const {label, figures, scenes, captions, marks, tracks, listing, inks, fitted, step, hint, unguessed, truth, right,
+  choices, picks, about, goes, heads, dials, tells, begins} = told
 const child = (model) => index.get_one(model)
 const place = el.closest(".cypresskit-player")
 const part = Object.fromEntries([...el.shadowRoot.querySelectorAll("[data-part]")].map((one) => [one.dataset.part, one]))
@@ -69,8 +69,13 @@ function list({lines}, current, window = 13) {
   return rows.join("")
 }
 
-const signs = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
-const words = () => captions[frame].replace(/<[^>]*>/g, " ").replace(/&[lga][tm]p?;/g, (sign) => signs[sign])
+// What a screen reader hears of HTML, and of the caption.
+function plain(html) {
+  const text = document.createElement("template")
+  text.innerHTML = html.replaceAll("<br>", " ")
+  return text.content.textContent
+}
+const words = () => plain(captions[frame])
 
 // What moves goes from one frame's places to the next one's; what comes from nowhere, or goes there, jumps.
 const movers = new Map()
@@ -225,7 +230,7 @@ function turn() {
     const [words, dial] = turned[n], at = Math.floor(frame / strides[n]) % values.length
     dial.value = at
     dial.setAttribute("aria-valuetext", values[at])
-    write(words, `${name}: <b>${values[at]}</b>`)
+    words.replaceChildren(`${name}: `, Object.assign(document.createElement("b"), {textContent: values[at]}))
   })
 }
 
@@ -285,10 +290,15 @@ offer(part.scene, change)
 
 // A guess, and at the end what was recorded.
 const question = asked.innerHTML
+// A button that hides would leave the focus to the page, and the next key with it.
+function release() {
+  if (part.answers.contains(el.shadowRoot.activeElement)) el.focus({preventScroll: true})
+}
 function ask(late) {
   const kept = late && !el.dataset.revealed
+  if (kept) release()
   part.answers.style.visibility = kept ? "hidden" : ""
-  if (!el.dataset.revealed) write(asked, kept ? question.replace("Guess first:", "Without a guess (go back to the start to make one):") : question)
+  if (!el.dataset.revealed) write(asked, kept ? unguessed : question)
 }
 offer(part.answers, (n) => {
   if (guessed !== null) return  // a guess is a guess
@@ -301,8 +311,11 @@ function reveal() {
   if (!truth) return
   const bar = asked.parentElement
   bar.style.minHeight = `${bar.offsetHeight}px`  // the truth gets the room that question and answers had: nothing moves
-  const verdict = guessed === null ? `It is <b>${right}</b>: ` : `You said <b>${guessed}</b>, ${guessed === right ? "and that is right" : `but it is <b>${right}</b>`}: `
+  const but = guessed === right ? "and that is right" : `but it is <b>${right}</b>`
+  const verdict = guessed === null ? `It is <b>${right}</b>: ` : `You said <b>${guessed}</b>, ${but}: `
   write(asked, verdict + truth)
+  part.live.textContent = `${words()} ${plain(verdict + truth)}`
+  release()
   part.answers.hidden = true
   el.dataset.revealed = "yes"
   ask(false)
@@ -386,8 +399,7 @@ el.addEventListener("pointerdown", (event) => {
 })
 
 // Light or dark: JupyterLab, VS Code and the site say so on <body>, Colab on <html>; a plain page follows the reader's
-// setting. Colours on a canvas can't be
-// CSS variables, so each ink is looked up and handed to its glyph.
+// setting. Colours on a canvas can't be CSS variables, so each ink is looked up and handed to its glyph.
 const wish = window.matchMedia("(prefers-color-scheme: dark)")
 let watch = null
 function forget() {

@@ -196,13 +196,13 @@ class Player(Shown):
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>' if keys else ""
         lines, current = listing
         beside = ['<div data-part="listing" class="code"></div>'] * bool(lines) + [*map(_placed, side)]
-        asked, choices = (f"**Guess first:** {guess.question}", guess.choices) if guess else ("", ())
+        question, choices = (guess.question, guess.choices) if guess else ("", ())
         shown = {"moving": moving, "several": several, "turned": dials, "asks": guess, "clicks": self.about}
         self.html = HTML.substitute(
             {name: "" if there else "hidden" for name, there in shown.items()},
             css=theme.PLAYER_CSS, scenes=_buttons(name for name, _ in self.scenes), speeds=_speeds(most / lasts),
-            step=step, dials="".join(map(_dial, dials)), asked=theme.html(asked), answers=_buttons(choices),
-            picture="".join(map(_placed, picture)),
+            step=step, dials="".join(map(_dial, dials)), answers=_buttons(choices),
+            asked=theme.html(f"**Guess first:** {question}"), picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' * bool(beside),
             below="".join(map(_placed, [*below, hint] if hint and not self.about else below)),
         )  # fmt: skip
@@ -218,6 +218,7 @@ class Player(Shown):
                        [[frame, theme.html(part)] for frame, part in words]] for key, words in self.about.items()],
             "listing": {"lines": [escape(line.replace("    ", "  ")) for line in lines], "current": current},
             "dials": [[name, list(values)] for name, values in dials],
+            "unguessed": theme.html(f"**Without a guess (go back to the start to make one):** {question}"),
             "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
             "choices": [theme.html(choice) for choice in choices],
             "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
