@@ -169,6 +169,8 @@ def test_fuzzing_finds_nothing():
 def test_the_fuzzer_says_how_many_programs_went_wrong(monkeypatch):
     said = []
     assert fuzz.run(0, 3, said.append) == 0 and said == ["1 random: 0 went wrong"]
+    monkeypatch.setattr("tools.fuzz.law.PATIENCE", -1)
+    assert fuzz.run(0, 4, said.append) == 0 and said[1] == "1 timed but too long to be checked: 0 went wrong"
     for fault, told in ((lambda rng: 1 / 0, "ZeroDivisionError"), (lambda rng: os._exit(3), "process ended with 3")):
         monkeypatch.setitem(fuzz.KINDS, "random", fault)
         assert fuzz.run(0, 3, said.append) == 1 and told in said[-2] and said[-1] == "1 random: 1 went wrong"

@@ -4,8 +4,8 @@ copy of this process, which may hang or crash.
 A valid program must assemble, be silent in the checks for races, barriers and unset values, compile, and give the same
 bits and counts on both engines. A nearly valid one is a valid one whose text was damaged, and a random one any text:
 they may be refused, but only with the errors that are meant for it. What is accepted must not crash or hang, and must
-give the same bits if the checks find nothing in it. A timed one is any launch on any board, whose report has to keep
-the law (`law`).
+give the same bits unless the checks find in it what leaves them open (`OPEN`). A timed one is any launch on any board,
+whose report has to keep the law (`law`).
 """
 
 import copy
@@ -25,12 +25,14 @@ from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from cypresskit.teach import apart
-from tools.fuzz.law import timed
+from tools.fuzz.law import Uncounted, timed
 from tools.fuzz.programs import random_program
 
 LIMIT = 60  # seconds of processor time for one program
 STEPS = 3000  # instructions of a work-item
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
+#: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on the same address.
+OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
 WORDS = [*OPCODES, "il_ps_2_0", "il_cs_2_0", "end", "mdef(0)_out(1)_in(1)", "mend", "r0", "r1.x", "l0", "cb0[1]", "o0",
          "g[r0.x]", "mem.xy", "vWinCoord0", "vaTid", ",", ".", "(", ")", "_", "[", "-1", "65535", "0x7fc00000", "1e39",
@@ -48,24 +50,26 @@ def run(seconds: float, seed: int = 0, say=print) -> int:
     for n in takewhile(lambda n: n == seed or time.monotonic() < end, count(seed)):
         kind = ("valid", "nearly valid", "valid", "random", "timed")[n % 5]
         try:
-            fault = apart.call(told, kind, n, seconds=LIMIT)
+            tried, fault = apart.call(told, kind, n, seconds=LIMIT)
         except apart.Lost as lost:
-            fault = str(lost)
+            tried, fault = kind, str(lost)
         if fault:
             say(f"seed {n} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed {n}`:\n{fault}")
-        counts[kind] += 1
+        counts[tried] += 1
         wrong += bool(fault)
     say(", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f": {wrong} went wrong")
     return wrong
 
 
-def told(kind: str, seed: int) -> str:
-    """The traceback of what goes wrong with a program, or nothing."""
+def told(kind: str, seed: int) -> tuple[str, str]:
+    """What a program is counted as, and the traceback of what goes wrong with it, or nothing."""
     try:
         KINDS[kind](random.Random(seed))
+    except Uncounted:
+        return f"{kind} but too long to be checked", ""
     except Exception:
-        return traceback.format_exc()
-    return ""
+        return kind, traceback.format_exc()
+    return kind, ""
 
 
 def valid(rng: random.Random) -> None:
@@ -86,7 +90,7 @@ def nearly_valid(rng: random.Random) -> None:
     except REFUSED as error:
         return in_words(error)
     str(findings)
-    agree(program, launch, defined=not findings)
+    agree(program, launch, defined=not OPEN & {finding.kind for finding in findings})
 
 
 def anything(rng: random.Random) -> None:
