@@ -1,10 +1,9 @@
 """Random IL programs that are valid, end, and don't race, with arrays to launch them on, for comparing engines.
 
 The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested branches, loops that
-work-items leave at different turns, texture coordinates in and out of range, and data full of NaN, infinities and
-subnormal numbers. Macros don't: once a text is assembled, they are gone. Each work-item writes four elements of global
-memory of its own, and reads these and a part that nobody writes; LDS is written and read in turns, with a fence
-between, where control flow is uniform.
+work-items leave at different turns, texture coordinates in and out of range, macros, and data full of NaN, infinities
+and subnormal numbers. Each work-item writes four elements of global memory of its own, and reads these and a part that
+nobody writes; LDS is written and read in turns, with a fence between, where control flow is uniform.
 
 ``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers: r0 to r11 are free;
 r20.. count loops; r30.x is the first own element of ``g``, r31 a random address, r32 = (own byte of LDS array 0, own
@@ -101,6 +100,7 @@ class _Writer:
         self.depth = self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
+        self.macro = rng.choice(((), (), (1, 1), (1, 2), (2, 3)))  # how many outputs and inputs it has, if there is one
         self.group: tuple[int, ...] = ()
         self.domain: tuple[int, ...] = (rng.randint(1, 19), rng.randint(1, 11))
         if mode == "compute":
@@ -126,6 +126,8 @@ class _Writer:
 
     def program(self) -> tuple[str, dict]:
         self.say("il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0")
+        if self.macro:
+            self.define(*self.macro)
         self.declare()
         self.prepare()
         self.block(uniform=True)
@@ -205,6 +207,7 @@ class _Writer:
             "{read}": 4,
             "{store}" if self.storing else "{load}": 8 * compute,
             self.fence: 3 * (compute and uniform),
+            self.call: 4 * bool(self.macro),
             partial(self.branch, uniform): 12 * (self.depth < 4),
             partial(self.loop, uniform): 7 * (self.loops < 2),
             "{leave}" if self.leaving else "{other}": 8,
@@ -275,3 +278,21 @@ class _Writer:
         self.leaving = leaving
         self.loops -= 1
         self.say("endloop")
+
+    def define(self, outputs: int, inputs: int) -> None:
+        """Write a macro, whose registers and literal have the names of others outside."""
+        results = "|".join(f"out{n}" for n in range(outputs))
+        given = "|".join(f"in{n}" for n in range(inputs))
+        self.say(f"mdef(0)_out({outputs})_in({inputs})\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000")
+        self.say("\n".join(f"mov {name}, {{{given}}}" for name in ("r0", "r1", *results.split("|"))))
+        outside, any_ = self.grammar, f"r0|r1|l0|{{{given}}}|{{{given}}}"
+        self.grammar = outside | {"any": any_, "target": f"r0|r1|{{{results}}}"}
+        for _ in range(self.rng.randint(1, 5)):
+            self.arithmetic()
+        self.grammar = outside
+        self.say("mend")
+
+    def call(self) -> None:
+        outputs, inputs = self.macro
+        targets = [f"r{n}{{mask}}" for n in self.rng.sample(range(PLAYED), outputs)]
+        self.say(f"mcall(0) ({', '.join(targets)}), ({', '.join(['{float}'] * inputs)})")
