@@ -133,10 +133,11 @@ def test_solutions_and_teachers_answers_are_left_out(site, pytestconfig):
 
 
 def test_what_is_wrong_with_a_site_is_told(tmp_path):
-    (tmp_path / "a.html").write_text('<p id="x"><a href="#x">1</a><a href="b.html">2</a><a href="a.html#y">3</a>')
-    (tmp_path / "c.html").write_text('<img src="https://else.where/a.png"><a href="https://else.where">4</a>')
+    (tmp_path / "a.html").write_text('<p id=x name=z><a href="#x"><a href="#z"><a href="b.html"><a href="a.html#y">')
+    (tmp_path / "c.html").write_text('<img src="https://else.where/a.png" srcset="d.png"><a href="https://else.where">')
     assert sorted(faults(tmp_path)) == [
         "a.html links to a.html#y, which isn't there",
         "a.html links to b.html, which isn't there",
+        "c.html links to d.png, which isn't there",
         "c.html loads https://else.where/a.png",
     ]
