@@ -39,7 +39,8 @@ def native(function):
 
 
 def part(function):
-    """Compile ``function`` into those that call it. Python can't: what it needs for that takes as long to compile."""
+    """Compile ``function`` into those that call it. Python can't call it (a test has to wrap it in ``njit``), as the
+    code for calls from Python would double the time to compile."""
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
