@@ -16,22 +16,17 @@ from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 12_000_000
-NAMES, LINKS = ("id", "name"), ("href", "src", "srcset")  # attributes; a tag may have several
-
-
-def values(page: BeautifulSoup, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The tag and the value of every such attribute of a page that isn't empty."""
-    return [(tag.name, str(tag[name])) for tag in page.find_all(True) for name in names if tag.get(name)]
 
 
 def faults(site: Path) -> list[str]:
     """The faults of a built site: links that lead nowhere, things that need the network, and too large a size."""
     pages = {file.resolve(): BeautifulSoup(file.read_bytes(), "html.parser") for file in site.rglob("*.html")}
-    places = {file: {value for _, value in values(page, NAMES)} for file, page in pages.items()}
+    places = {file: {tag.get(a) for tag in page.find_all(True) for a in ("id", "name")} for file, page in pages.items()}
     wrong = []
     for file, page in pages.items():
         where = file.relative_to(site.resolve())
-        for tag, link in values(page, LINKS):
+        values = [(tag.name, tag.get(a)) for tag in page.find_all(True) for a in ("href", "src", "srcset")]
+        for tag, link in ((tag, str(value)) for tag, value in values if value):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 wrong += [f"{where} loads {link}"] if tag != "a" and parts.scheme != "data" else []

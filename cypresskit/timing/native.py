@@ -39,8 +39,7 @@ def native(function):
 
 
 def part(function):
-    """Compile ``function`` into those that call it. Python can't call it (a test has to wrap it in ``njit``), as the
-    code for calls from Python would double the time to compile."""
+    """Compile ``function`` into those that call it, in half the time, as Python can't: a test wraps it in ``njit``."""
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 

@@ -4,8 +4,8 @@ slowest unit.
 What the code asks for is counted apart from the model: the machine's VLIW engine runs it for all wavefronts (without
 data, as no address depends on any), and each access is counted with sets of words. For each wavefront the model's walk
 must find the same, and for all together the report on a launch that is simulated whole. A sampled report is held
-against the launch simulated whole. A launch that is simulated whole but takes too long to count is held against
-nothing: ``Uncounted`` says so, and the fuzzer tells how many there were.
+against the launch simulated whole. One that is simulated whole but takes too long to count is held against nothing:
+``Uncounted`` says so, and the fuzzer tells how many there were.
 """
 
 import math
@@ -136,19 +136,15 @@ def charged(report: Report) -> np.ndarray:
     return busy * report.clocks * report.device.simd_engines
 
 
-def walked(paths: list[Path], bundle_clocks: int) -> dict[int, np.ndarray]:
-    """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront. Over the turns of a
-    segment a recurring pattern is not always met equally often."""
-    found: dict[int, np.ndarray] = {}
+def walked(paths: list[Path], bundle_clocks: int) -> np.ndarray:
+    """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
+    found = np.zeros((sum(len(path.wavefronts) for path in paths), 3), int)
     for path in paths:
-        clocks = np.zeros((len(path.wavefronts), 3))
         for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
-            if clause.kind == ALU:
-                clocks[:, 0] += turns * clause.bundles * bundle_clocks
+            found[path.wavefronts, 0] += turns * clause.bundles * bundle_clocks
             for stream in clause.streams if clause.kind in (ALU, TEX) else ():
-                times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
-                clocks[:, 1 if clause.kind == TEX else 2] += stream.cost.reshape(len(clocks), -1) @ times
-        found |= dict(zip(path.wavefronts.tolist(), clocks))
+                times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)  # may differ by one
+                found[path.wavefronts, 1 + (clause.kind == ALU)] += stream.cost.reshape(-1, stream.phases) @ times
     return found
 
 
@@ -166,7 +162,7 @@ def check(code: Code, shape: Shape, layout: str, report: Report, whole: Report |
     surfaces = Surfaces(shape, report.device, layout)
     counted, paths = Counting(code, surfaces), walk(code, surfaces, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
-    wrong = [n for n, clocks in enumerate(counted.clocks) if not np.array_equal(clocks, found[n])][:1]
+    wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
     faults = [f"wavefront {n}: ALU, texture, LDS {counted.clocks[n]}, walked {found[n]}" for n in wrong]
     return faults + _report_faults(report, counted.clocks.sum(axis=0)) + _line_faults(report, counted)
 
@@ -221,9 +217,8 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """Arguments of ``simulate``, the code and the shape of a random launch: a kernel of the catalogue, an entry for the
-    contest or a program, at any size, on any board, in any style and layout. Raises ``CompileError`` or ``ValueError``
-    if the board can't do it."""
+    """Arguments of ``simulate``, the code and the shape of a launch: a kernel, a contest entry or a program, of
+    any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the board can't do it."""
     board, style, layout = rng.choice(BOARDS), rng.choice(list(STYLES)), rng.choice(("linear", "linear", "tiled"))
     kind = rng.randrange(3)
     if kind < 2:

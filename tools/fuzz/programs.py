@@ -57,6 +57,11 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "inside": "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
               "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_bias}}",
     "anywhere": "{{texel}{offset} {r}{mask}, {r}{swizzle}|{sample}{offset} {r}{mask}, {at}}",
+    # registers and a literal that have the names of others outside
+    "macro": "mdef(0)_out(2)_in(3)\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000\nmov r0, {in0|in1}\nmov r1, in2\n"
+             "{add|mul|max}{scale} r{0|1}{mask}, {given}, {given}\nmov out0, {given}\nmov out1, {given}\nmend",
+    "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
+    "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
     "offset": "||_aoffimmi({-2|-1|0|1|2},{-2|-1|0|1|2},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
@@ -100,7 +105,6 @@ class _Writer:
         self.depth = self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
-        self.macro = rng.choice(((), (), (1, 1), (1, 2), (2, 3)))  # how many outputs and inputs it has, if there is one
         self.group: tuple[int, ...] = ()
         self.domain: tuple[int, ...] = (rng.randint(1, 19), rng.randint(1, 11))
         if mode == "compute":
@@ -126,8 +130,7 @@ class _Writer:
 
     def program(self) -> tuple[str, dict]:
         self.say("il_ps_2_0" if self.mode == "pixel" else "il_cs_2_0")
-        if self.macro:
-            self.define(*self.macro)
+        self.say("{macro}")
         self.declare()
         self.prepare()
         self.block(uniform=True)
@@ -207,7 +210,7 @@ class _Writer:
             "{read}": 4,
             "{store}" if self.storing else "{load}": 8 * compute,
             self.fence: 3 * (compute and uniform),
-            self.call: 4 * bool(self.macro),
+            "{call}": 3,
             partial(self.branch, uniform): 12 * (self.depth < 4),
             partial(self.loop, uniform): 7 * (self.loops < 2),
             "{leave}" if self.leaving else "{other}": 8,
@@ -278,21 +281,3 @@ class _Writer:
         self.leaving = leaving
         self.loops -= 1
         self.say("endloop")
-
-    def define(self, outputs: int, inputs: int) -> None:
-        """Write a macro, whose registers and literal have the names of others outside."""
-        results = "|".join(f"out{n}" for n in range(outputs))
-        given = "|".join(f"in{n}" for n in range(inputs))
-        self.say(f"mdef(0)_out({outputs})_in({inputs})\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000")
-        self.say("\n".join(f"mov {name}, {{{given}}}" for name in ("r0", "r1", *results.split("|"))))
-        outside, any_ = self.grammar, f"r0|r1|l0|{{{given}}}|{{{given}}}"
-        self.grammar = outside | {"any": any_, "target": f"r0|r1|{{{results}}}"}
-        for _ in range(self.rng.randint(1, 5)):
-            self.arithmetic()
-        self.grammar = outside
-        self.say("mend")
-
-    def call(self) -> None:
-        outputs, inputs = self.macro
-        targets = [f"r{n}{{mask}}" for n in self.rng.sample(range(PLAYED), outputs)]
-        self.say(f"mcall(0) ({', '.join(targets)}), ({', '.join(['{float}'] * inputs)})")
