@@ -27,8 +27,7 @@ SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the
 UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
-REST = 0.02  # by which they may from quarter 3 to 4, to have come to rest. A choice, checked on some 160 launches; the
-# nearest two: sgemm_tn at N = 4352 grows by 0 to 0.5 % and rests, ddgemm_tt_fma at 3072 by 4 % and moves on
+REST = 0.02  # by which they may from quarter 3 to 4, at rest: a choice between 0.5 and 4 %, see docs/model.md
 MOVING = 0.02, 0.008, 0.75  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 
