@@ -266,8 +266,8 @@ def test_the_first_page_is_a_lesson_without_a_list_of_files_or_a_question(lab, p
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)
-    page.wait_for_function(READY)
-    page.locator("[data-ready]").first.scroll_into_view_if_needed()
+    page.locator(".cypresskit-player").first.scroll_into_view_if_needed()  # what is near starts first
+    page.wait_for_function("() => document.querySelector('.cypresskit-player').querySelector('[data-ready]')")
     assert not page.evaluate(JS.scrolled), "an output with a scroll bar of its own, which keeps the wheel"
 
     # The lesson's own run, again.
