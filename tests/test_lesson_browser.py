@@ -226,6 +226,7 @@ def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page,
     inner = framed(page, player._repr_mimebundle_()["text/html"], sandbox, policy)
     inner.locator("img").wait_for()
     assert inner.locator("img").bounding_box()["width"] > 600
+    assert inner.locator("img").get_attribute("alt") == repr(player)
     inner.get_by_text("This is a still. To see it move").wait_for()
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
 

@@ -275,7 +275,7 @@ def main(arguments: list[str] | None = None) -> int:
     kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
     for group in args.groups or GROUPS:
         with patch.dict(os.environ, ONE_THREAD if group != "threads" else {}):
-            lines = apart(measured, group)
+            lines = in_new_process(measured, group)
         slow += [line for line in lines if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
         if args.write:
             kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in lines if line["ratio"] > LEAST}
@@ -285,7 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
     return int(args.check and bool(slow))
 
 
-def apart(function: Callable[..., T], *arguments) -> T:
+def in_new_process(function: Callable[..., T], *arguments) -> T:
     """The result of a function, called in a new process, which works in an empty folder."""
     quiet, spawn = patch.dict(os.environ, CYPRESSKIT_SILENT="1e9"), get_context("spawn")
     with tempfile.TemporaryDirectory() as folder, quiet:
