@@ -32,7 +32,11 @@ setup(
     cmdclass={"build_py": BuildWithLessons},
     long_description=readme,
     long_description_content_type="text/markdown",
-    project_urls={"Source": address, "Issues": f"{address}/issues", "Changes": f"{address}/blob/HEAD/CHANGELOG.md"}
+    project_urls={
+        "Source": address,
+        "Issues": f"{address}/issues",
+        "Changes": f"{address}/blob/HEAD/CHANGELOG.md",
+    }
     if found
     else {},
 )

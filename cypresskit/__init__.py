@@ -1,4 +1,6 @@
-"""cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon HD 5870."""
+"""cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon
+HD 5870.
+"""
 
 import gc
 from importlib import import_module
@@ -16,14 +18,40 @@ from cypresskit.machine.shape import Shape
 
 __version__ = "0.1.0"
 
-# Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than numpy and numba.
+# Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than
+# numpy and numba.
 __all__ = [
-    "DD", "HD5850", "HD5870", "HD5970", "CardMemoryError", "CompileError", "Device", "ILError", "Kernel", "KernelError",
-    "Observer", "Program", "Recorder", "Recording", "Run", "Shape", "assemble", "check", "choose", "gemm",
-    "gemm_out_of_core", "gemm_packed", "gemv", "kernels", "launch", "simulate", "sweep",
-]  # fmt: skip
+    "DD",
+    "HD5850",
+    "HD5870",
+    "HD5970",
+    "CardMemoryError",
+    "CompileError",
+    "Device",
+    "ILError",
+    "Kernel",
+    "KernelError",
+    "Observer",
+    "Program",
+    "Recorder",
+    "Recording",
+    "Run",
+    "Shape",
+    "assemble",
+    "check",
+    "choose",
+    "gemm",
+    "gemm_out_of_core",
+    "gemm_packed",
+    "gemv",
+    "kernels",
+    "launch",
+    "simulate",
+    "sweep",
+]
 
-#: What is imported when first used: the compiler and the timing model take their time, drawing needs bokeh.
+#: What is imported when first used: the compiler and the timing model take their time, drawing
+#: needs bokeh.
 _LATER = {
     "CompileError": "compiler",
     "check": "machine.checks",
@@ -36,7 +64,9 @@ _LATER = {
     "teach": "",
 }
 
-if TYPE_CHECKING:  # the same for type checkers and editors, which then know the types and refuse what isn't here
+if (
+    TYPE_CHECKING
+):  # the same for type checkers and editors, which then know the types and refuse what isn't here
     from cypresskit import draw as draw
     from cypresskit import host as host
     from cypresskit import teach as teach
@@ -55,11 +85,14 @@ else:
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
         resume = gc.enable if gc.isenabled() else gc.disable
-        gc.disable()  # modules stay: to look through them for garbage would take a quarter of the time
+        # modules stay: to look through them for garbage would take a quarter of the time
+        gc.disable()
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
-            raise ImportError(f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'") from error
+            raise ImportError(
+                f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
+            ) from error
         finally:
             resume()
         return getattr(module, name) if _LATER[name] else module

@@ -1,12 +1,13 @@
 """Every number about a board, each with its unit and where it comes from.
 
-A ``Board`` is what a data sheet prints; a ``Device`` adds what the compiler and the timing model need. Numbers that no
-document gives are calibrations: their field says what they were calibrated on, ``calibrations(device)`` lists them, and
-one set serves every kernel and every size. What-if boards come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
+A ``Board`` is what a data sheet prints; a ``Device`` adds what the compiler and the timing model
+need. Numbers that no document gives are calibrations: their field says what they were calibrated
+on, ``calibrations(device)`` lists them, and one set serves every kernel and every size. What-if
+boards come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
 
-Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL programming guide rev 1.3f;
-"ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about power, and boards of other architectures except
-as rows for comparison.
+Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
+programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about
+power, and boards of other architectures except as rows for comparison.
 """
 
 import math
@@ -24,12 +25,33 @@ MOST = 1024  # parts of a kind that a simulated chip may have
 
 def is_whole(value, most: float = math.inf) -> bool:
     """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(1 <= value <= most)
+    return (
+        isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and bool(1 <= value <= most)
+    )
 
 
-def _n(holds: Callable, message: str, unit: str, source: str, default, calibrated: str = "", open: tuple = ()):
-    """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on allow."""
-    metadata = {"unit": unit, "source": source, "calibrated": calibrated, "holds": holds, "what": message, "open": open}
+def _n(
+    holds: Callable,
+    message: str,
+    unit: str,
+    source: str,
+    default,
+    calibrated: str = "",
+    open: tuple = (),
+):
+    """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on
+    allow.
+    """
+    metadata = {
+        "unit": unit,
+        "source": source,
+        "calibrated": calibrated,
+        "holds": holds,
+        "what": message,
+        "open": open,
+    }
     return field(default=default, metadata=metadata)
 
 
@@ -46,13 +68,19 @@ _power = partial(_n, _is_power, "has to be a power of two")
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board (or one chip of it) as its data sheet has it; the defaults are those of a Cypress chip."""
+    """A board (or one chip of it) as its data sheet has it; the defaults are those of a Cypress
+    chip.
+    """
 
     name: str
     simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    lanes: int = _count("single-precision multiply-adds per thread processor and clock", "Table 1", 5)
-    double_fmas: float = _amount("double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0)
+    lanes: int = _count(
+        "single-precision multiply-adds per thread processor and clock", "Table 1", 5
+    )
+    double_fmas: float = _amount(
+        "double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0
+    )
     clock_ghz: float = _positive("GHz", "Table 1", 0.85)
     memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
     memory_channels: int = _count("32-bit GDDR5 channels", "APP table D.4", 8)
@@ -60,7 +88,9 @@ class Board:
     chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
     register_bytes: int = _number("bytes per SIMD engine", "Table 1", 256 << 10)
     lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
-    l1_bytes: int = _amount("bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10)
+    l1_bytes: int = _amount(
+        "bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10
+    )
     l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
 
     def __post_init__(self):
@@ -68,8 +98,14 @@ class Board:
             _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
 
     def __repr__(self) -> str:
-        what = f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f} Gflop/s"
-        return f"<{type(self).__name__} {self.name}: {what} in single precision, {self.double_gflops:.0f} in double>"
+        what = (
+            f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f}"
+            " Gflop/s"
+        )
+        return (
+            f"<{type(self).__name__} {self.name}: {what} in single precision,"
+            f" {self.double_gflops:.0f} in double>"
+        )
 
     def _repr_html_(self) -> str:
         return table(("", "value", "unit", "source"), _numbers(self), self.name)
@@ -81,12 +117,15 @@ class Board:
 
     @property
     def double_gflops(self) -> float:
-        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock on Cypress."""
+        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock
+        on Cypress.
+        """
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
 
     def peak_gflops(self, precision: str) -> float:
-        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870: half additions of 21 double
-        instructions, half multiplications of 8; Nakasato, appendix A)."""
+        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870: half
+        additions of 21 double instructions, half multiplications of 8; Nakasato, appendix A).
+        """
         peaks = {"single": self.single_gflops, "double": self.double_gflops}
         peaks["double-double"] = self.double_gflops / ((21 + 8) / 2)
         if precision not in peaks:
@@ -103,75 +142,177 @@ class Device(Board):
     max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32)
     max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
     max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)
-    register_pool: int = _count("registers of all wavefronts on an engine", "Nakasato, equation 2; AMD: 248", 256)
+    register_pool: int = _count(
+        "registers of all wavefronts on an engine", "Nakasato, equation 2; AMD: 248", 256
+    )
     gpr_limit: int = _count("registers per work-item", "ISA 2.4", 128)
     clause_temporaries: int = _number("registers T0-T3, alive within a clause", "ISA 2.4", 4)
     # instruction stream
-    alu_clause_slots: int = _count("64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128)
+    alu_clause_slots: int = _count(
+        "64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128
+    )
     tex_clause_fetches: int = _count("fetches per TEX clause", "ISA 2.4", 16)
     bundle_clocks: int = _count("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
     result_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
     # texture unit and caches
-    line_bytes: int = _power("bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes")
-    texture_banks: int = _power("banks of L1, each of which gives 16 bytes a clock", "APP 4.9: 64 B per clock", 4,
-        "as banks, not lines: kernels whose textures are shifted by a texel in every other row")  # fmt: skip
+    line_bytes: int = _power(
+        "bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes"
+    )
+    texture_banks: int = _power(
+        "banks of L1, each of which gives 16 bytes a clock",
+        "APP 4.9: 64 B per clock",
+        4,
+        "as banks, not lines: kernels whose textures are shifted by a texel in every other row",
+    )
     texture_side: int = _count(
         "texels in a row of a texture, and rows", "Direct3D 11, which the chip was made for", 16384
     )
-    quads_per_clock: int = _count("quads begun per clock by a texture unit", "APP 4.9: four addresses per clock", 1)
-    l1_ways: int = _count("ways", "none", 8, "assumed; the published rates don't depend on it above 4")
+    quads_per_clock: int = _count(
+        "quads begun per clock by a texture unit", "APP 4.9: four addresses per clock", 1
+    )
+    l1_ways: int = _count(
+        "ways", "none", 8, "assumed; the published rates don't depend on it above 4"
+    )
     l2_ways: int = _count("ways", "none", 16, "assumed; the published rates hardly depend on it")
     l2_slices: int = _count("slices", "APP 4.9", 8)
     l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "APP 4.9", 64.0)
-    l1_clocks: int = _amount("clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred")
-    l2_clocks: int = _amount("clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM")
-    dram_clocks: int = _amount("clocks from fetch to data, DRAM", "APP 4.11.1: 300 to 600", 320,
-        "the paper's 25 against 37 registers", (300, 380))  # fmt: skip
-    switch_clocks: int = _amount("clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40)
-    clause_clocks: int = _amount("clocks of its ALU turn that a clause takes to get going", "none", 4,
-        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)", (4, 7))  # fmt: skip
+    l1_clocks: int = _amount(
+        "clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred"
+    )
+    l2_clocks: int = _amount(
+        "clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM"
+    )
+    dram_clocks: int = _amount(
+        "clocks from fetch to data, DRAM",
+        "APP 4.11.1: 300 to 600",
+        320,
+        "the paper's 25 against 37 registers",
+        (300, 380),
+    )
+    switch_clocks: int = _amount(
+        "clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40
+    )
+    clause_clocks: int = _amount(
+        "clocks of its ALU turn that a clause takes to get going",
+        "none",
+        4,
+        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
+        (4, 7),
+    )
     # DRAM
-    channel_bytes: int = _power("bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256)
+    channel_bytes: int = _power(
+        "bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256
+    )
     memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
-    dram_row_bytes: int = _power("bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit")
-    dram_row_clocks: int = _amount("clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5")
-    dram_efficiency: float = _number("share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84)
+    dram_row_bytes: int = _power(
+        "bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit"
+    )
+    dram_row_clocks: int = _amount(
+        "clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5"
+    )
+    dram_efficiency: float = _number(
+        "share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84
+    )
     store_clocks: int = _amount("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
     lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32)
-    lds_items_clock: int = _count("work-items that may ask in one clock, two words each", "APP 4.7", 16)
+    lds_items_clock: int = _count(
+        "work-items that may ask in one clock, two words each", "APP 4.7", 16
+    )
     # launch
-    launch_us: float = _amount("microseconds that a launch costs host and chip before its first wavefront",
-        "APP: at most 225", 225.0, "Ashraf's packed products, from 450 Gflop/s at N = 512")  # fmt: skip
+    launch_us: float = _amount(
+        "microseconds that a launch costs host and chip before its first wavefront",
+        "APP: at most 225",
+        225.0,
+        "Ashraf's packed products, from 450 Gflop/s at N = 512",
+    )
 
     def __post_init__(self):
         super().__post_init__()
         for name in ("simd_engines", "memory_channels", "l2_slices", "max_wavefronts", "lds_banks"):
-            _check(self, name, getattr(self, name) <= MOST, f"is more than can be timed: at most {MOST}")
+            _check(
+                self,
+                name,
+                getattr(self, name) <= MOST,
+                f"is more than can be timed: at most {MOST}",
+            )
         _check(self, "memory_channels", _is_power(self.memory_channels), "has to be a power of two")
-        _check(self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes")
-        _check(self, "channel_bytes", self.channel_bytes >= self.line_bytes, "has to hold at least one cache line")
-        _check(self, "dram_row_bytes", self.dram_row_bytes >= self.channel_bytes, "has to be at least channel_bytes")
-        _check(self, "quads_per_clock", self.quads_per_clock <= 16, "can't be more than a wavefront's 16 quads")
+        _check(
+            self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes"
+        )
+        _check(
+            self,
+            "channel_bytes",
+            self.channel_bytes >= self.line_bytes,
+            "has to hold at least one cache line",
+        )
+        _check(
+            self,
+            "dram_row_bytes",
+            self.dram_row_bytes >= self.channel_bytes,
+            "has to be at least channel_bytes",
+        )
+        _check(
+            self,
+            "quads_per_clock",
+            self.quads_per_clock <= 16,
+            "can't be more than a wavefront's 16 quads",
+        )
         for level in ("l1", "l2"):
             size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
             sets, rest = divmod(size, ways * self.line_bytes)
-            message = f"has to be 0, or a set of {ways} ways x {self.line_bytes} bytes times a power of two"
-            _check(self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), message)
+            message = (
+                f"has to be 0, or a set of {ways} ways x {self.line_bytes} bytes times a power"
+                " of two"
+            )
+            _check(
+                self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), message
+            )
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
-        _check(self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built")
+        _check(
+            self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built"
+        )
         together = self.thread_processors * self.bundle_clocks
-        _check(self, "thread_processors", together == 64, f"x bundle_clocks {self.bundle_clocks} has to be a wavefront")
-        _check(self, "lanes", self.lanes == 5, "has to be 5: the compiler fills the slots x, y, z, w and t")
-        _check(self, "clause_temporaries", self.clause_temporaries <= 4, "has to be at most 4: T0-T3")
-        _check(self, "double_fmas", self.double_fmas in (0, 1), "has to be 1, or 0 on a chip without doubles")
+        _check(
+            self,
+            "thread_processors",
+            together == 64,
+            f"x bundle_clocks {self.bundle_clocks} has to be a wavefront",
+        )
+        _check(
+            self,
+            "lanes",
+            self.lanes == 5,
+            "has to be 5: the compiler fills the slots x, y, z, w and t",
+        )
+        _check(
+            self, "clause_temporaries", self.clause_temporaries <= 4, "has to be at most 4: T0-T3"
+        )
+        _check(
+            self,
+            "double_fmas",
+            self.double_fmas in (0, 1),
+            "has to be 1, or 0 on a chip without doubles",
+        )
         ordered = self.l1_clocks <= self.l2_clocks <= self.dram_clocks
-        _check(self, "l2_clocks", ordered, f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks")
-        _check(self, "result_clocks", self.result_clocks >= self.bundle_clocks, "can't be below bundle_clocks")
+        _check(
+            self,
+            "l2_clocks",
+            ordered,
+            f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks",
+        )
+        _check(
+            self,
+            "result_clocks",
+            self.result_clocks >= self.bundle_clocks,
+            "can't be below bundle_clocks",
+        )
 
     @property
     def texture_gb_s(self) -> float:
-        """All texture units together, GB/s: 16 bytes of each bank per clock (1088 on the HD 5870)."""
+        """All texture units together, GB/s: 16 bytes of each bank per clock (1088 on the HD
+        5870).
+        """
         return self.simd_engines * self.quads_per_clock * 16 * self.texture_banks * self.clock_ghz
 
     @property
@@ -179,16 +320,23 @@ class Device(Board):
         """Peak bytes per core clock of one memory channel."""
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
-    def active_wavefronts(self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1) -> int:
-        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and no more than LDS,
-        the engine and the chip allow.
+    def active_wavefronts(
+        self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1
+    ) -> int:
+        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and
+        no more than LDS, the engine and the chip allow.
 
-        ``registers`` per work-item, ``lds_bytes`` and ``group_wavefronts`` per workgroup (only whole workgroups fit).
+        ``registers`` per work-item, ``lds_bytes`` and ``group_wavefronts`` per workgroup (only
+        whole workgroups fit).
         """
         if not 0 <= registers <= self.gpr_limit:
-            raise ValueError(f"{registers} registers: a work-item of the {self.name} has 0 to {self.gpr_limit}")
+            raise ValueError(
+                f"{registers} registers: a work-item of the {self.name} has 0 to {self.gpr_limit}"
+            )
         if lds_bytes > self.lds_bytes:
-            raise ValueError(f"{lds_bytes} bytes of LDS: a SIMD engine of the {self.name} has {self.lds_bytes}")
+            raise ValueError(
+                f"{lds_bytes} bytes of LDS: a SIMD engine of the {self.name} has {self.lds_bytes}"
+            )
         most = min(self.max_wavefronts, -(-self.max_wavefronts_chip // self.simd_engines))
         limit = min(most, self.register_pool // max(registers, 1))
         if lds_bytes:
@@ -197,14 +345,21 @@ class Device(Board):
             limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
         if not limit:
             group = f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each"
-            room = f"a SIMD engine of the {self.name} ({self.register_pool} registers, at most {most} wavefronts)"
-            raise ValueError(f"{group} does not fit {room}; try smaller workgroups or fewer registers")
+            room = (
+                f"a SIMD engine of the {self.name} ({self.register_pool} registers, at most {most}"
+                " wavefronts)"
+            )
+            raise ValueError(
+                f"{group} does not fit {room}; try smaller workgroups or fewer registers"
+            )
         return limit
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A number that no document gives: a field of ``Device`` and what its value was calibrated on."""
+    """A number that no document gives: a field of ``Device`` and what its value was calibrated
+    on.
+    """
 
     name: str
     value: float
@@ -214,28 +369,43 @@ class Calibration:
 
 def calibrations(device: Device) -> tuple[Calibration, ...]:
     """The device's calibrated numbers, in the order of its fields."""
-    rows = [(f.name, getattr(device, f.name), f.metadata) for f in fields(device) if f.metadata.get("calibrated")]
-    return tuple(Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows)
+    rows = [
+        (f.name, getattr(device, f.name), f.metadata)
+        for f in fields(device)
+        if f.metadata.get("calibrated")
+    ]
+    return tuple(
+        Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows
+    )
 
 
 def open_boards(device: Device) -> tuple[Device, Device]:
-    """The fastest and the slowest board within the calibrations: copies with every open range at its lower end, and at
-    its upper end. Fields that the caller has set to a value outside their range stay as they are."""
+    """The fastest and the slowest board within the calibrations: copies with every open range at
+    its lower end, and at its upper end. Fields that the caller has set to a value outside their
+    range stay as they are.
+    """
     ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
     ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
-    fast, slow = (replace(device, **{name: two[end] for name, two in ends.items()}) for end in (0, 1))
+    fast, slow = (
+        replace(device, **{name: two[end] for name, two in ends.items()}) for end in (0, 1)
+    )
     return fast, slow
 
 
 def _numbers(board: Board) -> list[tuple]:
     """Name, value, unit and source of each number."""
     rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
-    sources = [f"calibrated: {row['calibrated']}" if row["calibrated"] else row["source"] for *_, row in rows]
+    sources = [
+        f"calibrated: {row['calibrated']}" if row["calibrated"] else row["source"]
+        for *_, row in rows
+    ]
     return [(name, value, row["unit"], source) for (name, value, row), source in zip(rows, sources)]
 
 
 def _number_of(board: "Board | Host", name: str) -> int | float:
-    """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for anything else."""
+    """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for
+    anything else.
+    """
     value = getattr(board, name)
     good = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     _check(board, name, good, "has to be a number")
@@ -254,10 +424,20 @@ HD5870 = Device(name="HD 5870")
 HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, chips=2)
 HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
 C2050 = Board(
-    name="Tesla C2050", simd_engines=14, thread_processors=32, lanes=1, double_fmas=0.5, clock_ghz=1.15,
-    memory_gb_s=144.0, memory_channels=6, memory_bytes=3 << 30, register_bytes=128 << 10, lds_bytes=64 << 10,
-    l1_bytes=12 << 10, l2_bytes=768 << 10,
-)  # fmt: skip
+    name="Tesla C2050",
+    simd_engines=14,
+    thread_processors=32,
+    lanes=1,
+    double_fmas=0.5,
+    clock_ghz=1.15,
+    memory_gb_s=144.0,
+    memory_channels=6,
+    memory_bytes=3 << 30,
+    register_bytes=128 << 10,
+    lds_bytes=64 << 10,
+    l1_bytes=12 << 10,
+    l2_bytes=768 << 10,
+)
 
 DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
 
@@ -272,19 +452,37 @@ def device(name: str) -> Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon X5650 and a board of two
-    chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress; "Nakasato, ja" an earlier one."""
+    """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon
+    X5650 and a board of two chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress;
+    "Nakasato, ja" an earlier one.
+    """
 
     name: str
-    memory_gb_s: float = _number("GB/s, host memory, reads and writes together", "Li, platform", 31.2)
-    cpu_gflops: float = _number("Gflop/s in double precision, peak of all cores", "Li, platform", 128.0)
-    cores: int = _count("cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12)
-    cpu_efficiency: float = _number("share of its cores' peak, the CPU's GEMM", "none", 0.95, "assumed: a good BLAS")
-    cpu_bytes_flop: float = _number("bytes of memory per flop of it", "none", 0.05, "assumed: C once per 320 of k")
-    pcie_gb_s: float = _number("GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0)
-    dma_gb_s: float = _number("GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0)
+    memory_gb_s: float = _number(
+        "GB/s, host memory, reads and writes together", "Li, platform", 31.2
+    )
+    cpu_gflops: float = _number(
+        "Gflop/s in double precision, peak of all cores", "Li, platform", 128.0
+    )
+    cores: int = _count(
+        "cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12
+    )
+    cpu_efficiency: float = _number(
+        "share of its cores' peak, the CPU's GEMM", "none", 0.95, "assumed: a good BLAS"
+    )
+    cpu_bytes_flop: float = _number(
+        "bytes of memory per flop of it", "none", 0.05, "assumed: C once per 320 of k"
+    )
+    pcie_gb_s: float = _number(
+        "GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0
+    )
+    dma_gb_s: float = _number(
+        "GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0
+    )
     naive_gb_s: float = _number("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
-    remote_store_gb_s: float = _number("GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2)
+    remote_store_gb_s: float = _number(
+        "GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
+    )
 
     def __post_init__(self):
         for f in fields(self)[1:]:
@@ -292,12 +490,19 @@ class Host:
         _check(self, "cores", is_whole(self.cores), "has to be a whole number")
         _check(self, "cpu_efficiency", self.cpu_efficiency <= 1, "has to be at most 1")
         most = f"dma_gb_s {self.dma_gb_s}, which can't be above pcie_gb_s {self.pcie_gb_s}"
-        _check(self, "naive_gb_s", self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s, f"has to be below {most}")
+        _check(
+            self,
+            "naive_gb_s",
+            self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s,
+            f"has to be below {most}",
+        )
 
     @property
     def copy_gb_s(self) -> float:
-        """GB/s at which one thread copies between the program's memory and the bus's. A naive copy is such a copy and
-        then a DMA: 1 / naive = 1 / copy + 1 / dma (6 GB/s on the default host)."""
+        """GB/s at which one thread copies between the program's memory and the bus's. A naive copy
+        is such a copy and then a DMA: 1 / naive = 1 / copy + 1 / dma (6 GB/s on the default
+        host).
+        """
         return 1 / (1 / self.naive_gb_s - 1 / self.dma_gb_s)
 
 

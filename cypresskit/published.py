@@ -1,5 +1,7 @@
-"""The figures printed in the five source texts (``data/published.json``, which names them), and LLVM's code for the
-kernels (``data/llvm.json``, recorded with version and date by ``python -m tools.llvm``)."""
+"""The figures printed in the five source texts (``data/published.json``, which names them), and
+LLVM's code for the kernels (``data/llvm.json``, recorded with version and date by ``python -m
+tools.llvm``).
+"""
 
 import json
 from functools import cache
@@ -8,13 +10,17 @@ from importlib.resources import files
 
 @cache
 def figures() -> dict:
-    """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a ``note`` on sources."""
+    """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a
+    ``note`` on sources.
+    """
     return _data("published.json")
 
 
 @cache
 def llvm() -> dict:
-    """LLVM's version, the date, and for each kernel the registers and bundles of its loop as LLVM made them."""
+    """LLVM's version, the date, and for each kernel the registers and bundles of its loop as LLVM
+    made them.
+    """
     return _data("llvm.json")
 
 
@@ -33,6 +39,7 @@ def kernel(name: str) -> dict:
 
 
 def host(name: str) -> dict:
-    """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma", "hybrid",
-    "padding_limits"."""
+    """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma",
+    "hybrid", "padding_limits".
+    """
     return figures()["host"][name]

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all.
 
-Each is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it was.
+Each is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it
+was.
 """
 
 import os
@@ -10,11 +11,14 @@ from uuid import uuid4
 
 
 def save_file(path: str | Path, data: str | bytes) -> None:
-    """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``, which names the file
-    that can't be written."""
+    """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``,
+    which names the file that can't be written.
+    """
     path, content = Path(path), data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{uuid4().hex}")  # nobody else's: others may be writing the same file
+    beside = target.with_name(
+        f".{uuid4().hex}"
+    )  # nobody else's: others may be writing the same file
     try:
         if path.exists() and not path.is_file():  # a pipe: what has gone through it is gone
             path.write_bytes(content)

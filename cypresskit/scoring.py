@@ -1,9 +1,9 @@
 """``score``: the simulated chip beside every published figure that it can speak of.
 
-The figures are the project's copy of what the papers print, ``data/published.json``; a row names one by its ``id`` and
-``quantity`` there. Gflop/s are taken at the published N, or at the better of 2048 and 4096 where none is given;
-efficiencies and the best N over ``SIZES``. Kernel cards come from the compiler, in AMD's style. ``judged`` adds the
-errors, ``verdict`` sums them up.
+The figures are the project's copy of what the papers print, ``data/published.json``; a row names
+one by its ``id`` and ``quantity`` there. Gflop/s are taken at the published N, or at the better of
+2048 and 4096 where none is given; efficiencies and the best N over ``SIZES``. Kernel cards come
+from the compiler, in AMD's style. ``judged`` adds the errors, ``verdict`` sums them up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,18 +22,35 @@ LARGE = 4096  # and the larger size at which such a kernel may be faster
 SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
 PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
 CARD = (  # fields of the kernel card; "bundles" are the loop's
-    "mads", "gprs", "slots4_pct", "slots5_pct", "floats", "fetches", "fetch_bytes", "bundles", "l1_bytes_per_clock",
+    "mads",
+    "gprs",
+    "slots4_pct",
+    "slots5_pct",
+    "floats",
+    "fetches",
+    "fetch_bytes",
+    "bundles",
+    "l1_bytes_per_clock",
     "nominal_gflops",
-)  # fmt: skip
-PEAKS = {"ddgemm_tn_fma": (21 + 8) / 2, "ddgemm_tn_nofma": (21 + 25) / 2}  # double instructions per operation
+)
+PEAKS = {
+    "ddgemm_tn_fma": (21 + 8) / 2,
+    "ddgemm_tn_nofma": (21 + 25) / 2,
+}  # double instructions per operation
 
 
-def score(device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True) -> Table:
-    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take about a minute of
-    processor time; an ``executor`` of ``concurrent.futures`` shares it out."""
+def score(
+    device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True
+) -> Table:
+    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take
+    about a minute of processor time; an ``executor`` of ``concurrent.futures`` shares it out.
+    """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
-    for name, row in figures.items():  # a double-double kernel is at its best early, and slow to simulate
+    for (
+        name,
+        row,
+    ) in figures.items():  # a double-double kernel is at its best early, and slow to simulate
         sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
         if "efficiency_pct_range" in row:
             sizes = SIZES
@@ -42,12 +59,24 @@ def score(device: Device = HD5870, *, executor: Executor | None = None, progress
     done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))
     rows = [row for name in figures for row in _kernel(name, figures[name], done, device)]
     packed = published.kernel("sgemm_packed4")
-    some = [simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED]
-    rows.append(_row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some]))
-    need = {"dgemm": device.double_gflops * 8, "sgemm": device.single_gflops * 4}  # times bytes per number
-    need |= {"ddgemm": device.peak_gflops("double-double") * 16, "texture_cache": device.texture_gb_s}
+    some = [
+        simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED
+    ]
+    rows.append(
+        _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some])
+    )
+    need = {
+        "dgemm": device.double_gflops * 8,
+        "sgemm": device.single_gflops * 4,
+    }  # times bytes per number
+    need |= {
+        "ddgemm": device.peak_gflops("double-double") * 16,
+        "texture_cache": device.texture_gb_s,
+    }
     for quantity, gb_s in need.items():
-        figure = float(str(published.figures()["bandwidth_need_tb_s"][quantity]).removesuffix("/ b"))
+        figure = float(
+            str(published.figures()["bandwidth_need_tb_s"][quantity]).removesuffix("/ b")
+        )
         rows.append(_row("bandwidth_need_tb_s", quantity, figure, round(gb_s / 1e3, 3)))
     return Table(rows)
 
@@ -60,23 +89,37 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
     card = kernel_card(KERNELS[name], compile(KERNELS[name].program, device))
     simulated: dict[str, Callable] = {
         "gflops_max": lambda: best["gflops"],
-        "n_at_max": lambda: max((row["gflops"], n) for (other, n), row in done.items() if other == name)[1],
-        "efficiency_pct_range": lambda: [extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)],
+        "n_at_max": lambda: max(
+            (row["gflops"], n) for (other, n), row in done.items() if other == name
+        )[1],
+        "efficiency_pct_range": lambda: [
+            extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)
+        ],
         "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
         "active_threads": lambda: 4 * best["active"],
         "wavefronts": lambda: best["active"],
         "of_nominal_pct": lambda: round(100 * best["gflops"] / card.nominal_gflops, 1),
         "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
     }
-    simulated |= {field: partial(getattr, card, field.replace("bundles", "loop_bundles")) for field in CARD}
+    simulated |= {
+        field: partial(getattr, card, field.replace("bundles", "loop_bundles")) for field in CARD
+    }
     for quantity, value in simulated.items():
         if quantity in figures:
             yield _row(name, quantity, figures[quantity], value())
 
 
 def _row(name: str, quantity: str, figure, simulated) -> dict:
-    ratio = _each(lambda expected, value: round(value / expected, 3) if expected else None, figure, simulated)
-    return {"id": name, "quantity": quantity, "published": figure, "simulated": simulated, "ratio": ratio}
+    ratio = _each(
+        lambda expected, value: round(value / expected, 3) if expected else None, figure, simulated
+    )
+    return {
+        "id": name,
+        "quantity": quantity,
+        "published": figure,
+        "simulated": simulated,
+        "ratio": ratio,
+    }
 
 
 def _each(function: Callable, *values):
@@ -84,7 +127,8 @@ def _each(function: Callable, *values):
     return list(map(function, *values)) if isinstance(values[0], list) else function(*values)
 
 
-#: What calibrations were calibrated on, and what was assumed because it meets the figure: by row, their names.
+#: What calibrations were calibrated on, and what was assumed because it meets the figure: by row,
+#: their names.
 CALIBRATED = {
     ("sgemm_tn_37", "slower_than_sgemm_tn_by"): "dram_clocks",
     ("dgemm_tn", "gflops_max"): "clause_clocks",
@@ -95,16 +139,28 @@ CALIBRATED = {
 
 
 def judged(rows: Iterable[dict]) -> list[dict]:
-    """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this figure, or ""."""
+    """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this
+    figure, or "".
+    """
     table = []
     for row in rows:
-        error = _each(lambda ratio: None if ratio is None else round(100 * (ratio - 1), 1), row["ratio"])
-        table.append({**row, "error_pct": error, "calibrated": CALIBRATED.get((row["id"], row["quantity"]), "")})
+        error = _each(
+            lambda ratio: None if ratio is None else round(100 * (ratio - 1), 1), row["ratio"]
+        )
+        table.append(
+            {
+                **row,
+                "error_pct": error,
+                "calibrated": CALIBRATED.get((row["id"], row["quantity"]), ""),
+            }
+        )
     return table
 
 
 def verdict(rows: Iterable[dict]) -> str:
-    """One line on judged rows: the median and the worst error, and which calibration was fitted to which figure."""
+    """One line on judged rows: the median and the worst error, and which calibration was fitted to
+    which figure.
+    """
     errors = []
     for row in rows:
         row_errors = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
@@ -113,6 +169,6 @@ def verdict(rows: Iterable[dict]) -> str:
     worst = errors[-1]
     on = ", ".join(f"{name} on {id} {quantity}" for (id, quantity), name in CALIBRATED.items())
     return (
-        f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst {worst[0]:.1f} % "
-        f"({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
+        f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst"
+        f" {worst[0]:.1f} % ({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
     )

@@ -1,4 +1,6 @@
-"""Tables as HTML, Markdown and CSV, and other values that a notebook's cell shows; everything in them is escaped."""
+"""Tables as HTML, Markdown and CSV, and other values that a notebook's cell shows; everything in
+them is escaped.
+"""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +11,9 @@ from io import StringIO
 def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> str:
     """An HTML table: a row of headings, then ``rows``."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows
+    )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -20,14 +24,26 @@ def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:
     return "\n".join([head, "|" + "---|" * len(names), *lines])
 
 
-def as_csv(rows: Iterable[Mapping[str, object]], order: Callable[[str], str] = lambda name: "") -> str:
-    """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would run as a formula."""
+def as_csv(
+    rows: Iterable[Mapping[str, object]], order: Callable[[str], str] = lambda name: ""
+) -> str:
+    """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would
+    run as a formula.
+    """
     rows, text = list(rows), StringIO(newline="")
-    writer = csv.DictWriter(text, sorted(dict.fromkeys(name for row in rows for name in row), key=order))
+    writer = csv.DictWriter(
+        text, sorted(dict.fromkeys(name for row in rows for name in row), key=order)
+    )
     writer.writeheader()
     for row in rows:
-        risky = {name for name, value in row.items() if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}}
-        writer.writerow({name: f"'{value}" if name in risky else value for name, value in row.items()})
+        risky = {
+            name
+            for name, value in row.items()
+            if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}
+        }
+        writer.writerow(
+            {name: f"'{value}" if name in risky else value for name, value in row.items()}
+        )
     return text.getvalue()
 
 

@@ -1,4 +1,5 @@
-"""Fixtures for all tests: Chromium, a JupyterLab that runs for the whole session, and a page that it is shown in.
+"""Fixtures for all tests: Chromium, a JupyterLab that runs for the whole session, and a page that
+it is shown in.
 
 A browser test asks for `lab` and `page`::
 
@@ -6,8 +7,8 @@ A browser test asks for `lab` and `page`::
         lab.open(page, "01_register_block.ipynb")
         lab.run_all(page)
 
-Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key presses. JupyterLab serves a copy of
-notebooks/, so nothing a test does there changes the work tree.
+Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key presses. JupyterLab
+serves a copy of notebooks/, so nothing a test does there changes the work tree.
 """
 
 import functools
@@ -38,23 +39,34 @@ TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw
 ROOT = Path(__file__).resolve().parent.parent
 READY = "() => document.querySelector('[data-ready]')"
 #: The functions of pages.js, for `page.evaluate`.
-SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text(encoding="utf-8"))
+SCRIPTS = re.findall(
+    r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text(encoding="utf-8")
+)
 JS = SimpleNamespace(**dict(SCRIPTS))
 SIZE = {"width": 1400, "height": 1000}
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: tests of interrupts would hang
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # in the background of a script: tests of interrupts would hang
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-if not os.access(Path.home(), os.W_OK):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
+if not os.access(
+    Path.home(), os.W_OK
+):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
     os.environ["HOME"] = tempfile.mkdtemp()
 
-os.environ["CYPRESSKIT_SILENT"] = "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
+os.environ["CYPRESSKIT_SILENT"] = (
+    "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
+)
 
-sys.modules["rfc3987_syntax"] = None  # a grammar that jsonschema compiles for a second, and nothing here needs
+sys.modules["rfc3987_syntax"] = (
+    None  # a grammar that jsonschema compiles for a second, and nothing here needs
+)
 
 MAIN = sys.modules["__main__"]
-# No deadline: a first example compiles its kernel. In CI the same examples every time, so that red means a change.
+# No deadline: a first example compiles its kernel. In CI the same examples every time, so that red
+# means a change.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
 hypothesis.settings.load_profile("here")
 
@@ -69,7 +81,8 @@ def compute(*lines: str) -> ck.Program:
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
-#: What fails most often: rules of the house, formats, notebooks that aren't those of their sources. It takes seconds.
+#: What fails most often: rules of the house, formats, notebooks that aren't those of their sources.
+#: It takes seconds.
 FIRST = ("test_house", "test_project", "test_book", "test_draw", "test_teach")
 #: What to do about a failure in these files.
 REMEDIES = {
@@ -82,8 +95,10 @@ REMEDIES = {
 
 
 def pytest_collection_modifyitems(items):
-    """Each process that runs tests begins with a part of the list. What fails most often comes first, then what takes
-    long, so that all end together; tests that would wait for the same thing are in one part."""
+    """Each process that runs tests begins with a part of the list. What fails most often comes
+    first, then what takes long, so that all end together; tests that would wait for the same thing
+    are in one part.
+    """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     soon, parts, short = [], [[] for _ in range(count)], []
     made_once = ("scored", "site", "lab")
@@ -91,26 +106,42 @@ def pytest_collection_modifyitems(items):
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
         if "lab" in item.fixturenames or any(map(item.get_closest_marker, ("notebook", "slow"))):
-            waits = [part % count for part, name in enumerate(made_once) if name in item.fixturenames]
+            waits = [
+                part % count for part, name in enumerate(made_once) if name in item.fixturenames
+            ]
             (parts[waits[0]] if waits else min(parts, key=len)).append(item)
         else:
-            (soon if item.path.stem in FIRST and "chromium" not in item.fixturenames else short).append(item)
+            (
+                soon if item.path.stem in FIRST and "chromium" not in item.fixturenames else short
+            ).append(item)
     soon.sort(key=lambda item: FIRST.index(item.path.stem))
     size, rest = -(-len(items) // count), iter(short)
     parts = [[*soon[first::count], *part] for first, part in enumerate(parts)]
-    items[:] = [item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))] + list(rest)
+    items[:] = [
+        item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))
+    ] + list(rest)
 
 
 def pytest_terminal_summary(terminalreporter):
     """What to do about failures, in a line for each file."""
-    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])]
+    failed = [
+        report.nodeid
+        for kind in ("failed", "error")
+        for report in terminalreporter.stats.get(kind, [])
+    ]
     for file in sorted({name.partition("::")[0] for name in failed}):
-        told = [what for begin, what in REMEDIES.items() if any(begin in n for n in failed if file in n)]
-        terminalreporter.write_line("; ".join([f'once more: make test ARGS="{file} --last-failed"', *told]))
+        told = [
+            what for begin, what in REMEDIES.items() if any(begin in n for n in failed if file in n)
+        ]
+        terminalreporter.write_line(
+            "; ".join([f'once more: make test ARGS="{file} --last-failed"', *told])
+        )
 
 
 def without_a_loop(test):
-    """The test in a thread of its own: in this one a browser's event loop may run, and controls draw later."""
+    """The test in a thread of its own: in this one a browser's event loop may run, and controls
+    draw later.
+    """
 
     @functools.wraps(test)
     def run(*arguments, **options):
@@ -122,9 +153,11 @@ def without_a_loop(test):
 
 @pytest.fixture(autouse=True)
 def untouched(monkeypatch):
-    """Every test follows the same element of C, whatever another test, or a file, has said; its checks wait ten times
-    as long for an answer, as a busy computer is no mistake; and it leaves `__main__`, which IPython replaces and
-    empties, as it was: what starts processes would trip there."""
+    """Every test follows the same element of C, whatever another test, or a file, has said; its
+    checks wait ten times as long for an answer, as a busy computer is no mistake; and it leaves
+    `__main__`, which IPython replaces and empties, as it was: what starts processes would trip
+    there.
+    """
     if followed := sys.modules.get("cypresskit.draw.followed"):
         monkeypatch.setattr(followed, "_now", [followed.Element()])
     if check := sys.modules.get("cypresskit.teach.check"):
@@ -136,8 +169,9 @@ def untouched(monkeypatch):
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory, request):
-    """A function that makes something, which can be pickled, once for all processes that run tests; they wait for it
-    and get it by its name."""
+    """A function that makes something, which can be pickled, once for all processes that run tests;
+    they wait for it and get it by its name.
+    """
     ours = tmp_path_factory.getbasetemp()
     folder = (ours.parent if hasattr(request.config, "workerinput") else ours) / "once"
     folder.mkdir(exist_ok=True)
@@ -180,7 +214,9 @@ def chromium():
     """The path of Chromium. Without it a test is skipped, saying so; in CI it fails."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        reason = "Chromium is missing, and this test looks at a page in it: `apt-get install chromium`"
+        reason = (
+            "Chromium is missing, and this test looks at a page in it: `apt-get install chromium`"
+        )
         (pytest.fail if IN_CI else pytest.skip)(reason)
     return path
 
@@ -190,7 +226,12 @@ def browser(chromium):
     """One Chromium for the session, which can reach this computer only."""
     from playwright.sync_api import sync_playwright
 
-    quiet = ["no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"]
+    quiet = [
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    ]
     offline = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     arguments = [f"--{name}" for name in ("no-sandbox", "disable-gpu", *quiet, offline)]
     with sync_playwright() as playwright:
@@ -207,15 +248,18 @@ def context(browser):
 
 @pytest.fixture
 def page(browser, context, request):
-    """A new page of 1400 x 1000; the test fails if it asked another computer for anything. Of a test marked ``clock``
-    it has a clock that the test can stop: see ``pages.hold_clock``."""
+    """A new page of 1400 x 1000; the test fails if it asked another computer for anything. Of a
+    test marked ``clock`` it has a clock that the test can stop: see ``pages.hold_clock``.
+    """
     outside = []
     if request.node.get_closest_marker("clock"):
         context = browser.new_context(viewport=SIZE)  # one context, one clock
         context.clock.install()
 
     def note(request):
-        if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")):
+        if not request.url.startswith(
+            ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
+        ):
             outside.append(request.url)
 
     page = context.new_page()
@@ -249,7 +293,9 @@ def show(page, saved):
 
 
 class Lab:
-    """A running JupyterLab: `url` with no slash at its end, the path that it `opens`, the directory `root` served."""
+    """A running JupyterLab: `url` with no slash at its end, the path that it `opens`, the directory
+    `root` served.
+    """
 
     def __init__(self, url: str, opens: str, root: Path):
         self.url, self.opens, self.root = url, opens, root
@@ -266,27 +312,39 @@ class Lab:
         *cells, last = map(nbformat.v4.new_code_cell, cells)
         last.outputs += outputs
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-        nbformat.write(nbformat.v4.new_notebook(cells=[*cells, last], metadata=kernel), self.root / name)
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[*cells, last], metadata=kernel), self.root / name
+        )
         self.open(page, name)
 
     def run_all(self, page, timeout: float = 1200) -> None:
-        """Run every cell of the notebook shown and wait for the last; an error in a cell fails the test."""
+        """Run every cell of the notebook shown and wait for the last; an error in a cell fails the
+        test.
+        """
         page.evaluate(JS.runAll, timeout)
-        errors = [out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"]
+        errors = [
+            out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"
+        ]
         assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
 
     def run(self, page, *texts: str | tuple[str, str, str]) -> None:
-        """Run the first code cell that has each text; of a text, an old word and a new one, with the word replaced."""
+        """Run the first code cell that has each text; of a text, an old word and a new one, with
+        the word replaced.
+        """
         page.evaluate(JS.run, texts)
 
     def outputs(self, page) -> list[list[dict]]:
-        """What each code cell of the notebook shown has put out, as a notebook file would hold it."""
+        """What each code cell of the notebook shown has put out, as a notebook file would hold
+        it.
+        """
         return page.evaluate(JS.outputs)
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    """JupyterLab as `cypresskit lab` starts it, but on a copy of notebooks/, without a token, with its own settings."""
+    """JupyterLab as `cypresskit lab` starts it, but on a copy of notebooks/, without a token, with
+    its own settings.
+    """
     home = tmp_path_factory.mktemp("lab")
     shutil.copytree(ROOT / "notebooks", home / "notebooks", ignore=shutil.ignore_patterns(".*"))
     options = {
@@ -296,7 +354,9 @@ def lab(tmp_path_factory):
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.user_settings_dir": home / "settings",
     }
-    directories = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    directories = {
+        f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")
+    }
     command = [
         sys.executable,
         "-m",
@@ -306,7 +366,9 @@ def lab(tmp_path_factory):
         *(f"--{name}={value}" for name, value in options.items()),
     ]
     with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log)
+        server = subprocess.Popen(
+            command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log
+        )
     try:
         yield Lab(*address(server, home / "log"), home / "notebooks")
     finally:
@@ -318,7 +380,9 @@ def lab(tmp_path_factory):
 
 
 def address(server: subprocess.Popen, log: Path, timeout: float = 600) -> tuple[str, str]:
-    """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or the time is up."""
+    """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or
+    the time is up.
+    """
     end = time.monotonic() + timeout
     while server.poll() is None and time.monotonic() < end:
         if found := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text()):

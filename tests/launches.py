@@ -1,7 +1,8 @@
-"""Kernels in files: those of zoo/ have a bug, those of programs/ are to give the same bits wherever they run.
+"""Kernels in files: those of zoo/ have a bug, those of programs/ are to give the same bits wherever
+they run.
 
-A file begins with a title and, in a line each, its launch and what stands in the place of a word, one of several: all
-of them in turn, each with all of another word's.
+A file begins with a title and, in a line each, its launch and what stands in the place of a word,
+one of several: all of them in turn, each with all of another word's.
 """
 
 import json
@@ -19,7 +20,9 @@ def array(shape: list) -> np.ndarray:
     """An array of a file: its shape, then what it holds if that isn't 1, 2, 3, ..."""
     kind, *words = shape.pop().split() if isinstance(shape[-1], str) else [""]
     if words and kind in ("bits", "floats"):
-        numbers = [int(word, 0) for word in words] if kind == "bits" else [float(word) for word in words]
+        numbers = (
+            [int(word, 0) for word in words] if kind == "bits" else [float(word) for word in words]
+        )
         return np.array(numbers, np.uint32 if kind == "bits" else np.float32).reshape(shape)
     if kind == "pairs":
         return np.stack(np.meshgrid(*[np.array(words, np.float32)] * 2), -1)
@@ -41,7 +44,9 @@ def launch_of(text: str) -> dict:
     if "global_memory" in launch:
         launch["global_memory"] = array(launch["global_memory"])
     if "names" in launch:
-        launch["names"] = {int(n) if n.isdigit() else n: name for n, name in launch["names"].items()}
+        launch["names"] = {
+            int(n) if n.isdigit() else n: name for n, name in launch["names"].items()
+        }
     return launch
 
 
@@ -49,7 +54,10 @@ def programs(path: Path) -> Iterator[tuple[str, dict]]:
     """The texts of a file of programs/, and the launch of each."""
     head, body = path.read_text(encoding="utf-8").split("\n\n", 1)
     _, launch, *rest = head.splitlines()
-    words = {name: choices.split(" | ") for name, choices in re.findall(r"^for (\w+): (.*)$", "\n".join(rest), re.M)}
+    words = {
+        name: choices.split(" | ")
+        for name, choices in re.findall(r"^for (\w+): (.*)$", "\n".join(rest), re.M)
+    }
     for chosen in product(*words.values()):
         text, given = body, launch.removeprefix("launch: ")
         for name, choice in zip(words, chosen):

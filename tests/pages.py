@@ -1,4 +1,6 @@
-"""Pages with players: the views that the tests look at, each built once, and what looks at them: see pages.js."""
+"""Pages with players: the views that the tests look at, each built once, and what looks at them:
+see pages.js.
+"""
 
 from functools import cache
 
@@ -24,7 +26,9 @@ def pipeline():
     tasks = []
     for n in range(3):
         tasks.append(Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, {f"a{n}": "a"}, 2e6))
-        tasks.append(Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, {f"a{n}": "a"}, {f"c{n}": "c"}))
+        tasks.append(
+            Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, {f"a{n}": "a"}, {f"c{n}": "c"})
+        )
         tasks.append(Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, {f"c{n}": "c"}, {}, 1e6))
     resources = [Resource("chip 0", 100.0, "seconds"), Resource("bus", 100.0, "bytes")]
     return run(tasks, {r.name: r for r in resources}, 1e9)
@@ -92,14 +96,16 @@ def at(page, frame: int | None = None, source: str = "") -> dict:
 
 
 def hold_clock(page) -> None:
-    """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For tests marked
-    ``clock``."""
+    """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For
+    tests marked ``clock``.
+    """
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 0.2)
 
 
 def axe_finds(page, *rules: str) -> list:
-    """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on to find: on a busy
-    computer the colours may still be those of the theme before."""
+    """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
+    to find: on a busy computer the colours may still be those of the theme before.
+    """
     axe, serious = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
     for _ in range(3):
         found = axe.run(page, options={"runOnly": rules} if rules else None).response["violations"]

@@ -1,4 +1,6 @@
-"""Bad input: one clear error for every argument before anything runs, and all that is refused, with what is said."""
+"""Bad input: one clear error for every argument before anything runs, and all that is refused, with
+what is said.
+"""
 
 import builtins
 import re
@@ -14,7 +16,18 @@ from launches import HERE
 import cypresskit as ck
 from cypresskit import devices, host
 from cypresskit.devices import HD5870, HD5970, XEON
-from cypresskit.host import Machine, Matrices, Resource, Span, Task, Timeline, blocked, pipeline, rates, run
+from cypresskit.host import (
+    Machine,
+    Matrices,
+    Resource,
+    Span,
+    Task,
+    Timeline,
+    blocked,
+    pipeline,
+    rates,
+    run,
+)
 from cypresskit.host.blocked import card_bytes, choose_block
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
@@ -22,43 +35,87 @@ COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
 A, B, C = np.ones((4, 5)), np.ones((5, 6)), np.ones((4, 6))
 
 NO_NUMBER = [nan, inf, -1, None, "64", [4], True, 10**400]
-WHOLE, POSITIVE, AMOUNT, SHARE = [*NO_NUMBER, 0, 1.5], [*NO_NUMBER, 0], NO_NUMBER, [*NO_NUMBER, -0.1, 1.01]
+WHOLE, POSITIVE, AMOUNT, SHARE = (
+    [*NO_NUMBER, 0, 1.5],
+    [*NO_NUMBER, 0],
+    NO_NUMBER,
+    [*NO_NUMBER, -0.1, 1.01],
+)
 DEPTH = [*(depth for depth in WHOLE if depth is not None), 1 << 30]
 OBJECT = [None, 0, nan, "HD5970", [4]]
 KERNEL = [0, nan, [4], "dgemm", "dgemm_nn", "dgemm_tt", "sgemm_packed", "sgemv_t", "ddgemm_tn_fma"]
-MATRIX = [None, 0, [[1.0]], A.astype(int), A.astype(object), A.astype(np.float32), A[0], A[:3], ck.DD(A)]
+MATRIX = [
+    None,
+    0,
+    [[1.0]],
+    A.astype(int),
+    A.astype(object),
+    A.astype(np.float32),
+    A[0],
+    A[:3],
+    ck.DD(A),
+]
 WHETHER = [None, "T", 0.5, True]  # as it is, A doesn't fit
 REAL = [None, "2", [2.0], 1j]
 
 SIZES = {"m": (64, WHOLE), "n": (64, WHOLE), "k": (64, WHOLE), "machine": (MACHINE, OBJECT)}
 PIPELINE = SIZES | {
-    "kernel": ("dgemm_tn", [*KERNEL, None]), "block": (64, [*WHOLE, 1 << 20]), "cpu_share": (0.1, SHARE),
+    "kernel": ("dgemm_tn", [*KERNEL, None]),
+    "block": (64, [*WHOLE, 1 << 20]),
+    "cpu_share": (0.1, SHARE),
     "matrices": (None, [0, nan, "C", (A, B, C), Matrices(A, B, C)]),
-}  # fmt: skip
-TRANSFER = {"n": (64, WHOLE), "bandwidth": (1e9, POSITIVE), "rate": (1e9, POSITIVE), "precision": ("double", OBJECT)}
+}
+TRANSFER = {
+    "n": (64, WHOLE),
+    "bandwidth": (1e9, POSITIVE),
+    "rate": (1e9, POSITIVE),
+    "precision": ("double", OBJECT),
+}
 HOST = {name: (getattr(XEON, name), POSITIVE[:-2]) for name in vars(XEON) if name != "name"}
 TABLE = {  # function: argument: (a good value, bad ones)
     host.four_stage: PIPELINE,
     host.five_stage: PIPELINE,
     host.adaptive: SIZES | {"calls": (2, WHOLE)},
-    host.blocked_time: SIZES | {
-        "kernel": ("dgemm_tn", [*KERNEL, None]), "block": (64, [b for b in WHOLE if b is not None] + [1920]),
+    host.blocked_time: SIZES
+    | {
+        "kernel": ("dgemm_tn", [*KERNEL, None]),
+        "block": (64, [b for b in WHOLE if b is not None] + [1920]),
         "overlap": (True, [0, 1.0, None, "no"]),
     },
     choose_block: SIZES | {"depth": (64, DEPTH), "itemsize": (8, WHOLE)},
     card_bytes: {"block": (64, WHOLE), "depth": (64, WHOLE), "itemsize": (8, WHOLE)},
     host.largest_block: {"device": (HD5870, OBJECT), "depth": (64, DEPTH), "itemsize": (8, WHOLE)},
     host.gemm_out_of_core: {
-        "a": (A, MATRIX), "b": (B, MATRIX), "c": (C, MATRIX), "alpha": (1.0, REAL), "beta": (1.0, REAL),
-        "kernel": (None, [*KERNEL, "sgemm_tn"]), "device": (HD5870, OBJECT), "depth": (64, DEPTH),
-        "block": (64, [b for b in WHOLE if b is not None] + [1 << 20]), "trans_a": (False, WHETHER),
+        "a": (A, MATRIX),
+        "b": (B, MATRIX),
+        "c": (C, MATRIX),
+        "alpha": (1.0, REAL),
+        "beta": (1.0, REAL),
+        "kernel": (None, [*KERNEL, "sgemm_tn"]),
+        "device": (HD5870, OBJECT),
+        "depth": (64, DEPTH),
+        "block": (64, [b for b in WHOLE if b is not None] + [1 << 20]),
+        "trans_a": (False, WHETHER),
         "trans_b": (False, WHETHER),
     },
-    Matrices: {"a": (A, MATRIX), "b": (B, MATRIX), "c": (C, MATRIX), "alpha": (1.0, REAL), "beta": (1.0, REAL)},
-    Machine: {"device": (HD5970, OBJECT), "host": (XEON, OBJECT), "use_chips": (2, [0, -1, 3, 1.5, nan, "2", True])},
+    Matrices: {
+        "a": (A, MATRIX),
+        "b": (B, MATRIX),
+        "c": (C, MATRIX),
+        "alpha": (1.0, REAL),
+        "beta": (1.0, REAL),
+    },
+    Machine: {
+        "device": (HD5970, OBJECT),
+        "host": (XEON, OBJECT),
+        "use_chips": (2, [0, -1, 3, 1.5, nan, "2", True]),
+    },
     lambda **more: replace(XEON, **more): HOST | {"cores": (12, [*HOST["cores"][1], 1.5])},
     rates.kernel_rate: {
-        "kernel": ("dgemm_tn", [None, 0, nan, "dgemm"]), "m": (64, WHOLE), "n": (64, WHOLE), "k": (64, WHOLE),
+        "kernel": ("dgemm_tn", [None, 0, nan, "dgemm"]),
+        "m": (64, WHOLE),
+        "n": (64, WHOLE),
+        "k": (64, WHOLE),
         "device": (HD5970, OBJECT),
     },
     host.static_share: {"machine": (MACHINE, OBJECT)},
@@ -73,9 +130,11 @@ TABLE = {  # function: argument: (a good value, bad ones)
     lambda name: run([Task("a", "a", "a", {name: 1})], BUS): {"name": ("bus", ["bux", None, 0])},
     lambda task: run([task], BUS): {"task": (Task("a", "a", "a", {"bus": 1}), OBJECT)},
     lambda flops: run([], BUS, flops): {"flops": (0.0, AMOUNT)},
-    lambda moments: COPY.execute(moments): {"moments": (0.5, [[], [0.5, 0.5], -0.1, 1.1, [nan], ["0"]])},
+    lambda moments: COPY.execute(moments): {
+        "moments": (0.5, [[], [0.5, 0.5], -0.1, 1.1, [nan], ["0"]])
+    },
     lambda device_: devices.device(device_): {"device_": ("HD 5970", [None, 0, "HD9", [4]])},
-}  # fmt: skip
+}
 CASES = [(function, argument) for function, arguments in TABLE.items() for argument in arguments]
 
 
@@ -98,8 +157,12 @@ def test_bad_values_are_told_before_anything_runs(function, argument):
         with pytest.raises((ValueError, TypeError, KeyError)) as error:
             function(**good | {argument: bad})
         text = str(error.value)
-        assert len(text) > 15 and "object" not in text.replace("dtype object", ""), f"{argument} = {bad!r}: {text}"
-        assert "not supported between" not in text and "positional" not in text, f"{argument} = {bad!r}: {text}"
+        assert len(text) > 15 and "object" not in text.replace("dtype object", ""), (
+            f"{argument} = {bad!r}: {text}"
+        )
+        assert "not supported between" not in text and "positional" not in text, (
+            f"{argument} = {bad!r}: {text}"
+        )
 
 
 @pytest.mark.parametrize("function", TABLE, ids=lambda x: x.__name__)
@@ -113,7 +176,9 @@ def test_good_values_are_let_through(function, monkeypatch):
 GOOD, CUBE = np.ones((4, 4), np.float32), np.ones((2, 3, 3), np.float32)
 WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
 DOUBLED, TN, NN = ck.DD(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
-STORE = ck.assemble("il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n")
+STORE = ck.assemble(
+    "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n"
+)
 
 
 def on_card(use):
@@ -129,17 +194,29 @@ SQUARE, SWAPPED = np.zeros((2, 2), np.float32), np.dtype(np.float32).newbyteorde
 
 def launched(**change):
     """A launch that runs, but for a change."""
-    program = pixel(TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[2]", "sample_resource(0)_sampler(0) r0, cb0[1]",
-                    "mov o0, r0", "mov g[0], r0")  # fmt: skip
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_cb cb0[2]",
+        "sample_resource(0)_sampler(0) r0, cb0[1]",
+        "mov o0, r0",
+        "mov g[0], r0",
+    )
     arguments = {"domain": (2, 2), "inputs": {0: SQUARE}, "constants": {0: np.zeros(8, np.float32)}}
-    arguments |= {"outputs": {0: np.zeros((2, 2, 4), np.float32)}, "global_memory": np.zeros((1, 4), np.float32)}
+    arguments |= {
+        "outputs": {0: np.zeros((2, 2, 4), np.float32)},
+        "global_memory": np.zeros((1, 4), np.float32),
+    }
     return ck.launch(program, **(arguments | change))
 
 
-REFUSED = re.findall(r"(?m)^([^#].*?) +;! (\w+): (.+)", (HERE / "refused.txt").read_text(encoding="utf-8"))
+REFUSED = re.findall(
+    r"(?m)^([^#].*?) +;! (\w+): (.+)", (HERE / "refused.txt").read_text(encoding="utf-8")
+)
 
 
-@pytest.mark.parametrize(("written", "error", "said"), REFUSED, ids=[written for written, *_ in REFUSED])
+@pytest.mark.parametrize(
+    ("written", "error", "said"), REFUSED, ids=[written for written, *_ in REFUSED]
+)
 def test_what_is_refused_is_told_in_words(written, error, said):
     with pytest.raises(getattr(builtins, error), match=said):
         eval(written, vars(test_draw) | vars(devices) | vars(host) | globals())
@@ -157,6 +234,8 @@ def test_an_empty_timeline_has_no_rate_and_nothing_binds():
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
     monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
-    shares = [share for share, _ in host.adaptive(3, 64, 64, MACHINE, calls=3)]  # 0.12 of 3 rows is none
+    shares = [
+        share for share, _ in host.adaptive(3, 64, 64, MACHINE, calls=3)
+    ]  # 0.12 of 3 rows is none
     assert shares == [host.static_share(MACHINE)] * 3
     assert host.balanced_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2

@@ -22,18 +22,28 @@ def test_a_product_is_timed_only_if_it_is_right(monkeypatch):
 
 
 @pytest.mark.parametrize(("ratio", "failed"), [(1.0, 0), (2.9, 0), (3.1, 1)])
-def test_three_times_what_is_kept_fails_and_only_if_asked(ratio, failed, monkeypatch, tmp_path, capsys):
+def test_three_times_what_is_kept_fails_and_only_if_asked(
+    ratio, failed, monkeypatch, tmp_path, capsys
+):
     monkeypatch.setattr(bench, "KEPT", tmp_path / "kept.json")
     monkeypatch.setattr(
-        bench, "in_new_process", lambda measured, group: [{"name": "a", "ratio": 1.0}, {"name": "b", "ratio": 0.001}]
+        bench,
+        "in_new_process",
+        lambda measured, group: [{"name": "a", "ratio": 1.0}, {"name": "b", "ratio": 0.001}],
     )
     assert bench.main(["clock", "--write"]) == 0
-    assert json.loads(bench.KEPT.read_text()) == {"clock": {"a": 1}}, "what takes next to nothing isn't kept"
+    assert json.loads(bench.KEPT.read_text()) == {"clock": {"a": 1}}, (
+        "what takes next to nothing isn't kept"
+    )
     monkeypatch.setattr(
-        bench, "in_new_process", lambda measured, group: [{"name": "a", "ratio": ratio}, {"name": "new", "ratio": 9.0}]
+        bench,
+        "in_new_process",
+        lambda measured, group: [{"name": "a", "ratio": ratio}, {"name": "new", "ratio": 9.0}],
     )
     assert (bench.main(["clock"]), bench.main(["clock", "--check"])) == (0, failed)
-    assert ("a: 3.1 times its yardstick, more than 3 times what is kept" in capsys.readouterr().out) == bool(failed)
+    assert (
+        "a: 3.1 times its yardstick, more than 3 times what is kept" in capsys.readouterr().out
+    ) == bool(failed)
 
 
 def test_what_is_kept_is_of_groups_that_there_are():

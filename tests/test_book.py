@@ -1,4 +1,6 @@
-"""The notebooks are what their sources make, solving adds lines only, and the teacher's guide has every lesson."""
+"""The notebooks are what their sources make, solving adds lines only, and the teacher's guide has
+every lesson.
+"""
 
 import re
 import symtable
@@ -13,13 +15,19 @@ from tools import book
 BOOK = ROOT / "notebooks"
 SOURCES = book.sources(BOOK)
 each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-HEADINGS = "**What you will do** | **What you will learn** | **What you need** | ## What was measured | ## Summary"
+HEADINGS = (
+    "**What you will do** | **What you will learn** | **What you need** | ## What was measured | ##"
+    " Summary"
+)
 AGAIN = "the notebook is not what its source makes: run `make book`"
 
 
 def bare(notebook) -> list[tuple]:
     """What the source decides: all but what a run adds."""
-    return [(c.cell_type, c.id, c.source, c.metadata.get("tags"), c.metadata.get("jupyter")) for c in notebook.cells]
+    return [
+        (c.cell_type, c.id, c.source, c.metadata.get("tags"), c.metadata.get("jupyter"))
+        for c in notebook.cells
+    ]
 
 
 def saved(path, folder: str = ""):
@@ -29,22 +37,34 @@ def saved(path, folder: str = ""):
 @each_lesson
 def test_no_other_cell_sets_the_name_of_an_exercise(path):
     cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "code"]
-    answers = [match[1] for cell in cells if (match := re.search(r"\.check_\w+\((\w+)\)\s*\Z", cell))]
+    answers = [
+        match[1] for cell in cells if (match := re.search(r"\.check_\w+\((\w+)\)\s*\Z", cell))
+    ]
     assert answers
     names = [name for cell in cells for name in _set_by(cell) if name in answers]
     assert sorted(names) == sorted(answers)
 
 
 def _set_by(cell: str) -> set[str]:
-    """The names that a cell sets outside of its functions; of a cell that isn't Python, those of its first line."""
+    """The names that a cell sets outside of its functions; of a cell that isn't Python, those of
+    its first line.
+    """
     if magic := re.match(r"%%\w+ (\w+)", cell):
         return {magic[1]}
-    return {each.get_name() for each in symtable.symtable(cell, "cell", "exec").get_symbols() if each.is_assigned()}
+    return {
+        each.get_name()
+        for each in symtable.symtable(cell, "cell", "exec").get_symbols()
+        if each.is_assigned()
+    }
 
 
 def test_every_notebook_has_a_source():
     names = {path.stem for path in SOURCES}
-    assert names == {path.stem for path in BOOK.glob("*.ipynb")} == {p.stem for p in BOOK.glob("solutions/*.ipynb")}
+    assert (
+        names
+        == {path.stem for path in BOOK.glob("*.ipynb")}
+        == {p.stem for p in BOOK.glob("solutions/*.ipynb")}
+    )
 
 
 @each_lesson
@@ -61,21 +81,34 @@ def test_solving_only_adds_lines(path):
     assert len(student) == len(solved)
     for before, after in zip(student, solved):
         lines = iter(after.source.splitlines())
-        assert all(line in lines for line in before.source.splitlines()), f"lines were lost:\n{before.source}"
+        assert all(line in lines for line in before.source.splitlines()), (
+            f"lines were lost:\n{before.source}"
+        )
     for cell in student + solved:
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
 
 
 def test_no_output_tells_how_busy_the_computer_was():
-    assert not book.lasting({"text": book.NOTICE}) and not book.lasting({"data": {"text/plain": "simulating: 1%"}})
+    assert not book.lasting({"text": book.NOTICE}) and not book.lasting(
+        {"data": {"text/plain": "simulating: 1%"}}
+    )
     cells = [cell for path in BOOK.rglob("[!.]*.ipynb") for cell in nbformat.read(path, 4).cells]
     assert all(book.lasting(output) for cell in cells for output in cell.get("outputs", ()))
 
 
 def verdicts(notebook) -> list[str]:
     """What the checks of an executed notebook said, in order."""
-    checks = [cell for cell in notebook.cells if cell.cell_type == "code" and book.CHECK.search(cell.source)]
-    return [out.data["text/plain"] for cell in checks for out in cell.outputs if out.output_type == "execute_result"]
+    checks = [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and book.CHECK.search(cell.source)
+    ]
+    return [
+        out.data["text/plain"]
+        for cell in checks
+        for out in cell.outputs
+        if out.output_type == "execute_result"
+    ]
 
 
 @each_lesson
@@ -89,13 +122,17 @@ def test_three_exercises_each_failing_until_solved(path):
     folds = sum(cell.source.count(book.FOLD) for cell in source.cells)
     assert folds == len(before), "each exercise shows its solution, folded"
     asks = [cell.source for cell in book.student(source).cells if cell.source.startswith(book.ASKS)]
-    assert len({*asks}) == folds and all(text.endswith(f"?\n\n{book.PLACE}") for text in asks), "each asks why"
+    assert len({*asks}) == folds and all(text.endswith(f"?\n\n{book.PLACE}") for text in asks), (
+        "each asks why"
+    )
 
 
 @each_lesson
 def test_every_lesson_has_the_form(path):
     text = path.read_text()
-    assert not [heading for heading in f"{HEADINGS} | ## Going further".split(" | ") if heading not in text]
+    assert not [
+        heading for heading in f"{HEADINGS} | ## Going further".split(" | ") if heading not in text
+    ]
     assert re.search(r"\d\d minutes", text)
     too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
     assert not too_long, f"lines over 130: {too_long}"
@@ -103,7 +140,10 @@ def test_every_lesson_has_the_form(path):
 
 @each_lesson
 def test_a_lesson_has_eight_slides(path):
-    cells = [(cell.metadata.slideshow.slide_type, cell.source) for cell in book.student(book.read(path)).cells]
+    cells = [
+        (cell.metadata.slideshow.slide_type, cell.source)
+        for cell in book.student(book.read(path)).cells
+    ]
     slides = [text for kind, text in cells if kind == "slide"]
     assert len(slides) == 8 and slides[0].startswith("# ") and slides[-1].startswith("## Summary")
     guess = next(text for text in slides if "**Predict first" in text)
@@ -116,8 +156,15 @@ def test_folds_stand_apart_from_text_and_code_is_not_cut_off(path):
     stuck = re.findall(r"</details>\n\n([^\n<#`].*)", path.read_text())
     assert not stuck, "two empty lines stand between a fold and the text behind it"
     lists = re.findall(r"(?m)^(?![-#*]|\d+\. |  |```).+\n((?:\d+[.)]|[-+*]) .*)", path.read_text())
-    assert not [line for line in lists if not re.match(r"- |1\. ", line)], "a line in a paragraph begins like a list"
-    code = [line for cell in saved(path).cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert not [line for line in lists if not re.match(r"- |1\. ", line)], (
+        "a line in a paragraph begins like a list"
+    )
+    code = [
+        line
+        for cell in saved(path).cells
+        if cell.cell_type == "code"
+        for line in cell.source.splitlines()
+    ]
     assert max(map(len, code)) <= 117, "what fits into 1366 pixels beside the list of files"
 
 
@@ -128,11 +175,17 @@ def test_the_teachers_guide_has_the_lesson(path):
     number, title = text.splitlines()[0].removeprefix("# ").split(" ", 1)
     minutes = re.search(r"(\d+) minutes", text[text.index("**What you need**") :])[1]
     guide = (ROOT / "docs/teaching.md").read_text() + "\n#"
-    section = re.search(rf"^### {number} {re.escape(title)} \({minutes} minutes.*?^#", guide, re.M | re.S)
+    section = re.search(
+        rf"^### {number} {re.escape(title)} \({minutes} minutes.*?^#", guide, re.M | re.S
+    )
     assert section, f"docs/teaching.md has no ### {number} {title} ({minutes} minutes ...)"
     assert not [item for item in ("Goal", "Goes wrong") if f"- *{item}.* " not in section[0]]
-    assert "*Going further.*" not in guide, "answers have a page of their own, which sites leave out"
-    if "?" in re.sub(r"<details>.*?</details>", "", text[text.index("## Going further") :], flags=re.S):
+    assert "*Going further.*" not in guide, (
+        "answers have a page of their own, which sites leave out"
+    )
+    if "?" in re.sub(
+        r"<details>.*?</details>", "", text[text.index("## Going further") :], flags=re.S
+    ):
         answers = (ROOT / "docs/answers.md").read_text() + "\n#"
         mine = re.search(rf"^## {number} {re.escape(title)}\n.*?^#", answers, re.M | re.S)
         assert mine and (number == "00" or "- *Going further.* " in mine[0]), (
@@ -176,24 +229,49 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
 
 
 def test_what_is_to_be_predicted_is_folded(lesson):
-    asked = "**Predict first:** how many?\n\n```python\nck.draw.predict('?')\n```\n\n```python\nprint(4)\n```\n\n"
+    asked = (
+        "**Predict first:** how"
+        " many?\n\n```python\nck.draw.predict('?')\n```\n\n```python\nprint(4)\n```\n\n"
+    )
     lesson.write_text(asked + SOURCE + '\n```python tags=["folded"]\nprint(5)\n```\n')
     cells = book.student(book.read(lesson)).cells
     folded = [cell.metadata.get("jupyter") for cell in cells]
-    assert folded == [None, None, {"outputs_hidden": True}, None, None, None, None, {"outputs_hidden": True}]
-    assert [cell.metadata.get("editable") for cell in cells] == [False, None, None, False, None, None, False, None]
+    assert folded == [
+        None,
+        None,
+        {"outputs_hidden": True},
+        None,
+        None,
+        None,
+        None,
+        {"outputs_hidden": True},
+    ]
+    assert [cell.metadata.get("editable") for cell in cells] == [
+        False,
+        None,
+        None,
+        False,
+        None,
+        None,
+        False,
+        None,
+    ]
     assert [cell.metadata.get("deletable") for cell in cells] == [None] * 5 + [False, None, None]
 
 
 def _shown(cell) -> str:
     """What a cell puts out, as text."""
-    return "\n".join(out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs)
+    return "\n".join(
+        out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs
+    )
 
 
 @each_lesson
 def test_a_prediction_is_entered_and_nothing_is_told_before(path):
-    """Prose that asks for one is followed by a control, that by the folded result; and the result stands neither in the
-    prose, nor in the control's text form, nor in the line of the folded output that JupyterLab shows."""
+    """Prose that asks for one is followed by a control, that by the folded result; and the result
+    stands neither in the prose, nor in the control's text form, nor in the line of the folded
+    output that JupyterLab shows.
+    """
     cells = saved(path).cells
     for asks, cell in pairwise(cells):
         if "**Predict first" in asks.source:
@@ -204,10 +282,17 @@ def test_a_prediction_is_entered_and_nothing_is_told_before(path):
         assert "**Predict first" in before.source and result.metadata.jupyter.outputs_hidden
         assert result.outputs[0].output_type == "stream", "of a picture, JupyterLab would show HTML"
         shown = _shown(result)
-        first, truths = shown.splitlines()[0], re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown)
+        first, truths = (
+            shown.splitlines()[0],
+            re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown),
+        )
         assert truths or "guess=" in result.source, "the result is shown over the guess"
-        assert not [truth for truth in truths if re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", first)]
-        for number in [n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)]:
+        assert not [
+            truth for truth in truths if re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", first)
+        ]
+        for number in [
+            n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)
+        ]:
             told = re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", before.source)
             assert number in _shown(asks) or not told, f"{number} is told before"
 

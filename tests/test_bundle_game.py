@@ -20,13 +20,22 @@ def loops() -> list[tuple[Code, list]]:
         code = compile(kernel.program)
         bundles = [b for clause in code.main_loop for b in clause.bundles]
         found = iter(cards(bundles))
-        made.append((code, [[(card := next(found), [o.slot for o in card.parts]) for _ in b.parts] for b in bundles]))
+        made.append(
+            (
+                code,
+                [
+                    [(card := next(found), [o.slot for o in card.parts]) for _ in b.parts]
+                    for b in bundles
+                ],
+            )
+        )
     return made
 
 
 def moves(bundles: list):
-    """(the bundle before, what stands in this one, the card to add, into which slots): each card of a loop in turn, and
-    the first of the bundle after it, into every slot that there is."""
+    """(the bundle before, what stands in this one, the card to add, into which slots): each card of
+    a loop in turn, and the first of the bundle after it, into every slot that there is.
+    """
     for n, bundle in enumerate(bundles):
         for k in range(len(bundle) + 1):
             for card, _ in (bundle[k:] or (bundles[n + 1] if n + 1 < len(bundles) else []))[:1]:
@@ -36,14 +45,32 @@ def moves(bundles: list):
 
 
 def legal(code: Code, before: list, bundle: list, swizzles: list | None) -> bool:
-    """What the compiler's check says of a bundle; without ``swizzles``, with those that the compiler would find."""
-    held = {part.dest: slot for card, slots in before for part, slot in zip(card.parts, slots) if part.dest}
-    placed = [(n, part, slot) for n, (card, slots) in enumerate(bundle) for part, slot in zip(card.parts, slots)]
-    words = {(r.index, r.channel) for _, part, _ in placed for r in part.reads if r.kind == "gpr"} | set(held)
+    """What the compiler's check says of a bundle; without ``swizzles``, with those that the
+    compiler would find.
+    """
+    held = {
+        part.dest: slot
+        for card, slots in before
+        for part, slot in zip(card.parts, slots)
+        if part.dest
+    }
+    placed = [
+        (n, part, slot)
+        for n, (card, slots) in enumerate(bundle)
+        for part, slot in zip(card.parts, slots)
+    ]
+    words = {
+        (r.index, r.channel) for _, part, _ in placed for r in part.reads if r.kind == "gpr"
+    } | set(held)
     words |= {part.dest for _, part, _ in placed if part.dest}
     spare = iter({*range(123)} - {register for register, _ in words})
-    low = {register: register if register < 123 else next(spare) for register in sorted({r for r, _ in words})}
-    literals = list(dict.fromkeys(r.bits for _, part, _ in placed for r in part.reads if r.kind == "literal"))
+    low = {
+        register: register if register < 123 else next(spare)
+        for register in sorted({r for r, _ in words})
+    }
+    literals = list(
+        dict.fromkeys(r.bits for _, part, _ in placed for r in part.reads if r.kind == "literal")
+    )
 
     def read(r: Read) -> Read:
         if r.kind == "literal":
@@ -51,25 +78,59 @@ def legal(code: Code, before: list, bundle: list, swizzles: list | None) -> bool
         if r.kind != "gpr":
             return r
         slot = held.get((r.index, r.channel))
-        return replace(r, index=low[r.index]) if slot is None else Read("ps") if slot == 4 else Read("pv", 0, slot)
+        return (
+            replace(r, index=low[r.index])
+            if slot is None
+            else Read("ps")
+            if slot == 4
+            else Read("pv", 0, slot)
+        )
 
-    made = [replace(part, slot=slot, number=n, reads=tuple(map(read, part.reads)),
-                    dest=part.dest and (low[part.dest[0]], part.dest[1])) for n, part, slot in placed]  # fmt: skip
+    made = [
+        replace(
+            part,
+            slot=slot,
+            number=n,
+            reads=tuple(map(read, part.reads)),
+            dest=part.dest and (low[part.dest[0]], part.dest[1]),
+        )
+        for n, part, slot in placed
+    ]
     if swizzles is None:
-        units = [slot_reads([(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads], o.slot == 4,
-                      sum(r.kind in CONSTANTS for r in o.reads),
-                      tuple(k for k, r in enumerate(o.reads) if r.kind in ("pv", "ps"))) for o in made]  # fmt: skip
+        units = [
+            slot_reads(
+                [(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads],
+                o.slot == 4,
+                sum(r.kind in CONSTANTS for r in o.reads),
+                tuple(k for k, r in enumerate(o.reads) if r.kind in ("pv", "ps")),
+            )
+            for o in made
+        ]
         ports = Ports()
         if not ports.fit(units):
             return False
         swizzles = ports.swizzles
-    made = sorted((replace(o, swizzle=name) for o, name in zip(made, swizzles)), key=lambda o: o.slot)
-    first = Bundle(tuple(replace(part, slot=slot) for card, slots in before for part, slot in zip(card.parts, slots)))
+    made = sorted(
+        (replace(o, swizzle=name) for o, name in zip(made, swizzles)), key=lambda o: o.slot
+    )
+    first = Bundle(
+        tuple(
+            replace(part, slot=slot)
+            for card, slots in before
+            for part, slot in zip(card.parts, slots)
+        )
+    )
     clause = next(c for c in code.controls if c.bundles)
     both = (first, Bundle(tuple(made), tuple(literals)))
-    found = check(replace(code, gprs=124, temporaries=0, controls=(replace(clause, name="ALU", bundles=both),)))
+    found = check(
+        replace(
+            code, gprs=124, temporaries=0, controls=(replace(clause, name="ALU", bundles=both),)
+        )
+    )
     theirs = ("LDS read of", "write the same word")  # of several bundles, and of who waits for whom
-    return not any("bundle 1:" in fault and not any(one in fault for one in theirs) for fault in found)
+    return not any(
+        "bundle 1:" in fault and not any(one in fault for one in theirs) for fault in found
+    )
 
 
 def test_the_game_says_what_the_legality_check_says_of_every_move_of_every_loop(page):
@@ -80,18 +141,29 @@ def test_the_game_says_what_the_legality_check_says_of_every_move_of_every_loop(
             asked.setdefault(_alike(before, whole), (code, before, whole))
     every = {card for _, *parts in asked.values() for part in parts for card, _ in part}
     known = {card: n for n, card in enumerate(every)}
-    given = [[[[known[card], slots] for card, slots in part] for part in parts] for _, *parts in asked.values()]
+    given = [
+        [[[known[card], slots] for card, slots in part] for part in parts]
+        for _, *parts in asked.values()
+    ]
     said = page.evaluate(
         """([rules, tables, cards, asked]) => {
         const {judge, heldBy} = new Function(rules + "; return {judge, heldBy}")()
         const those = (part) => part.map(([n, slots]) => [cards[n], slots])
-        return asked.map(([before, bundle]) => judge(those(bundle), heldBy(those(before)), tables)) }""",
+        return asked.map(([before, bundle]) => judge(those(bundle), heldBy(those(before)),
+          tables)) }""",
         [RULES, TABLES, [card.as_dict(0) for card in known], given],
     )
-    wrong = [(verdict, whole) for verdict, (code, before, whole) in zip(said, asked.values())
-             if legal(code, before, whole, verdict.get("chosen")) != ("chosen" in verdict)]  # fmt: skip
+    wrong = [
+        (verdict, whole)
+        for verdict, (code, before, whole) in zip(said, asked.values())
+        if legal(code, before, whole, verdict.get("chosen")) != ("chosen" in verdict)
+    ]
     assert not wrong, f"{len(wrong)} of {len(asked)} moves, such as {wrong[0]}"
-    assert sum("chosen" in verdict for verdict in said) > 1000 < sum("why" in verdict for verdict in said)
+    assert (
+        sum("chosen" in verdict for verdict in said)
+        > 1000
+        < sum("why" in verdict for verdict in said)
+    )
     reasons = " ".join({verdict["why"] for verdict in said if "why" in verdict})
     for why in ("writes only", "is taken", "are 4"):
         assert why in reasons
@@ -105,11 +177,31 @@ def _alike(before: list, bundle: list) -> tuple:
         return word and (names.setdefault(word[0], len(names)), word[1])
 
     return tuple(
-        (part.name, part.channel, slot, named(part.dest) if n == 0 else None,
-         tuple((r.kind, named((r.index, r.channel)) if r.kind == "gpr" else (r.element, r.channel, r.bits))
-               for r in part.reads) if n else ())
-        for n, some in enumerate((before, bundle)) for card, slots in some for part, slot in zip(card.parts, slots)
-    )  # fmt: skip
+        (
+            part.name,
+            part.channel,
+            slot,
+            named(part.dest) if n == 0 else None,
+            (
+                tuple(
+                    (
+                        r.kind,
+                        (
+                            named((r.index, r.channel))
+                            if r.kind == "gpr"
+                            else (r.element, r.channel, r.bits)
+                        ),
+                    )
+                    for r in part.reads
+                )
+                if n
+                else ()
+            ),
+        )
+        for n, some in enumerate((before, bundle))
+        for card, slots in some
+        for part, slot in zip(card.parts, slots)
+    )
 
 
 def test_levels_count_what_both_styles_need():
@@ -138,8 +230,13 @@ def test_it_is_played_by_keys_and_says_why_not(page, tmp_path):
     assert "Taken back" in said("u", "u") and "nothing to take back" in said("u")
     for _ in range(9 + 3):
         said("b" if "close" in said("h") else "Enter")
-    assert said("b", "h").startswith("Done: 4 bundles, 12 hints. AMD's way: 4.") and "Nobody can do better" in said()
-    assert "Taken back" in said("u") and page.locator(GAME).get_attribute("data-left") == "1", "closing was no move"
+    assert (
+        said("b", "h").startswith("Done: 4 bundles, 12 hints. AMD's way: 4.")
+        and "Nobody can do better" in said()
+    )
+    assert "Taken back" in said("u") and page.locator(GAME).get_attribute("data-left") == "1", (
+        "closing was no move"
+    )
 
 
 def test_a_card_is_dragged_into_a_slot_in_jupyterlabs_width(page, tmp_path):

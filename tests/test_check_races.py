@@ -1,4 +1,6 @@
-"""The race check finds a race in exactly those traces that have one: random traces against every pair of accesses."""
+"""The race check finds a race in exactly those traces that have one: random traces against every
+pair of accesses.
+"""
 
 from itertools import combinations
 
@@ -43,15 +45,23 @@ def test_a_race_is_found_where_there_is_one(name):
                 if i.controls.threads and (i.controls.lds if space == "lds" else i.controls.memory):
                     epochs += active
                 continue
-            active, places = np.isin(np.arange(items), random.integers(0, items, 2)), random.integers(0, 2, items)
+            active, places = (
+                np.isin(np.arange(items), random.integers(0, items, 2)),
+                random.integers(0, 2, items),
+            )
             store = at == 0
             element = places * 4 if space == "lds" else places
             check.memory(MemoryEvent(at, active, space, store, element, (0,), np.ones(items, bool)))
             where = places + 10 * group if space == "lds" else places
             accesses += [(where[n], n, epochs[n], store) for n in np.flatnonzero(active)]
         race = any(
-            place == other_place and n != m and (store or other_store) and (group[n] != group[m] or epoch == other)
-            for (place, n, epoch, store), (other_place, m, other, other_store) in combinations(accesses, 2)
+            place == other_place
+            and n != m
+            and (store or other_store)
+            and (group[n] != group[m] or epoch == other)
+            for (place, n, epoch, store), (other_place, m, other, other_store) in combinations(
+                accesses, 2
+            )
         )
         assert bool(check.found) == race, (accesses, list(map(str, check.findings())))
         outcomes.append(race)

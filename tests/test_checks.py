@@ -1,8 +1,10 @@
-"""Checks find the bug and say what to do: the bug zoo, answers that are wrong, and how fast they are.
+"""Checks find the bug and say what to do: the bug zoo, answers that are wrong, and how fast they
+are.
 
-A file of tests/zoo holds a title, a launch, a kernel with a bug, and a near miss that must stay silent. A line of the
-kernel that a finding is expected at ends in ``;! kind | work-item | element | N more | words of the advice``, and for
-two sides ``| other WORK-ITEM line N``; a dash leaves a field out.
+A file of tests/zoo holds a title, a launch, a kernel with a bug, and a near miss that must stay
+silent. A line of the kernel that a finding is expected at ends in ``;! kind | work-item | element |
+N more | words of the advice``, and for two sides ``| other WORK-ITEM line N``; a dash leaves a
+field out.
 """
 
 import ast
@@ -37,7 +39,10 @@ def checked(text: str, launch: dict) -> Findings:
         program = ck.assemble(text, "zoo.il")
     except ck.ILError as error:
         advice = "The kernel was not run."
-        return Findings(Finding("text", error.name, f.line, f.column, f.text, f.message, advice) for f in error.faults)
+        return Findings(
+            Finding("text", error.name, f.line, f.column, f.text, f.message, advice)
+            for f in error.faults
+        )
     return check(program, **launch)
 
 
@@ -64,7 +69,10 @@ def test_the_zoo_is_found(path):
         assert finding.text[finding.column - 1] != " "
         if other:
             item, where = re.fullmatch(r"other (.+) line (\d+)", other[0]).groups()
-            assert (f"work-item {item}" in finding.other, finding.other_line) == (True, int(where)), str(finding)
+            assert (f"work-item {item}" in finding.other, finding.other_line) == (
+                True,
+                int(where),
+            ), str(finding)
     assert not found, f"found as well:\n{Findings(found)}"
 
 
@@ -100,14 +108,20 @@ PLACE = "mad r0.xy, vWinCoord0.yx, l0.x, l0.y\n"
 ALPHAS = [(f"mul r{n}, r{n}, cb0[0].x\n", "") for n in range(10, 26)]
 STEPS = TN_TEXT[TN_TEXT.index("    ; one step of k") : TN_TEXT.index("    add r0.z, r0.z, l0.x\n")]
 CLEAR = "".join(f"mov r{n}, l0.z\n" for n in range(10, 26))
-FETCHES_OF_A = [("_sampler(0) r2, ", "_sampler(0)_aoffimmi(0,1,0) r2, "), ("aoffimmi(1,0,0) r3", "aoffimmi(1,1,0) r3"),
-                ("aoffimmi(0,1,0) r6", "aoffimmi(0,2,0) r6"), ("aoffimmi(1,1,0) r7", "aoffimmi(1,2,0) r7")]  # fmt: skip
+FETCHES_OF_A = [
+    ("_sampler(0) r2, ", "_sampler(0)_aoffimmi(0,1,0) r2, "),
+    ("aoffimmi(1,0,0) r3", "aoffimmi(1,1,0) r3"),
+    ("aoffimmi(0,1,0) r6", "aoffimmi(0,2,0) r6"),
+    ("aoffimmi(1,1,0) r7", "aoffimmi(1,2,0) r7"),
+]
 
 
 def moved(register: str, by: str) -> list[tuple[str, str]]:
     """Changes that fetch at ``register`` plus ``by``, and store where they did."""
-    return [(PLACE, f"{PLACE}add {register}, {register}, {by}\n"),
-            ("; r1.x = place", f"sub {register}, {register}, {by}\n; r1.x = place")]  # fmt: skip
+    return [
+        (PLACE, f"{PLACE}add {register}, {register}, {by}\n"),
+        ("; r1.x = place", f"sub {register}, {register}, {by}\n; r1.x = place"),
+    ]
 
 
 SLIPS = re.findall(r"(?m)^([^#\n].*?) +;! (.+)", (HERE / "slips.txt").read_text(encoding="utf-8"))
@@ -126,10 +140,14 @@ def test_wrong_answers_are_explained(changes, said):
 
 @pytest.mark.parametrize(
     ("wanted", "run", "which"),
-    [("tn", "nn", "A is taken for its transpose"), ("nn", "tn", "A is taken for its transpose"),
-     ("nn", "nt", "B is taken for its transpose"), ("nt", "tt", "A is taken for its transpose"),
-     ("nn", "tt", "both A and B are taken for their transposes")],
-)  # fmt: skip
+    [
+        ("tn", "nn", "A is taken for its transpose"),
+        ("nn", "tn", "A is taken for its transpose"),
+        ("nn", "nt", "B is taken for its transpose"),
+        ("nt", "tt", "A is taken for its transpose"),
+        ("nn", "tt", "both A and B are taken for their transposes"),
+    ],
+)
 @pytest.mark.parametrize("kind", "sd")
 def test_matrices_taken_for_their_transposes_are_named(wanted, run, which, kind):
     wanted, run = ck.kernels[f"{kind}gemm_{wanted}"], ck.kernels[f"{kind}gemm_{run}"]
@@ -140,9 +158,18 @@ def test_matrices_taken_for_their_transposes_are_named(wanted, run, which, kind)
 
 def test_an_accumulator_without_a_start_is_named():
     a, b, _ = matrices()
-    (finding,) = check_gemm(ck.kernels["sgemm_tn"], a, b, program=changed("sgemm_tn", ("mov r14, l0.z\n", "")))
-    assert (finding.kind, finding.element, finding.text.strip()) == ("uninitialised", "r14.x", "mad r14, r2.z, r4, r14")
-    assert finding.advice == "Line 72 sets it, which comes later: give it a first value before the loop."
+    (finding,) = check_gemm(
+        ck.kernels["sgemm_tn"], a, b, program=changed("sgemm_tn", ("mov r14, l0.z\n", ""))
+    )
+    assert (finding.kind, finding.element, finding.text.strip()) == (
+        "uninitialised",
+        "r14.x",
+        "mad r14, r2.z, r4, r14",
+    )
+    assert (
+        finding.advice
+        == "Line 72 sets it, which comes later: give it a first value before the loop."
+    )
 
 
 def test_the_first_wrong_element_names_its_work_item():
@@ -154,7 +181,9 @@ def test_the_first_wrong_element_names_its_work_item():
     assert "no work-item wrote it" in finding.message
 
 
-@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "dgemm_nn", "sgemm_64x64", "sgemm_64x64_lds"])
+@pytest.mark.parametrize(
+    "kernel", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "dgemm_nn", "sgemm_64x64", "sgemm_64x64_lds"]
+)
 def test_right_answers_are_silent(kernel):
     kernel = ck.kernels[kernel]
     a, b, c = (m.astype(kernel.dtype) for m in matrices(128 if kernel.group else 32))
@@ -166,7 +195,9 @@ def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
     m, n, k = kernel.multiple[0], 1 if kernel.vector else kernel.multiple[1], 2 * kernel.k_step
     pair = (2,) if kernel.precision == "double-double" else ()
-    a, b, c = (np.ones((*shape, *pair), kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n)))
+    a, b, c = (
+        np.ones((*shape, *pair), kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n))
+    )
     assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
 
 
@@ -206,7 +237,9 @@ def test_an_output_is_compared_and_left_alone():
     assert (finding.element, finding.work_item, finding.line) == ("o0[3, 5, 2]", (5, 3), 6)
     expected[3:5, 5:7, 2] = 7
     (wide,) = found()
-    assert wide.advice.startswith("What is wrong lies in rows 3 to 4, columns 5 to 6, component 2: follow")
+    assert wide.advice.startswith(
+        "What is wrong lies in rows 3 to 4, columns 5 to 6, component 2: follow"
+    )
 
 
 # Merging
@@ -219,10 +252,18 @@ def test_the_same_fault_in_two_textures_is_two_faults():
     textures = [TEXTURE.format(n, "2d,unnorm") for n in (0, 1)]
     fetches = [f"{FETCH} r0, vWinCoord0.xy00", f"{SECOND} r1, vWinCoord0.xy00"]
     again = f"{SECOND}_aoffimmi(0,0,0) r2, vWinCoord0.xy00"
-    program = pixel(*textures, "dcl_output_generic o0", *fetches, again, "add r0, r0, r1", "add o0, r0, r2")
-    inputs, outputs = dict.fromkeys((0, 1), np.ones((2, 4, 4), np.float32)), {0: np.zeros((2, 5, 4), np.float32)}
+    program = pixel(
+        *textures, "dcl_output_generic o0", *fetches, again, "add r0, r0, r1", "add o0, r0, r2"
+    )
+    inputs, outputs = (
+        dict.fromkeys((0, 1), np.ones((2, 4, 4), np.float32)),
+        {0: np.zeros((2, 5, 4), np.float32)},
+    )
     found = check(program, (5, 2), inputs=inputs, outputs=outputs, names={0: "A", 1: "B"})
-    assert [(f.line, f.element, f.also) for f in found] == [(5, "A[0, 16..19]", ()), (6, "B[0, 16..19]", (7,))]
+    assert [(f.line, f.element, f.also) for f in found] == [
+        (5, "A[0, 16..19]", ()),
+        (6, "B[0, 16..19]", (7,)),
+    ]
 
 
 # Macros
@@ -258,12 +299,17 @@ def test_findings_in_macros_show_both_lines_and_the_names_of_the_text():
 
 def test_findings_in_macros_that_macros_call_show_every_call():
     (finding,) = of_macros("mcall(8) (o0), (r9)")
-    assert finding.calls == ("macros.il:8: mcall(7) (out0), (in0, in0)", "macros.il:12: mcall(8) (o0), (r9)")
+    assert finding.calls == (
+        "macros.il:8: mcall(7) (out0), (in0, in0)",
+        "macros.il:12: mcall(8) (o0), (r9)",
+    )
 
 
 def test_a_fault_that_every_call_has_is_told_once():
     calls = "mcall(7) (r1), (r1, r9)\n" * 6
-    unset = next(f for f in of_macros(f"mov r1, l0\n{calls}mov o0, r1") if f.kind == "uninitialised")
+    unset = next(
+        f for f in of_macros(f"mov r1, l0\n{calls}mov o0, r1") if f.kind == "uninitialised"
+    )
     assert (len(unset.calls), unset.calls[0]) == (6, "macros.il:13: mcall(7) (r1), (r1, r9)")
     assert "    ... and in 2 more places\n" in str(unset)
 
@@ -280,21 +326,40 @@ def test_errors_in_macros_name_the_call(engine):
 
 
 FULL = np.full((2, 4, 4), [1, 2, 3, 4], np.float32)
-STORES = ("dcl_output_generic o0", "dcl_literal l0, 1.0, 2.0, 3.0, 4.0", "ge r0.x, vWinCoord0.x, l0.z")
+STORES = (
+    "dcl_output_generic o0",
+    "dcl_literal l0, 1.0, 2.0, 3.0, 4.0",
+    "ge r0.x, vWinCoord0.x, l0.z",
+)
 
 
 @pytest.mark.parametrize(
     ("stores", "element", "item", "line"),
     [
-        ("mov o0.xyz_, l0\nmov o0.x___, l0", "o0[0, 0, 3]", None, 6),  # a mask leaves the component out
+        (
+            "mov o0.xyz_, l0\nmov o0.x___, l0",
+            "o0[0, 0, 3]",
+            None,
+            6,
+        ),  # a mask leaves the component out
         ("mov o0, l0.xyzz\nmov o0.x___, l0", "o0[0, 0, 3]", (0, 0), 5),  # the last store is right
-        ("if_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 0]", None, 6),  # a branch leaves work-items out
+        (
+            "if_logicalnz r0.x\nmov o0, l0\nendif",
+            "o0[0, 0, 0]",
+            None,
+            6,
+        ),  # a branch leaves work-items out
         ("mov o0, l0\nif_logicalnz r0.x\nmov o0.0___, l0\nendif", "o0[0, 3, 0]", (3, 0), 7),
         ("mov o0, l0.x\nif_logicalnz r0.x\nmov o0, l0\nendif", "o0[0, 0, 1]", (0, 0), 5),
-        ("flr r1.y, vWinCoord0.y\nmad r1.x, r1.y, l0.w, vWinCoord0.x\nftoi r1.x, r1.x\n"
-         "mov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0", "g[0, 0, 3]", (0, 0), 8),
+        (
+            "flr r1.y, vWinCoord0.y\nmad r1.x, r1.y, l0.w, vWinCoord0.x\nftoi r1.x, r1.x\n"
+            "mov g[r1.x], l0.xyzz\nmov g[r1.x].xyz, l0",
+            "g[0, 0, 3]",
+            (0, 0),
+            8,
+        ),
     ],
-)  # fmt: skip
+)
 def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
     zeros, memory = np.zeros((2, 4, 4), np.float32), "g[" in stores
     given = {"global_memory": zeros} if memory else {"outputs": {0: zeros}}
@@ -306,7 +371,10 @@ def test_masked_stores_are_blamed_on_who_made_them(stores, element, item, line):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"expected": FULL.reshape(8, 4)}, r"shape \(8, 4\) and dtype float32.*o0 of shape \(2, 4, 4\)"),
+        (
+            {"expected": FULL.reshape(8, 4)},
+            r"shape \(8, 4\) and dtype float32.*o0 of shape \(2, 4, 4\)",
+        ),
         ({"expected": FULL.view(np.float64)}, r"shape \(2, 4, 2\) and dtype float64"),
         ({"expected": FULL.astype(float)}, r"try expected.astype\(np.float32\)"),
         ({"expected": FULL.view(np.int32)}, "dtype int32, but is compared with o0"),
@@ -336,12 +404,22 @@ BITS = [0x7F800000, 0x3F800000]  # infinity and 1
         ("7, -2", np.int32, [8, -3, *BITS], 1, None),
         ("7, -2", np.uint32, [8, 2**32 - 1, *BITS], 1, None),
         ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 1], None, None),
-        ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 2], None, "1 in place of 2;"),  # inf must not widen the tolerance
+        (
+            "0.5, 3.0",
+            np.float32,
+            [0.5, 3, np.inf, 2],
+            None,
+            "1 in place of 2;",
+        ),  # inf must not widen the tolerance
         ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 1.0000001], 0, "1 in place of 1.0000001"),
     ],
 )
-def test_whole_numbers_infinities_and_small_differences_are_compared(literal, dtype, wanted, tolerance, said):
-    program = pixel("dcl_output_generic o0", f"dcl_literal l0, {literal}, 0x7f800000, 1.0", "mov o0, l0")
+def test_whole_numbers_infinities_and_small_differences_are_compared(
+    literal, dtype, wanted, tolerance, said
+):
+    program = pixel(
+        "dcl_output_generic o0", f"dcl_literal l0, {literal}, 0x7f800000, 1.0", "mov o0, l0"
+    )
     outputs, expected = {0: np.zeros((1, 1, 4), dtype)}, np.array([[wanted]], dtype)
     found = check(program, (1, 1), outputs=outputs, expected=expected, tolerance=tolerance)
     assert [said in f.message for f in found] == [True] * (said is not None)
@@ -359,7 +437,9 @@ def matrices(size: int = 32) -> list[np.ndarray]:
 
 
 def test_a_store_that_fails_in_the_line_of_a_loop_is_no_endless_loop():
-    program = compute("dcl_literal l0, 0, 0, 0, 0", "whileloop mov g[100000], l0", "break", "endloop")
+    program = compute(
+        "dcl_literal l0, 0, 0, 0, 0", "whileloop mov g[100000], l0", "break", "endloop"
+    )
     (finding,) = check(program, 64, global_memory=np.zeros((256, 4), np.float32))
     assert finding.kind == "store outside" and "g[100000]" in finding.message
     with pytest.raises(ck.KernelError) as caught:

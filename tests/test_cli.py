@@ -46,7 +46,9 @@ def refused(capsys, words: list[str], status: int = 1) -> str:
     else:
         assert cli.main(words) == status
     error = capsys.readouterr().err
-    assert "Traceback" not in error and (status == 2 or error.startswith(f"cypresskit {words[0]}: "))
+    assert "Traceback" not in error and (
+        status == 2 or error.startswith(f"cypresskit {words[0]}: ")
+    )
     return error
 
 
@@ -58,7 +60,9 @@ def said(capsys, *words: str) -> str:
 def test_a_program_of_ones_own_is_run_checked_and_timed_as_the_readme_says(here):
     names: dict = {}
     np.save("x.npy", np.load("a.npy"))
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL):
+    for block in re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    ):
         exec(block, names)
     assert np.array_equal(np.load("y.npy"), np.load("x.npy") * np.float32([2, 3, 4, 5]))
 
@@ -123,12 +127,16 @@ def test_every_command_that_the_documents_name_is_understood():
 
 
 def test_words_that_make_no_sense_are_refused(capsys):
-    assert "'0' is no whole number from 1 to" in refused(capsys, ["time", "sgemm_tn", "--n", "0"], 2)
+    assert "'0' is no whole number from 1 to" in refused(
+        capsys, ["time", "sgemm_tn", "--n", "0"], 2
+    )
     assert "score doesn't know --fast" in refused(capsys, ["score", "--fast"], 2)
 
 
 def test_module_is_the_same_command():
-    shown = subprocess.run([sys.executable, "-m", "cypresskit", "--version"], capture_output=True, text=True)
+    shown = subprocess.run(
+        [sys.executable, "-m", "cypresskit", "--version"], capture_output=True, text=True
+    )
     assert re.fullmatch(r"cypresskit \d+\.\d+\.\d+\n", shown.stdout)
 
 
@@ -143,7 +151,10 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
 
 @pytest.mark.parametrize("output", ["closed", "full"])
 def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
-    command = f"{sys.executable} -m cypresskit card sgemm_tn {'>&-' if output == 'closed' else '>/dev/full'}"
+    command = (
+        f"{sys.executable} -m cypresskit card sgemm_tn"
+        f" {'>&-' if output == 'closed' else '>/dev/full'}"
+    )
     ended = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ended.returncode == 1
     assert re.fullmatch(r"cypresskit card: .*standard output.*\n", ended.stderr)
@@ -174,19 +185,28 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     monkeypatch.setattr(cmd_lab, place, here / "clone/notebooks")
     own = here / ("clone" if place == "CHECKOUT" else "") / "cypresskit-lessons"
     assert cli.main(["lab", "--no-browser"]) == 0
-    assert (own / "00_start_here.ipynb").stat().st_mode & 0o200, "it can be written, though an installed one can't"
+    assert (own / "00_start_here.ipynb").stat().st_mode & 0o200, (
+        "it can be written, though an installed one can't"
+    )
     (own / "00_start_here.ipynb").write_text("my work")
     assert cli.main(["lab", "--no-browser"]) == 0
-    options = {f"--ServerApp.root_dir={own}", f"--LabApp.workspaces_dir={own}/.jupyterlab", "--no-browser"}
+    options = {
+        f"--ServerApp.root_dir={own}",
+        f"--LabApp.workspaces_dir={own}/.jupyterlab",
+        "--no-browser",
+    }
     assert options < set(started[0]) and str(own) in capsys.readouterr().out
     copied = {path.name for path in own.iterdir()} - {".jupyterlab"}
-    assert copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) > 12
+    assert (
+        copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) > 12
+    )
     assert (own / "00_start_here.ipynb").read_text() == "my work"
     monkeypatch.chdir(own)
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
 
 
-# -- time, card --------------------------------------------------------------------------------------------------------
+# -- time, card
+# --------------------------------------------------------------------------------------------------
 
 
 def test_time_prints_a_report(capsys):
@@ -198,7 +218,9 @@ def test_time_prints_a_report(capsys):
 
 def test_a_launch_without_arrays_says_what_it_lacks():
     program = cypresskit.kernels["sgemm_tn"].program
-    with pytest.raises(ValueError, match=r"pass launch=ck\.Shape\(program, domain, textures, constants\)"):
+    with pytest.raises(
+        ValueError, match=r"pass launch=ck\.Shape\(program, domain, textures, constants\)"
+    ):
         cypresskit.simulate(program)
     with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
         cypresskit.Shape(program, (16, 16))
@@ -206,12 +228,18 @@ def test_a_launch_without_arrays_says_what_it_lacks():
         with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
             check_needs(program, dict.fromkeys(order))
     for name in ("textures", "outputs"):
-        half = {"textures": dict.fromkeys(range(2), (32, 128)), "constants": {0: [0.0] * 20}, "outputs": {}}
+        half = {
+            "textures": dict.fromkeys(range(2), (32, 128)),
+            "constants": {0: [0.0] * 20},
+            "outputs": {},
+        }
         half[name] = half[name] | {1: np.zeros((8, 8, 4), np.float16)}
         with pytest.raises(TypeError, match=rf"^{name}\[1\] has dtype float16"):
             cypresskit.Shape(program, (16, 16), **half)
     array = np.zeros((128, 32, 4), np.float32)
-    shape = cypresskit.Shape(program, (16, 16), {0: (32, 128), 1: array}, {0: np.zeros((5, 4), np.float32)})
+    shape = cypresskit.Shape(
+        program, (16, 16), {0: (32, 128), 1: array}, {0: np.zeros((5, 4), np.float32)}
+    )
     assert shape.textures[0] == shape.textures[1]
 
 
@@ -226,10 +254,15 @@ def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
     assert "mine" in said(capsys, "card", str(path))
 
 
-MISTYPED = [line.split(";!") for line in (HERE / "mistyped_commands.txt").read_text(encoding="utf-8").splitlines()]
+MISTYPED = [
+    line.split(";!")
+    for line in (HERE / "mistyped_commands.txt").read_text(encoding="utf-8").splitlines()
+]
 
 
-@pytest.mark.parametrize(("words", "expected"), MISTYPED, ids=[words.strip() for words, _ in MISTYPED])
+@pytest.mark.parametrize(
+    ("words", "expected"), MISTYPED, ids=[words.strip() for words, _ in MISTYPED]
+)
 def test_mistakes_are_told_in_a_line(words, expected, capsys):
     status = 2 if words.startswith("contest") else 1  # argparse itself refuses such values
     assert expected.strip() in refused(capsys, words.split(), status)

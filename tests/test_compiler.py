@@ -1,4 +1,6 @@
-"""The compiler as a whole: published figures, bit identity with the IL, what it sees through, what it refuses."""
+"""The compiler as a whole: published figures, bit identity with the IL, what it sees through, what
+it refuses.
+"""
 
 import copy
 import random
@@ -20,7 +22,8 @@ from tools.fuzz.programs import random_program
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
-#: Registers and bundles per turn of the main loop, at most; share of bundles with 4 or 5 filled slots, at least.
+#: Registers and bundles per turn of the main loop, at most; share of bundles with 4 or 5 filled
+#: slots, at least.
 PUBLISHED = {
     "sgemm_tn": (25, 31, 83.9),
     "sgemm_tn_37": (37, 31, 83.9),
@@ -56,7 +59,9 @@ def compiled(name: str, style: str = "best"):
 
 
 def same_bits(program, arguments, *codes) -> bool:
-    """Whether each compiled code, by default the best, leaves the same bits in all arrays as the IL."""
+    """Whether each compiled code, by default the best, leaves the same bits in all arrays as the
+    IL.
+    """
     il = copy.deepcopy(arguments)
     ck.launch(program, engine="explain", **il)
     for code in codes or [compile(program)]:
@@ -65,7 +70,10 @@ def same_bits(program, arguments, *codes) -> bool:
         pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
         if il.get("global_memory") is not None:
             pairs.append((np.ascontiguousarray(il["global_memory"]), launch.global_memory))
-        if not all(np.array_equal(one.reshape(-1).view(np.uint32), other.reshape(-1)) for one, other in pairs):
+        if not all(
+            np.array_equal(one.reshape(-1).view(np.uint32), other.reshape(-1))
+            for one, other in pairs
+        ):
             return False
     return True
 
@@ -97,13 +105,18 @@ def test_catalogue_is_legal_and_gives_the_same_bits(name):
 
 
 def test_a_double_whose_words_come_from_one_bank_gets_copies():
-    words = [f"add r{n}.x, vWinCoord0.x, l0.{'xyzw'[n % 4]}\nmul r{n}.x, r{n}.x, vWinCoord0.y" for n in range(1, 7)]
+    words = [
+        f"add r{n}.x, vWinCoord0.x, l0.{'xyzw'[n % 4]}\nmul r{n}.x, r{n}.x, vWinCoord0.y"
+        for n in range(1, 7)
+    ]
     halves = [f"mov r{7 + n // 2}.{'xy'[n % 2]}, r{n + 1}.x" for n in range(6)]
     double = "dmad r10.xy, r7.xy, r8.xy, r9.xy", "mov o0, r10.xyxy"
     program = pixel("dcl_literal l0, 1.0, 2.0, 3.0, 4.0", *words, *halves, *double)
     code = compile(program, style="amd")
     assert check(code) == [] and code.listing().count("MOV") >= 6, "six words for the four slots"
-    assert same_bits(program, {"domain": (8, 8), "outputs": {0: np.zeros((8, 8, 4), np.float32)}}, code)
+    assert same_bits(
+        program, {"domain": (8, 8), "outputs": {0: np.zeros((8, 8, 4), np.float32)}}, code
+    )
 
 
 @pytest.mark.parametrize("seeds", [range(n, n + 10) for n in range(0, 60, 10)], ids=lambda s: s[0])
@@ -126,7 +139,9 @@ def test_a_hundred_random_programs(start):  # the fuzzer goes on for as long as 
 
 
 def with_copies(text: str) -> str:
-    """Every arithmetic result and fetch goes through a register of its own, and dead declarations stand about."""
+    """Every arithmetic result and fetch goes through a register of its own, and dead declarations
+    stand about.
+    """
     lines = ["dcl_literal l90, 1, 2, 3, 4", "dcl_cb cb7[12]"]
     head, *rest = text.split("\n")
     for number, line in enumerate(rest):
@@ -134,7 +149,10 @@ def with_copies(text: str) -> str:
         if found and "in0" not in line and not re.search(r"\br1[01]\d\b", line):
             indent, op, register, mask, sources = found.groups()
             copied = f"r{900 + number % 9}"
-            lines += [f"{indent}{op} {copied}{mask or ''}, {sources}", f"{indent}mov {register}{mask or ''}, {copied}"]
+            lines += [
+                f"{indent}{op} {copied}{mask or ''}, {sources}",
+                f"{indent}mov {register}{mask or ''}, {copied}",
+            ]
         else:
             lines.append(line)
     return "\n".join([head, *lines])
@@ -174,11 +192,15 @@ def looped(body: str, text: str = LOOP):
 
 
 def test_equal_operations_are_shared_and_dead_ones_dropped():
-    loop = looped("mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7").main_loop
+    loop = looped(
+        "mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7"
+    ).main_loop
     assert [o.name for c in loop for o in c.operations].count("MUL_IEEE") == 4
 
 
-@pytest.mark.parametrize("test, leaves", [("ge", "ALU_PUSH_BEFORE JUMP LOOP_BREAK POP"), ("ige", "ALU_BREAK")])
+@pytest.mark.parametrize(
+    "test, leaves", [("ge", "ALU_PUSH_BEFORE JUMP LOOP_BREAK POP"), ("ige", "ALU_BREAK")]
+)
 def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test, leaves):
     code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
     assert [c.name for c in code.main_loop] == ["LOOP_START_DX10", *leaves.split(), "LOOP_END"]
@@ -189,21 +211,36 @@ def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test,
 
 def test_too_many_registers_names_the_line():
     lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
-    body, start, total = ("\n".join(line.replace("rN", f"r{n}") for n in range(10, 150)) for line in lines)
-    text = LOOP.replace("mov r5, l0.x", start + "\nmov r5, l0.x").replace("mov o0", total + "\nmov o0")
-    with pytest.raises(CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 12[48]") as error:
+    body, start, total = (
+        "\n".join(line.replace("rN", f"r{n}") for n in range(10, 150)) for line in lines
+    )
+    text = LOOP.replace("mov r5, l0.x", start + "\nmov r5, l0.x").replace(
+        "mov o0", total + "\nmov o0"
+    )
+    with pytest.raises(
+        CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 12[48]"
+    ) as error:
         looped(body, text)
     assert isinstance(error.value, ValueError)
 
 
-ENDLESS = "il_ps_2_0\ndcl_output_generic o0\nmov r0, r0\nwhileloop\nadd r0, r0, r0\nendloop\nmov o0, r0\nend\n"
+ENDLESS = (
+    "il_ps_2_0\ndcl_output_generic o0\nmov r0, r0\nwhileloop\nadd r0, r0, r0\nendloop\nmov o0,"
+    " r0\nend\n"
+)
 REFUSED = {  # kernel, what the chip lacks, words
     "endless": (ENDLESS, {}, r"kernel\.il:4: whileloop\n.*nothing leaves this loop"),
     "doubles": (
-        "dgemm_tn", {"double_fmas": 0}, r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none"
+        "dgemm_tn",
+        {"double_fmas": 0},
+        r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none",
     ),
-    "LDS": ("sgemm_64x64_lds", {"lds_bytes": 128}, r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128"),
-}  # fmt: skip
+    "LDS": (
+        "sgemm_64x64_lds",
+        {"lds_bytes": 128},
+        r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -217,21 +254,33 @@ def test_what_cannot_be_compiled_is_refused(what):
 NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the most
     "branches in a row": (600, "if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif", ""),
     "branches in one another": (256, "if_logicalnz r0.x", "endif"),
-    "loops in one another": (256, "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x", "endloop"),
+    "loops in one another": (
+        256,
+        "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x",
+        "endloop",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", NESTS)
 def test_very_many_branches_and_loops_are_no_trouble(what):
     count, opening, closing = NESTS[what]
-    lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_cb cb0[1]", "mov r0, cb0[0]", *[opening] * count]
+    lines = [
+        "il_ps_2_0",
+        "dcl_output_generic o0",
+        "dcl_cb cb0[1]",
+        "mov r0, cb0[0]",
+        *[opening] * count,
+    ]
     lines += ["add r0.x, r0.y, r0.x", *[closing] * count, "mov o0, r0", "end"]
     assert compile(ck.assemble("\n".join(lines))).gprs <= 2
 
 
 @pytest.mark.parametrize("other", ["il_ps_2_0\nend\n", "sgemm_tn", ck.kernels["sgemm_tn"]])
 def test_what_is_no_program_is_refused_with_what_to_write(other):
-    with pytest.raises(TypeError, match=r"not (str|Kernel): write ck\.assemble.*ck\.kernels\['sgemm_tn'\]\.program"):
+    with pytest.raises(
+        TypeError, match=r"not (str|Kernel): write ck\.assemble.*ck\.kernels\['sgemm_tn'\]\.program"
+    ):
         compile(other)
 
 
@@ -245,7 +294,9 @@ def test_listing_shows_where_everything_comes_from():
     loop = text[text.index("LOOP_START_DX10") : text.index("LOOP_END")]
     assert "TEX: CNT(8)" in loop and "KCACHE0(CB0:0-31)" in loop and "PV." in text
     source, mads = kernel.text.split("\n"), re.findall(r"MULADD_IEEE.*line (\d+)", loop)
-    assert len(mads) == 128 and all(source[int(line) - 1].strip().startswith("mad ") for line in mads)
+    assert len(mads) == 128 and all(
+        source[int(line) - 1].strip().startswith("mad ") for line in mads
+    )
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
 
 

@@ -1,4 +1,6 @@
-"""AMD's style of compiling: the habits, one by one, and what the catalogue's counts are by them alone."""
+"""AMD's style of compiling: the habits, one by one, and what the catalogue's counts are by them
+alone.
+"""
 
 from dataclasses import fields
 
@@ -20,10 +22,16 @@ def code(body: str, style="amd"):
 
 def clauses(of) -> list[str]:
     """Bundles of ALU clauses and fetches of TEX clauses, in order."""
-    return [f"{len(c.bundles)}" if c.bundles else f"T{len(c.fetches)}" for c in of if c.bundles or c.fetches]
+    return [
+        f"{len(c.bundles)}" if c.bundles else f"T{len(c.fetches)}"
+        for c in of
+        if c.bundles or c.fetches
+    ]
 
 
-@pytest.mark.parametrize("name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)])
+@pytest.mark.parametrize(
+    "name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)]
+)
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
     card = kernel_card(ck.kernels[name], codes_of(name)["amd"])
     assert card.gprs == gprs
@@ -35,24 +43,34 @@ def test_a_compare_and_a_test_are_two_bundles_and_the_test_is_alone_in_the_last(
         test = next(c for c in codes_of(name)["amd"].main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
         assert [o.name for o in compare.operations] == ["SETGE_DX10"]
-        assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[0].kind == "pv"
+        assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[
+            0
+        ].kind == "pv"
 
 
 @pytest.mark.parametrize("style", ["amd", "best"])
 def test_fetches_of_a_block_are_gathered_however_the_text_mixes_them(style):
-    step = "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00\nmad r10, r{0}.x, l0.x, r10\n"
+    step = (
+        "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00\nmad r10, r{0}.x, l0.x,"
+        " r10\n"
+    )
     body = "mov r10, l0.z\nmov r0, vWinCoord0.xyxy\n" + "".join(step.format(n) for n in range(1, 7))
     assert "T6" in clauses(code(body + "mov o0, r10", style).controls)
 
 
 def test_fetches_that_wait_for_fetches_come_later():
-    body = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nsample_resource(0)_sampler(0) r2, r1.xy00\nmov o0, r2"
+    body = (
+        "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nsample_resource(0)_sampler(0) r2,"
+        " r1.xy00\nmov o0, r2"
+    )
     assert clauses(code(body).controls) == ["T1", "T1"]
 
 
 def test_bundles_keep_the_order_of_the_program():
     # a chain between independent operations: without looking ahead, each link closes a bundle
-    body = "mov r0, vWinCoord0.xyxy\nadd r1.x, r0.x, l0.y\nadd r1.y, r1.x, l0.y\nadd r2.z, r0.y, l0.y"
+    body = (
+        "mov r0, vWinCoord0.xyxy\nadd r1.x, r0.x, l0.y\nadd r1.y, r1.x, l0.y\nadd r2.z, r0.y, l0.y"
+    )
     body += "\nadd r1.w, r1.y, r2.z\nmov r1.z, r2.z\nmov o0, r1"
     bundles = [b for c in code(body).controls for b in c.bundles]
     assert [[o.channel for o in b.operations] for b in bundles] == [[0], [1, 2], [3]]
@@ -66,30 +84,48 @@ def test_a_clause_is_filled_to_its_last_slot():
 
 def test_a_word_lies_in_its_component():
     for control in codes_of("sgemm_64x64")["amd"].main_loop:
-        for operation in (o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"):
+        for operation in (
+            o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"
+        ):
             assert operation.dest is not None and operation.dest[1] == operation.channel
 
 
 def test_fewer_fetches_are_gathered_where_registers_run_out():
-    many = [f"sample_resource(0)_sampler(0)_aoffimmi({n % 8},0,0) r{n + 10}, r0.xy00" for n in range(140)]
+    many = [
+        f"sample_resource(0)_sampler(0)_aoffimmi({n % 8},0,0) r{n + 10}, r0.xy00"
+        for n in range(140)
+    ]
     sums = [f"mad r{n + 10}, r{n + 10}, l0.y, r0\nadd r5, r5, r{n + 10}" for n in range(140)]
-    body = "mov r0, vWinCoord0.xyxy\nmov r5, l0.z\n" + "\n".join(x for pair in zip(many, sums) for x in pair)
+    body = "mov r0, vWinCoord0.xyxy\nmov r5, l0.z\n" + "\n".join(
+        x for pair in zip(many, sums) for x in pair
+    )
     assert code(body + "\nmov o0, r5").gprs <= 128
 
 
 def test_the_best_style_does_not_split_fetches_that_can_go_together():
     texels, halves = range(20, 32), [(r, h) for r in range(4, 8) for h in ("xy", "zw")]
     fetches = [
-        f"sample_resource(0)_sampler(0)_aoffimmi({(n - 20) % 6},{(n - 20) // 6},0) r{n}, r0.xy00" for n in texels
+        f"sample_resource(0)_sampler(0)_aoffimmi({(n - 20) % 6},{(n - 20) // 6},0) r{n}, r0.xy00"
+        for n in texels
     ]
     products = [[f"dmad r{r}.{h}, r{n}.xy, r{n}.{h}, r{r}.{h}" for r, h in halves] for n in texels]
-    start = "mov r0, vWinCoord0.xyxy\n" + "\n".join(f"mov r{n}, l0.z" for n in (3, 4, 5, 6, 7)) + "\nwhileloop\n"
+    start = (
+        "mov r0, vWinCoord0.xyxy\n"
+        + "\n".join(f"mov r{n}, l0.z" for n in (3, 4, 5, 6, 7))
+        + "\nwhileloop\n"
+    )
     start += "ge r1.x, r0.y, cb0[0].z\nbreak_logicalnz r1.x\n"
-    end = "\nadd r0.y, r0.y, l0.y\nendloop\nadd r4, r4, r5\nadd r4, r4, r6\nadd r4, r4, r7\nmov o0, r4"
+    end = (
+        "\nadd r0.y, r0.y, l0.y\nendloop\nadd r4, r4, r5\nadd r4, r4, r6\nadd r4, r4, r7\nmov"
+        " o0, r4"
+    )
     mixed = "\n".join("\n".join([f, *p]) for f, p in zip(fetches, products))
     first = "\n".join([*fetches, *(line for p in products for line in p)])
     found = [code(start + text + end, "best") for text in (mixed, first)]
-    assert [[c for c in clauses(each.main_loop) if c[0] == "T"] for each in found] == [["T12"], ["T12"]]
+    assert [[c for c in clauses(each.main_loop) if c[0] == "T"] for each in found] == [
+        ["T12"],
+        ["T12"],
+    ]
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn", "sgemm_64x64_lds"])

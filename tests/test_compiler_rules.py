@@ -1,4 +1,6 @@
-"""The hardware's rules, one by one: the port search on the ISA's examples, and a checker that must find each fault."""
+"""The hardware's rules, one by one: the port search on the ISA's examples, and a checker that must
+find each fault.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -41,8 +43,13 @@ def test_a_bundle_reads_what_its_ports_allow(what):
 
 def test_t_loses_cycles_to_constants():
     a, b, c = (X, "a"), (Y, "b"), (X, "c")
-    assert slot_reads([None, b], True, constants=1).options and not slot_reads([a, b, c], True, constants=3).options
-    assert all(cycles[1] == 2 for _, cycles in slot_reads([None, b, None], True, constants=2).options)
+    assert (
+        slot_reads([None, b], True, constants=1).options
+        and not slot_reads([a, b, c], True, constants=3).options
+    )
+    assert all(
+        cycles[1] == 2 for _, cycles in slot_reads([None, b, None], True, constants=2).options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +69,8 @@ def reading(o, **what) -> dict:
     return {"reads": (replace(o.reads[0], **what), *o.reads[1:])}
 
 
-FAULTS = {  # words of the report: which operation of the loop's first ALU clause is changed, and how
+# words of the report: which operation of the loop's first ALU clause is changed, and how
+FAULTS = {
     "reads R": (is_mad, lambda o: {"swizzle": "VEC_012" if o.swizzle != "VEC_012" else "VEC_210"}),
     "writes channel": (is_mad, lambda o: {"channel": (o.channel + 1) % 4}),
     "of 25 registers": (is_mad, lambda o: {"dest": (25, o.channel)}),
@@ -70,7 +78,10 @@ FAULTS = {  # words of the report: which operation of the loop's first ALU claus
     "output scale": (is_mad, lambda o: {"omod": 2.0}),
     "read before written": (is_mad, lambda o: reading(o, index=124)),
     "holds nothing": (lambda o: True, lambda o: reading(o, kind="pv")),
-    "queue is not empty": (in_x, lambda o: {"name": "LDS_READ_RET", "reads": o.reads[:1], "dest": None}),
+    "queue is not empty": (
+        in_x,
+        lambda o: {"name": "LDS_READ_RET", "reads": o.reads[:1], "dest": None},
+    ),
     "in slots": (in_x, lambda o: {"name": "RECIP_IEEE", "reads": o.reads[:1]}),
 }
 
@@ -96,7 +107,9 @@ def test_the_unchanged_code_is_legal(code):
 def test_every_fault_in_an_alu_clause_is_found(code, text):
     (wanted, change), at = FAULTS[text], loop_clause(code)
     bundles = list(code.controls[at].bundles)
-    n, m = next((n, m) for n, b in enumerate(bundles) for m, o in enumerate(b.operations) if wanted(o))
+    n, m = next(
+        (n, m) for n, b in enumerate(bundles) for m, o in enumerate(b.operations) if wanted(o)
+    )
     operations = list(bundles[n].operations)
     operations[m] = replace(operations[m], **change(operations[m]))
     bundles[n] = replace(bundles[n], operations=tuple(operations))
@@ -106,7 +119,10 @@ def test_every_fault_in_an_alu_clause_is_found(code, text):
 
 def test_a_clause_too_long_is_found(code):
     at = loop_clause(code)
-    assert any("slots" in fault for fault in check(with_control(code, at, bundles=code.controls[at].bundles * 2)))
+    assert any(
+        "slots" in fault
+        for fault in check(with_control(code, at, bundles=code.controls[at].bundles * 2))
+    )
 
 
 def test_faults_of_fetch_clauses_and_control_flow_are_found(code):
@@ -122,4 +138,6 @@ def test_faults_of_fetch_clauses_and_control_flow_are_found(code):
     open_ = replace(code, controls=tuple(c for c in code.controls if c.name != "POP"))
     assert any("closes if" in fault or "left open" in fault for fault in check(open_))
     renamed = [replace(c, name="ALU_BREAK") if c.name == "ALU" else c for c in code.controls]
-    assert any("0 tests in the clause" in fault for fault in check(replace(code, controls=tuple(renamed))))
+    assert any(
+        "0 tests in the clause" in fault for fault in check(replace(code, controls=tuple(renamed)))
+    )

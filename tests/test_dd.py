@@ -14,7 +14,9 @@ import cypresskit as ck
 
 EPS = Fraction(2) ** -104
 parts = st.floats(-1e90, 1e90).map(lambda x: x if abs(x) > 1e-90 else 0.0)
-numbers = st.builds(lambda hi, lo: ck.DD.from_pairs(hi, hi * lo * 2.0**-53), parts, st.floats(-1, 1))
+numbers = st.builds(
+    lambda hi, lo: ck.DD.from_pairs(hi, hi * lo * 2.0**-53), parts, st.floats(-1, 1)
+)
 
 
 @given(numbers, numbers)
@@ -90,11 +92,15 @@ def test_infinities_and_nan_are_those_of_float64(operate):
     for a, b in itertools.product(ODD, ODD):
         plain = operate(np.float64(a), np.float64(b))
         got = operate(ck.DD(a), ck.DD(b))
-        assert got.hi == plain or (np.isnan(plain) and np.isnan(got.hi)), f"{a} and {b}: {got}, not {plain}"
+        assert got.hi == plain or (np.isnan(plain) and np.isnan(got.hi)), (
+            f"{a} and {b}: {got}, not {plain}"
+        )
         assert np.isfinite(got.lo), f"{a} and {b}: low part {got.lo}"
 
 
 def test_the_largest_numbers_keep_their_low_parts():
     a, b = ck.DD(1e305), ck.DD("1/3")
     assert abs((a * b).fractions() - a.fractions() * b.fractions()) <= EPS * a.fractions()
-    assert np.array_equal(ck.DD.from_pairs([np.inf, 1e308], [1.0, 1e308]).pairs, [[np.inf, 0], [np.inf, 0]])
+    assert np.array_equal(
+        ck.DD.from_pairs([np.inf, 1e308], [1.0, 1e308]).pairs, [[np.inf, 0], [np.inf, 0]]
+    )

@@ -15,7 +15,8 @@ from cypresskit.timing import simulate
 
 
 @pytest.mark.parametrize(
-    "board, single, double", [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6), (C2050, 1030, 515)]
+    "board, single, double",
+    [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6), (C2050, 1030, 515)],
 )
 def test_peaks_are_those_of_the_tables(board, single, double):
     assert board.single_gflops == pytest.approx(single, abs=1)
@@ -46,22 +47,53 @@ def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
 
 
 def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():
-    boards = [replace(HD5870, register_pool=pool, clock_ghz=np.float32(0.5)) for pool in np.arange(280, 301, 20)]
+    boards = [
+        replace(HD5870, register_pool=pool, clock_ghz=np.float32(0.5))
+        for pool in np.arange(280, 301, 20)
+    ]
     assert boards[1] == replace(HD5870, register_pool=300, clock_ghz=0.5)
     assert {type(boards[0].register_pool), type(boards[0].clock_ghz)} == {int, float}
     assert replace(XEON, cores=np.int64(6)).cores == 6
 
 
 FAMILY = {  # other chips of it, as their data sheets have them
-    "HD 5770": {"simd_engines": 10, "memory_gb_s": 76.8, "memory_channels": 4, "l2_slices": 4, "l2_bytes": 256 << 10,
-                "double_fmas": 0, "max_wavefronts_chip": 248},
-    "HD 5450": {"simd_engines": 2, "thread_processors": 8, "bundle_clocks": 8, "clock_ghz": 0.65, "memory_gb_s": 12.8,
-                "memory_channels": 2, "l2_slices": 2, "l2_bytes": 128 << 10, "double_fmas": 0, "l1_bytes": 4 << 10,
-                "memory_bytes": 512 << 20, "max_wavefronts_chip": 192, "register_pool": 128},
-}  # fmt: skip
+    "HD 5770": {
+        "simd_engines": 10,
+        "memory_gb_s": 76.8,
+        "memory_channels": 4,
+        "l2_slices": 4,
+        "l2_bytes": 256 << 10,
+        "double_fmas": 0,
+        "max_wavefronts_chip": 248,
+    },
+    "HD 5450": {
+        "simd_engines": 2,
+        "thread_processors": 8,
+        "bundle_clocks": 8,
+        "clock_ghz": 0.65,
+        "memory_gb_s": 12.8,
+        "memory_channels": 2,
+        "l2_slices": 2,
+        "l2_bytes": 128 << 10,
+        "double_fmas": 0,
+        "l1_bytes": 4 << 10,
+        "memory_bytes": 512 << 20,
+        "max_wavefronts_chip": 192,
+        "register_pool": 128,
+    },
+}
 
-EACH_KIND = ("sgemm_tn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds", "sgemm_nn_buffer", "sgemm_packed", "sgemv_t",
-             "dgemm_tn_stream", "sgemm_naive")  # fmt: skip
+EACH_KIND = (
+    "sgemm_tn",
+    "dgemm_nn",
+    "ddgemm_tn_fma",
+    "sgemm_64x64_lds",
+    "sgemm_nn_buffer",
+    "sgemm_packed",
+    "sgemv_t",
+    "dgemm_tn_stream",
+    "sgemm_naive",
+)
 
 
 @pytest.mark.slow
@@ -93,12 +125,21 @@ def test_devices_are_found_in_any_spelling():
 
 def test_the_document_has_every_calibration():
     text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
-    table = text.split("<!-- calibrations -->")[1].split("<!-- end of calibrations -->")[0].strip().splitlines()
-    assert table[2:] == [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
+    table = (
+        text.split("<!-- calibrations -->")[1]
+        .split("<!-- end of calibrations -->")[0]
+        .strip()
+        .splitlines()
+    )
+    assert table[2:] == [
+        f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)
+    ]
 
 
 @pytest.mark.parametrize("pool", [256, 248, 300])
-@pytest.mark.parametrize("name", ["sgemm_naive", "sgemv_t", "sgemm_tn", "sgemm_64x64_lds_worst", "ddgemm_tn_fma"])
+@pytest.mark.parametrize(
+    "name", ["sgemm_naive", "sgemv_t", "sgemm_tn", "sgemm_64x64_lds_worst", "ddgemm_tn_fma"]
+)
 def test_card_code_and_timing_tell_one_number_of_wavefronts(name, pool):
     board = replace(HD5870, register_pool=pool)
     code = compile(KERNELS[name].program, board)

@@ -1,4 +1,6 @@
-"""Pictures without a browser: what a player holds and weighs, how it reads as text, and where its data come from."""
+"""Pictures without a browser: what a player holds and weighs, how it reads as text, and where its
+data come from.
+"""
 
 import base64
 import os
@@ -82,7 +84,11 @@ def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch)
 
 def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():
     kernel = ck.kernels["sgemm_naive"]
-    assert repr(ck.draw.bundles(kernel)) == repr(ck.draw.bundles(kernel.program)) == repr(ck.draw.bundles(kernel.name))
+    assert (
+        repr(ck.draw.bundles(kernel))
+        == repr(ck.draw.bundles(kernel.program))
+        == repr(ck.draw.bundles(kernel.name))
+    )
 
 
 def test_fetches_are_the_work_items_stripes(run):
@@ -116,7 +122,9 @@ def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
     kernel, a, b, recording = record(name, item, blocks=(1, 2) if "64" in name else (2, 3))
     block = find_block(recording)
     x, y = item if isinstance(item, tuple) else (8 + 77 % 64 % 8, 77 % 64 // 8)
-    assert block.rows == range(size * y, size * y + size) and block.columns == range(size * x, size * x + size)
+    assert block.rows == range(size * y, size * y + size) and block.columns == range(
+        size * x, size * x + size
+    )
     assert (block.k_axis, block.words) == (k_axis, 2 if kernel.precision == "double" else 1)
     assert block.phases >= 2 and phases % block.phases == 0
     exact = (a.T if kernel.trans_a else a).astype(np.float64) @ b
@@ -137,7 +145,10 @@ def test_every_frame_has_the_recorded_values(run):
     for step in range(0, len(recording), 7):
         registers = recording.registers(step)
         for values, cells in zip(frames.values, groups):
-            want = [registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c] for r, c in cells.values()]
+            want = [
+                registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c]
+                for r, c in cells.values()
+            ]
             assert np.array_equal(values[step], np.array(want, np.float32))
 
 
@@ -146,7 +157,10 @@ def test_captions_name_the_elements_that_an_instruction_works_on(run):
     captions = ck.draw.register_block(recording).captions
     assert len(captions) == len(recording)
     fetch = next(c for c in captions if "fetches B" in c)
-    assert "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})" in fetch
+    assert (
+        "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})"
+        in fetch
+    )
     grows = [c for c in captions if "grows by" in c]
     assert len(grows) == 6 * 16
     assert "C[10, 8:12] grows by A[0, 10] times B[0, 8:12], to " in grows[2]
@@ -175,11 +189,20 @@ def several():
 def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
     a, b, recordings = several
     player = ck.draw.register_block(*recordings)
-    assert [name for name, _ in player.scenes] == ["(0, 0)", "(1, 0)", "(2, 0)", "(0, 1)", "(1, 1)", "(2, 1)"]
+    assert [name for name, _ in player.scenes] == [
+        "(0, 0)",
+        "(1, 0)",
+        "(2, 0)",
+        "(0, 1)",
+        "(1, 1)",
+        "(2, 1)",
+    ]
     tag = player.figures[0].tags[0]
     assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)]
     assert len(player._repr_mimebundle_()["text/html"]) < 300_000
-    values = next(t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value")
+    values = next(
+        t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value"
+    )
     exact, last = a.T @ b, -1
     for n, (recording, (_, frames)) in enumerate(zip(recordings, player.scenes)):
         block, last = find_block(recording), last + frames
@@ -202,7 +225,10 @@ def test_a_sum_is_told_term_by_term(several):
         assert "nothing added yet" in told[0][1] and len(told) == 1 + 8
         for k, (frame, words) in enumerate(told[1:]):
             so_far = int(a[: k + 1, i] @ b[: k + 1, j])
-            assert words.startswith(f"**C[{i}, {j}]**") and f" = {so_far}, after {k + 1} term{'s' * (k > 0)}; " in words
+            assert (
+                words.startswith(f"**C[{i}, {j}]**")
+                and f" = {so_far}, after {k + 1} term{'s' * (k > 0)}; " in words
+            )
             assert words.endswith(f"A[{k}, {i}] times B[{k}, {j}].")
             register, channel = block.totals[i, j]
             assert recordings[4].registers(frame)[register].view(np.float32)[channel] == so_far
@@ -246,7 +272,9 @@ def test_a_journey_is_drawn_from_one_simulation_and_one_run(monkeypatch):
 
 def test_the_text_form_says_what_is_drawn_and_not_what_comes_out():
     text = repr(ck.draw.register_block(record("sgemm_tn", integers=True)[3]))
-    assert re.fullmatch(r".+ work-item \(1, 1\)\nC\[8:16, 8:16\], 8 x 8 float32, \d+ steps, 6 rank-1 updates", text)
+    assert re.fullmatch(
+        r".+ work-item \(1, 1\)\nC\[8:16, 8:16\], 8 x 8 float32, \d+ steps, 6 rank-1 updates", text
+    )
 
 
 def test_tracks_hold_every_frame_as_changes():
@@ -284,14 +312,31 @@ def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
     sizes = [len(player._repr_mimebundle_()["text/html"]) for _ in range(2)]
     pages = [player.save(tmp_path / f"{n}.html").read_text() for n in range(2)]
     assert abs(sizes[0] - sizes[1]) < 100
-    assert all("<title>Register block of sgemm_tn.il" in page and len(page) < 3_000_000 for page in pages)
+    assert all(
+        "<title>Register block of sgemm_tn.il" in page and len(page) < 3_000_000 for page in pages
+    )
     assert not re.search(r'<(script|link)[^>]+(src|href)="', pages[0])
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (-0.0, "0"), (-12, "-12"), (99999, "99999"), (123456, "1e5"), (0.5, ".500"), (-0.0625, "-.063")]
-    + [(2.5, "2.50"), (12.25, "12.3"), (-345.6, "-346"), (1e-7, "1e-7"), (np.inf, "inf"), (-np.inf, "-inf")]
+    [
+        (0, "0"),
+        (-0.0, "0"),
+        (-12, "-12"),
+        (99999, "99999"),
+        (123456, "1e5"),
+        (0.5, ".500"),
+        (-0.0625, "-.063"),
+    ]
+    + [
+        (2.5, "2.50"),
+        (12.25, "12.3"),
+        (-345.6, "-346"),
+        (1e-7, "1e-7"),
+        (np.inf, "inf"),
+        (-np.inf, "-inf"),
+    ]
     + [(np.nan, "NaN")],
 )
 def test_short_numbers(value, text):
@@ -307,9 +352,17 @@ def nobody(tmp_path, monkeypatch):
 
 def starred(player, name: str) -> list[int]:
     """Which boxes of a source have a star, in the last frame."""
-    moving = [track.frames[-1] for track in player.tracks if (track.source.name, track.column) == (name, "mine")]
-    (source,) = {r.data_source for f in player.figures for r in f.renderers if r.data_source.name == name}
-    return np.flatnonzero(moving[0] if moving else np.array(source.data.get("star", [])) != "").tolist()
+    moving = [
+        track.frames[-1]
+        for track in player.tracks
+        if (track.source.name, track.column) == (name, "mine")
+    ]
+    (source,) = {
+        r.data_source for f in player.figures for r in f.renderers if r.data_source.name == name
+    }
+    return np.flatnonzero(
+        moving[0] if moving else np.array(source.data.get("star", [])) != ""
+    ).tolist()
 
 
 def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
@@ -319,25 +372,41 @@ def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
     loop = [bundle for clause in ck.compile(program).main_loop for bundle in clause.bundles]
     slots = {5 * n + o.slot: o for n, bundle in enumerate(loop) for o in bundle.operations}
     found = [slots[n] for n in starred(ck.draw.bundles("sgemm_tn"), "slots")]
-    assert [program.lines[o.line - 1].split()[1] for o in found if o.channel == 3] == ["r20,"] * 2, "two steps of k"
+    assert [program.lines[o.line - 1].split()[1] for o in found if o.channel == 3] == [
+        "r20,"
+    ] * 2, "two steps of k"
     ck.draw.follow(5, 3)
     (star,) = starred(ck.draw.register_block("sgemm_tn"), "cells C")
     assert list(find_block(samples.recorded("sgemm_tn")).totals)[star] == (5, 3)
-    for of, texels in (("dgemm_tn", range(5 // 2, 256, 16)), ("dgemm_nn", range(8 * 5, 8 * 6))):  # column 5, and row 5
+    for of, texels in (
+        ("dgemm_tn", range(5 // 2, 256, 16)),
+        ("dgemm_nn", range(8 * 5, 8 * 6)),
+    ):  # column 5, and row 5
         view, called = ck.draw.texture_fetch(of), f"words A {of}"
         assert starred(view, called) == [texels[0]]
         data = {r.data_source.name: r.data_source.data for r in view.figures[0].renderers}
         words, run = data[called], data[f"mine {called}"]
         inside = [abs(words[at] - run[at]) < np.array(run[n]) / 2 for at, n in zip("xy", "wh")]
         assert np.flatnonzero(inside[0] & inside[1]).tolist() == list(texels)
-    assert len(starred(ck.draw.block_race(ck.teach.register_block.block_runs((4,))), "cells 4 x 4")) == 1
+    assert (
+        len(starred(ck.draw.block_race(ck.teach.register_block.block_runs((4,))), "cells 4 x 4"))
+        == 1
+    )
     assert starred(ck.draw.lds_transpose("sgemm_64x64_lds"), "registers lds") == [20]
-    assert starred(ck.draw.wavefronts("sgemm_tn", n=512), "rows sgemm_tn") == [0], "its wavefront's slot"
+    assert starred(ck.draw.wavefronts("sgemm_tn", n=512), "rows sgemm_tn") == [0], (
+        "its wavefront's slot"
+    )
 
 
 def test_the_tasks_of_its_block_have_stars_if_that_is_known(nobody):
-    """In blocks by rows and columns; of a pipeline, whose blocks have running numbers, in the first if it is large."""
-    for element, block, name in (((5, 3), 128, "C[0,0]"), ((200, 130), 128, "C[1,1]"), ((200, 130), 256, "C[0,0]")):
+    """In blocks by rows and columns; of a pipeline, whose blocks have running numbers, in the first
+    if it is large.
+    """
+    for element, block, name in (
+        ((5, 3), 128, "C[0,0]"),
+        ((200, 130), 128, "C[1,1]"),
+        ((200, 130), 256, "C[0,0]"),
+    ):
         ck.draw.follow(element)
         run = host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=block)
         mine = [span.task.name for span, on in zip(run.spans, followed.of_block(run)) if on]
@@ -351,7 +420,19 @@ def test_the_tasks_of_its_block_have_stars_if_that_is_known(nobody):
 def test_the_next_lesson_follows_the_same_whatever_the_file_holds(nobody):
     ck.draw.follow((7, 200))
     kept = nobody.read_text()
-    for text in ("", "[5]", "null", '["a", 2]', "[-1, 4]", "[256, 0]", "[1.5, 2]", "{}", "[" * 90, kept * 99, kept):
+    for text in (
+        "",
+        "[5]",
+        "null",
+        '["a", 2]',
+        "[-1, 4]",
+        "[256, 0]",
+        "[1.5, 2]",
+        "{}",
+        "[" * 90,
+        kept * 99,
+        kept,
+    ):
         nobody.write_text(text)
         followed._now.clear()
         assert followed.remember() == ((7, 200) if text == kept else (5, 3)), text

@@ -1,4 +1,6 @@
-"""The matrix factory: results, accounted memory, and errors that say what holds it; and the choice of kernels."""
+"""The matrix factory: results, accounted memory, and errors that say what holds it; and the choice
+of kernels.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +12,9 @@ import cypresskit as ck
 
 def matrix(precision, rows, columns, seed=1):
     values = np.random.default_rng(seed).integers(-9, 10, (rows, columns)).astype(np.float64)
-    return {"single": values.astype(np.float32), "double": values, "double-double": ck.DD(values)}[precision]
+    return {"single": values.astype(np.float32), "double": values, "double-double": ck.DD(values)}[
+        precision
+    ]
 
 
 @pytest.mark.parametrize("precision", ["single", "double", "double-double"])
@@ -49,7 +53,8 @@ def test_running_out_says_what_holds_the_memory():
     with ck.open(replace(ck.HD5870, memory_bytes=100_000)) as gpu:
         gpu.upload(np.ones((64, 256), np.float32), "weights")
         with pytest.raises(
-            ck.CardMemoryError, match=r"(?s)too_much .64 x 192 single. needs 49,152 bytes.*65,536  weights"
+            ck.CardMemoryError,
+            match=r"(?s)too_much .64 x 192 single. needs 49,152 bytes.*65,536  weights",
         ):
             gpu.upload(np.ones((64, 192), np.float32), "too_much")
         assert gpu.used == 65_536
@@ -67,12 +72,18 @@ def test_a_product_that_does_not_fit_leaves_the_card_as_it_was():
 
 def test_the_choice_is_the_kernel_that_gemm_takes_and_shows_its_padding():
     choice = ck.choose(1000, 1000, 1000, "double", trans_a=True)
-    assert (choice.kernel.name, choice.padded, choice.transposed) == ("dgemm_tn", (1000, 1000, 1000), "")
+    assert (choice.kernel.name, choice.padded, choice.transposed) == (
+        "dgemm_tn",
+        (1000, 1000, 1000),
+        "",
+    )
     assert choice.waste == 0
     assert 300 < choice.gflops < 544
     assert len(choice.others) == 3
     assert all(choice.seconds <= other.seconds for other in choice.others)
-    assert str(choice).startswith("dgemm_tn: 1000 x 1000 x 1000 as 1000 x 1000 x 1000, 0.0 % padding, ")
+    assert str(choice).startswith(
+        "dgemm_tn: 1000 x 1000 x 1000 as 1000 x 1000 x 1000, 0.0 % padding, "
+    )
 
 
 def test_a_vector_goes_to_a_vector_kernel_and_thin_shapes_to_reduction():
@@ -90,7 +101,9 @@ def test_padding_is_chosen_by_cost():
 
 @pytest.mark.slow
 def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
-    """If this fails after a change to either, `python -m cypresskit.blas.modelled` makes the file anew."""
+    """If this fails after a change to either, `python -m cypresskit.blas.modelled` makes the file
+    anew.
+    """
     from cypresskit.blas.choice import figures
     from cypresskit.blas.modelled import modelled
     from cypresskit.compiler import compile
@@ -107,7 +120,11 @@ def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
 def test_the_choice_is_close_to_what_the_timing_model_says_of_the_launch():
     from cypresskit.timing.simulate import simulate
 
-    for precision, m, n, k in (("single", 300, 500, 400), ("double", 640, 640, 640), ("double-double", 100, 90, 80)):
+    for precision, m, n, k in (
+        ("single", 300, 500, 400),
+        ("double", 640, 640, 640),
+        ("double-double", 100, 90, 80),
+    ):
         for choice in (best := ck.choose(m, n, k, precision), *best.others):
             report = simulate(choice.kernel, n, m=m, k=k)
             assert choice.seconds == pytest.approx(report.clocks / 0.85e9, rel=0.5)

@@ -1,4 +1,6 @@
-"""The fast engine: the explaining engine's bits and counts on any program, however it is compiled and run."""
+"""The fast engine: the explaining engine's bits and counts on any program, however it is compiled
+and run.
+"""
 
 import _thread
 import copy
@@ -38,7 +40,9 @@ PROGRAMS = HERE / "programs"
 
 
 def examples(count: int):
-    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    return settings(
+        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    )
 
 
 def launched(program: ck.Program, arguments: dict, **how):
@@ -80,7 +84,10 @@ def on_host(name: str):
 
 
 @examples(8)
-@given(st.integers(0, 10**9), st.sampled_from(["portable", "flags", "x86-64", "sandybridge", "x86-64-v3"]))
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(["portable", "flags", "x86-64", "sandybridge", "x86-64-v3"]),
+)
 def test_random_programs_on_other_hosts(seed, host):
     """Without the host's flush mode, and on x86 without AVX-512, fused multiply-add, or AVX."""
     if host not in ("portable", "flags") and platform.machine().lower() not in ("x86_64", "amd64"):
@@ -91,8 +98,10 @@ def test_random_programs_on_other_hosts(seed, host):
 
 @pytest.mark.parametrize("host", ["portable", "x86-64", "sandybridge", "haswell"])
 def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
-    """(2^23 + 1)(2^23 - 1) lies just below 2^46, 8384513 * 8392705 just above: doubles near 2^70 can't tell.
-    So it is with the last two products and 2^-126: one sum is flushed, the other isn't."""
+    """(2^23 + 1)(2^23 - 1) lies just below 2^46, 8384513 * 8392705 just above: doubles near 2^70
+    can't tell. So it is with the last two products and 2^-126: one sum is flushed, the other
+    isn't.
+    """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("needs a processor of x86")
     program = pixel(
@@ -120,7 +129,9 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
     a, b = (np.concatenate(factors)[which] for factors in zip(large, small))
     c = np.where(which < 4, np.ldexp(2.0**23 + draw.integers(0, 2, which.shape), 47), 2.0**-126)
     c *= draw.choice([-1, 1], which.shape)
-    inputs = {n: x.astype(np.float32) for n, x in enumerate((a * draw.choice([-1, 1], which.shape), b, c))}
+    inputs = {
+        n: x.astype(np.float32) for n, x in enumerate((a * draw.choice([-1, 1], which.shape), b, c))
+    }
     with on_host(host):
         outputs = {n: np.zeros((4, 9, 4), np.float32) for n in range(3)}
         assert_equal(program, {"domain": (9, 4), "inputs": inputs, "outputs": outputs})
@@ -155,13 +166,15 @@ def test_every_kernel_gives_the_explaining_engines_bits(kernel):
 @pytest.mark.parametrize("doubles", [False, True])
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
-    """Aligned or not, in the texture or beyond its edges; the same texture is also read by all lanes at one place, and
-    by fetches that aren't of neighbours."""
+    """Aligned or not, in the texture or beyond its edges; the same texture is also read by all
+    lanes at one place, and by fetches that aren't of neighbours.
+    """
     add = "dadd r1.xy, r1.xy, {0}.xy; dadd r1.zw, r1.zw, {0}.zw" if doubles else "add r1, r1, {0}"
     for aside in (0, 1, -2 * step):
         places = [*((n, 0) for n in range(step)), (0, 1), (0, 1), (3, 1), (3, 1), (0, 2), (3, 2)]
         fetches = [
-            f"sample_resource(0)_sampler(0)_aoffimmi({x},{y},0) r{n + 2}, r0.xz" for n, (x, y) in enumerate(places)
+            f"sample_resource(0)_sampler(0)_aoffimmi({x},{y},0) r{n + 2}, r0.xz"
+            for n, (x, y) in enumerate(places)
         ]
         program = pixel(
             TEXTURE.format(0, "2d,unnorm"),
@@ -180,17 +193,25 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         )
         assert layouts(Analysis(program)) == {0: TexelLayout(step, 8 if doubles else 4)}
         words = np.random.default_rng(step).standard_normal((6, 13 * step, 2)).view(np.float32)
-        arguments = {"domain": (19, 3), "inputs": {0: words}, "outputs": {0: np.zeros((3, 19, 4), np.float32)}}
+        arguments = {
+            "domain": (19, 3),
+            "inputs": {0: words},
+            "outputs": {0: np.zeros((3, 19, 4), np.float32)},
+        }
         assert_equal(program, arguments)
 
 
-@pytest.mark.parametrize("least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44])
+@pytest.mark.parametrize(
+    "least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44]
+)
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
 def test_products_of_small_numbers_without_a_flush_mode(name, least):
     """Sums that cancel down to the last bits of the smallest products."""
     kernel, draw = ck.kernels[name], np.random.default_rng(3)
     sizes = np.float32(least) * np.array([0, 1, 1 + 2.0**-23, 2 - 2.0**-23, 3], np.float32)
-    a, b = (draw.choice(sizes, (64, 64)) * draw.choice(np.float32([-1, 1]), (64, 64)) for _ in range(2))
+    a, b = (
+        draw.choice(sizes, (64, 64)) * draw.choice(np.float32([-1, 1]), (64, 64)) for _ in range(2)
+    )
     a[0, 0], c = np.inf, np.zeros((64, 64), np.float32)
     with on_host("portable"):
         assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, 0.0))
@@ -201,7 +222,9 @@ def test_programs_give_the_same_bits_on_both_engines_and_compiled_in_both_styles
     for text, arguments in programs(path):
         program = ck.assemble(text, path.name)
         assert_equal(program, arguments)
-        assert same_bits(program, arguments, *(compile(program, style=style) for style in STYLES)), text
+        assert same_bits(
+            program, arguments, *(compile(program, style=style) for style in STYLES)
+        ), text
 
 
 # What the analysis must see, or the engine is slow
@@ -214,7 +237,9 @@ def test_the_gemm_loop_is_uniform_and_shares_its_loads():
     fetches = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
     x = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
     y = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
-    assert set(x) == {False, True} and not any(y)  # A is the same for all, B differs between columns, k nowhere
+    assert set(x) == {False, True} and not any(
+        y
+    )  # A is the same for all, B differs between columns, k nowhere
 
 
 def test_the_gemm_loop_makes_no_nan_canonical():
@@ -223,7 +248,9 @@ def test_the_gemm_loop_makes_no_nan_canonical():
         first = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
         analysis = Analysis(program)
         inside = range(first, program.matching[first])
-        webs = {analysis.webs.find(w) for (at, _), w in analysis.webs.defined.items() if at in inside}
+        webs = {
+            analysis.webs.find(w) for (at, _), w in analysis.webs.defined.items() if at in inside
+        }
         assert not webs & analysis.canonical_at_definition
 
 
@@ -237,14 +264,20 @@ def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
         "mov g[vaTid.x], r0",
     )
     analysis = Analysis(program)
-    bits = {(at, c): analysis.uniformity.of_web(web) for (at, c), web in analysis.webs.defined.items()}
+    bits = {
+        (at, c): analysis.uniformity.of_web(web) for (at, c), web in analysis.webs.defined.items()
+    }
     assert not bits[0, 0] and not bits[3, 1]
     assert bits[1, 1] == bits[2, 0] == 0b11
 
 
-@pytest.mark.parametrize(("name", "lanes"), [("loop_leaves_the_texture", {4}), ("vectors_of_neighbours", {1, 4})])
+@pytest.mark.parametrize(
+    ("name", "lanes"), [("loop_leaves_the_texture", {4}), ("vectors_of_neighbours", {1, 4})]
+)
 def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
-    """A counted loop; lanes of neighbours, and work-items that run alone where some take no part."""
+    """A counted loop; lanes of neighbours, and work-items that run alone where some take no
+    part.
+    """
     assembled = [ck.assemble(text) for text, _ in programs(PROGRAMS / f"{name}.txt")]
     assert {Analysis(program).lanes for program in assembled} == lanes
     for program in assembled:
@@ -284,7 +317,11 @@ def test_the_first_failing_store_is_named_however_the_units_are_run():
 
 
 ENDLESS = ("whileloop", "iadd r0.x, r0.x, r0.y", "endloop")
-LONG = ("mov r0, vWinCoord0", *["sqrt r0.x, r0.x"] * 40, "mov g[0], r0")  # takes seconds, and has no loop
+LONG = (
+    "mov r0, vWinCoord0",
+    *["sqrt r0.x, r0.x"] * 40,
+    "mov g[0], r0",
+)  # takes seconds, and has no loop
 
 
 @pytest.mark.parametrize("body", [ENDLESS, LONG], ids=["endless", "long"])
@@ -295,7 +332,9 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_kernel(threads, body):
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        ck.launch(program, (16384, 16384), global_memory=memory, max_instructions=10**12, threads=threads)
+        ck.launch(
+            program, (16384, 16384), global_memory=memory, max_instructions=10**12, threads=threads
+        )
     timer.join()
     assert_equal(*random_case(1, 20), threads=threads)
 
@@ -375,8 +414,12 @@ def test_the_key_of_kept_kernels_covers_all_that_translation_depends_on():
     needed, found = {"machine/fast/translate.py"}, set()
     while needed:
         found.add(path := needed.pop())
-        needed |= {target for _, target in imports(path, sources()[path], sources()) if target in sources()} - found
-    assert {(PACKAGE / path).parent for path in found if path != "tables.py"} == set(jit.ROOMS)  # that shows programs
+        needed |= {
+            target for _, target in imports(path, sources()[path], sources()) if target in sources()
+        } - found
+    assert {(PACKAGE / path).parent for path in found if path != "tables.py"} == set(
+        jit.ROOMS
+    )  # that shows programs
 
 
 @pytest.mark.parametrize("mode, kept", [(0o700, 1), (0o755, 1), (0o777, 0)])
@@ -392,7 +435,9 @@ def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeyp
 
 
 def test_texture_memory_is_lent_and_returned():
-    program = pixel(TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy")
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy"
+    )
     texture = np.ones((64, 64, 4), np.float32)
     for size in (64, 60):  # a smaller one in the same memory sees nothing of the larger
         out = np.zeros((80, 80, 4), np.float32)
@@ -403,7 +448,10 @@ def test_texture_memory_is_lent_and_returned():
 
 
 def test_the_translation_grows_with_the_program_not_faster():
-    programs = [pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)]) for n in (100, 800)]
+    programs = [
+        pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)])
+        for n in (100, 800)
+    ]
     short, long = (translate(program, jit.this_host()).text.count("\n") for program in programs)
     assert long < 9 * short
 

@@ -20,9 +20,13 @@ def matrices(rng, m, n, k, trans_a, trans_b, dtype=np.float32):
 
 
 def check(got, a, b, c, alpha, beta, trans_a, trans_b):
-    """Every element within the error bound of a sum of k products, each rounded, then scaled and added to beta c."""
+    """Every element within the error bound of a sum of k products, each rounded, then scaled and
+    added to beta c.
+    """
     dtype = got.dtype.type
-    exact = np.float64 if dtype == np.float32 else np.longdouble  # which numpy multiplies twenty times as slowly
+    exact = (
+        np.float64 if dtype == np.float32 else np.longdouble
+    )  # which numpy multiplies twenty times as slowly
     wide = [x.astype(exact) for x in (a.T if trans_a else a, b.T if trans_b else b, c)]
     alpha, beta = dtype(alpha), dtype(beta)
     want = alpha * (wide[0] @ wide[1]) + beta * wide[2]
@@ -50,8 +54,16 @@ def on_card(a, b, c, **how):
 
 
 WAYS = {  # to the same product: what it is asked with, and whether b is a vector
-    "gemv": (lambda a, b, c, trans_a, **how: ck.gemv(a, b[:, 0], c[:, 0], trans=trans_a, **how)[:, np.newaxis], True),
-    "packed": (lambda *abc, **how: ck.gemm_packed(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2], False),
+    "gemv": (
+        lambda a, b, c, trans_a, **how: ck.gemv(a, b[:, 0], c[:, 0], trans=trans_a, **how)[
+            :, np.newaxis
+        ],
+        True,
+    ),
+    "packed": (
+        lambda *abc, **how: ck.gemm_packed(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2],
+        False,
+    ),
     "on the card": (on_card, False),
     "out of core": (lambda *abc, **how: ck.gemm_out_of_core(*abc, **how)[0], False),
 }
@@ -99,7 +111,11 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns():
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (5, 0, 3), (0, 0, 0), (4, 5, 0)])
 def test_empty_matrices_as_blas_has_them(m, n, k):
-    a, b, c = np.ones((m, k), np.float32), np.ones((k, n), np.float32), np.full((m, n), 3, np.float32)
+    a, b, c = (
+        np.ones((m, k), np.float32),
+        np.ones((k, n), np.float32),
+        np.full((m, n), 3, np.float32),
+    )
     got = ck.gemm(a, b, c, alpha=np.nan, beta=2.0) if k == 0 else ck.gemm(a, b, c, beta=2.0)
     assert got.shape == (m, n)
     assert (got == 6).all()
@@ -128,7 +144,8 @@ def test_scalars_beyond_the_precision_are_refused_and_infinities_taken(dtype):
     one = ck.DD(np.ones((1, 1))) if dtype is ck.DD else np.ones((1, 1), dtype)
     for alpha in (2**2000, -(2**2000), Fraction(10**400), *([1e39] if dtype is np.float32 else [])):
         with pytest.raises(
-            ValueError, match=r"alpha is beyond the largest number of (single|double|double-double) pre"
+            ValueError,
+            match=r"alpha is beyond the largest number of (single|double|double-double) pre",
         ):
             ck.gemm(one, one, alpha=alpha)
     if dtype is not ck.DD:  # whose kernels make NaN of it
@@ -165,13 +182,17 @@ def test_packed_products_as_blas_has_them():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_cases_of_the_reference_test_program(dtype):
-    """Sizes, scalars, transposes and leading dimensions as the level 3 test programs of the reference BLAS have them:
-    every size from 0 to 9 that they use, alpha 0, 1, 0.7, beta 0, 1, 1.3, matrices inside larger ones."""
+    """Sizes, scalars, transposes and leading dimensions as the level 3 test programs of the
+    reference BLAS have them: every size from 0 to 9 that they use, alpha 0, 1, 0.7, beta 0, 1, 1.3,
+    matrices inside larger ones.
+    """
     rng = np.random.default_rng(90)
     whole = rng.uniform(-0.5, 0.5, (3, 12, 13)).astype(dtype)
     before = whole.copy()
     for m, n, k in itertools.product((0, 1, 2, 3, 5, 9), repeat=3):
-        for (trans_a, trans_b), alpha, beta in itertools.product(FLAGS, (0.0, 1.0, 0.7), (0.0, 1.0, 1.3)):
+        for (trans_a, trans_b), alpha, beta in itertools.product(
+            FLAGS, (0.0, 1.0, 0.7), (0.0, 1.0, 1.3)
+        ):
             a = whole[0, : k if trans_a else m, : m if trans_a else k]
             b = whole[1, 1:, 2:][: n if trans_b else k, : k if trans_b else n]
             c = whole[2, 2 : m + 2, 1 : n + 1]

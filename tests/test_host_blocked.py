@@ -1,4 +1,6 @@
-"""Blocks larger than the card: real products, the block that fits, what overlap and padding bring."""
+"""Blocks larger than the card: real products, the block that fits, what overlap and padding
+bring.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +12,13 @@ from hypothesis import strategies as st
 from cypresskit import Observer
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked
-from cypresskit.host.blocked import blocked_time, card_bytes, choose_block, gemm_out_of_core, largest_block
+from cypresskit.host.blocked import (
+    blocked_time,
+    card_bytes,
+    choose_block,
+    gemm_out_of_core,
+    largest_block,
+)
 from cypresskit.host.machine import Machine
 
 ONE = Machine(HD5870)
@@ -36,10 +44,14 @@ def whole_numbers(seed: int, *shape: int, dtype=np.float64) -> np.ndarray:
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=40)
-def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(sizes, block, depth, beta, transposed, speed, seed):
+def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
+    sizes, block, depth, beta, transposed, speed, seed
+):
     m, n, k = sizes
     a, b, c = whole_numbers(1, m, k), whole_numbers(2, k, n), whole_numbers(3, m, n)
-    a, b = (x.T.copy().T if turned else x for x, turned in zip((a, b), transposed))  # as `gemm` passes a transpose
+    a, b = (
+        x.T.copy().T if turned else x for x, turned in zip((a, b), transposed)
+    )  # as `gemm` passes a transpose
 
     def numpy_gemm(a, b, c=None, *, alpha, beta, **_):
         return alpha * (a.T @ b) + (beta * c if beta else 0)
@@ -58,12 +70,19 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(sizes, block, de
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_real_kernels_compute_the_blocks(dtype):
     a, b, c = (
-        whole_numbers(i, 150, 150, dtype=dtype)[:m, :n] for i, (m, n) in enumerate([(150, 90), (90, 70), (150, 70)])
+        whole_numbers(i, 150, 150, dtype=dtype)[:m, :n]
+        for i, (m, n) in enumerate([(150, 90), (90, 70), (150, 70)])
     )
     result, timeline = gemm_out_of_core(a, b, c, alpha=-1.0, beta=2.0, block=64, depth=40)
     assert result.dtype == dtype
     assert np.array_equal(result, 2 * c - a @ b)
-    assert {span.task.stage for span in timeline.spans} == {"load1", "load2", "mult", "store1", "store2"}
+    assert {span.task.stage for span in timeline.spans} == {
+        "load1",
+        "load2",
+        "mult",
+        "store1",
+        "store2",
+    }
 
 
 def test_matrices_larger_than_a_small_card():
@@ -72,7 +91,9 @@ def test_matrices_larger_than_a_small_card():
     assert a.nbytes > card.memory_bytes
     result, timeline = gemm_out_of_core(a, b, device=card, depth=256)
     assert np.array_equal(result, a @ b)
-    assert sum(span.task.stage == "mult" for span in timeline.spans) == 5 * 5 * 3  # blocks of 128, strips of 256
+    assert (
+        sum(span.task.stage == "mult" for span in timeline.spans) == 5 * 5 * 3
+    )  # blocks of 128, strips of 256
 
 
 def test_engine_and_observers_go_to_every_launch():
@@ -89,20 +110,26 @@ def test_engine_and_observers_go_to_every_launch():
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "strips"), [(3, 4, 1), (1, 3, 1), (4, 1, 1), (3, 4, 2), (3, 4, 3), (2, 2, 5)]
+    ("rows", "columns", "strips"),
+    [(3, 4, 1), (1, 3, 1), (4, 1, 1), (3, 4, 2), (3, 4, 3), (2, 2, 5)],
 )
 def test_strips_are_used_again_at_every_turn(rows, columns, strips):
-    """By bytes: what a block shares with the one before is not sent again, as far as two buffers hold it."""
+    """By bytes: what a block shares with the one before is not sent again, as far as two buffers
+    hold it.
+    """
     block, depth, kept = 8, 4, min(strips, 2)
     timeline = gemm_out_of_core(
-        whole_numbers(1, rows * block, strips * depth), whole_numbers(2, strips * depth, columns * block),
-        block=block, depth=depth,
-    )[1]  # fmt: skip
+        whole_numbers(1, rows * block, strips * depth),
+        whole_numbers(2, strips * depth, columns * block),
+        block=block,
+        depth=depth,
+    )[1]
     sent = {"A": 0.0, "B": 0.0}
     for span in timeline.spans:
         if span.task.stage == "load2":
             sent[span.task.name.split()[1][0]] += span.task.bytes / (8 * block * depth)
-    # along a row the strips of A stay, at a turn those of B; and, with one strip, B's last but one is there as well
+    # along a row the strips of A stay, at a turn those of B; and, with one strip, B's last but one
+    # is there as well
     assert sent["A"] == rows * (strips + (columns - 1) * (strips - kept))
     turns = rows - 1
     again = turns * kept + (turns if strips == 1 and columns > 1 else 0)
@@ -126,18 +153,29 @@ def test_1792_is_the_largest_block_that_1_gb_allows():
 def test_strips_are_as_deep_as_a_texture_of_their_own_device():
     flat = replace(HD5870, name="flat", texture_side=8192)
     strips = {
-        device.name: {s.task.name for s in blocked_time(128, 128, 16384, Machine(device), block=128).spans}
+        device.name: {
+            s.task.name for s in blocked_time(128, 128, 16384, Machine(device), block=128).spans
+        }
         for device in (HD5870, flat)
     }
     assert "load1 A[0,1]" in strips["flat"] and "load1 A[0,1]" not in strips["HD 5870"]
-    assert largest_block(flat) == 3072  # 8 (4 * 8192 * 3072 + 3 * 3072^2) bytes are 1032 MB, and 3200 takes 1085 MB
+    assert (
+        largest_block(flat) == 3072
+    )  # 8 (4 * 8192 * 3072 + 3 * 3072^2) bytes are 1032 MB, and 3200 takes 1085 MB
     with pytest.raises(ValueError, match="at most 8,192 rows on the flat"):
         largest_block(flat, depth=16384)
 
 
 @pytest.mark.parametrize(
     ("n", "block"),
-    [(17920, 1792), (128, 128), (2000, 1024), (3585, 1280), (5000, 1280), (7296, 1536)],  # 3 x 1280 = 3840, not 5376
+    [
+        (17920, 1792),
+        (128, 128),
+        (2000, 1024),
+        (3585, 1280),
+        (5000, 1280),
+        (7296, 1536),
+    ],  # 3 x 1280 = 3840, not 5376
 )
 def test_the_block_that_pads_little_and_still_hides_the_bus_is_chosen(n, block):
     assert choose_block(n, n, n, ONE) == block
@@ -149,7 +187,8 @@ def test_overlap_hides_the_bus():
     together.check()
     assert together.bound == apart.bound == "chip 0"
     assert together.busy["chip 0"] > 0.95
-    # one after the other: the kernels at 470, the strips of A and B (64 + 8 - 7 kept) and C both ways at 3 GB/s
+    # one after the other: the kernels at 470, the strips of A and B (64 + 8 - 7 kept) and C both
+    # ways at 3 GB/s
     strip, c = 1792 * n * 8, n * n * 8
     loads = sum(span.task.bytes for span in apart.spans if span.task.stage == "load2")
     assert loads == pytest.approx((1 + 64 - 7) * strip + c)
@@ -157,6 +196,9 @@ def test_overlap_hides_the_bus():
 
 
 def test_padding_costs_what_it_adds():
-    aligned, ragged = blocked_time(3584, 3584, 3584, ONE), blocked_time(3585, 3585, 3584, ONE, block=1792)
+    aligned, ragged = (
+        blocked_time(3584, 3584, 3584, ONE),
+        blocked_time(3585, 3585, 3584, ONE, block=1792),
+    )
     assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
     assert blocked_time(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops

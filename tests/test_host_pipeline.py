@@ -1,4 +1,6 @@
-"""The pipelines: the same matrix as numpy whatever the order of events, and times against hand-computed ones."""
+"""The pipelines: the same matrix as numpy whatever the order of events, and times against
+hand-computed ones.
+"""
 
 from dataclasses import replace
 
@@ -50,16 +52,22 @@ rates = st.floats(0.01, 100)
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=60)
-def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, block, chips, share, beta, speeds, seed):
+def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
+    which, sizes, block, chips, share, beta, speeds, seed
+):
     memory, dma, cpu, chip = speeds
-    host = replace(XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, naive_gb_s=dma / 2, cpu_gflops=cpu)
+    host = replace(
+        XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, naive_gb_s=dma / 2, cpu_gflops=cpu
+    )
     data = matrices(*sizes, alpha=2.0, beta=beta)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "kernel_rate", lambda *_: chip * 1e9)
         patch.setattr(pipeline, "gemm", numpy_gemm)
         options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
         if share == "adaptive":
-            timelines = [timeline for _, timeline in pipeline.adaptive(*sizes, machine, calls=3, **options)]
+            timelines = [
+                timeline for _, timeline in pipeline.adaptive(*sizes, machine, calls=3, **options)
+            ]
         else:
             timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
         for timeline in timelines:
@@ -71,11 +79,17 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(which, sizes, bl
 
 @pytest.mark.parametrize(
     ("which", "dtype", "options"),
-    [("four", np.float64, {}), ("five", np.float64, {}), ("five", np.float32, {"kernel": "sgemm_tn"})],
+    [
+        ("four", np.float64, {}),
+        ("five", np.float64, {}),
+        ("five", np.float32, {"kernel": "sgemm_tn"}),
+    ],
 )
 def test_real_kernels_compute_the_blocks(fixed_rate, which, dtype, options):
     data = matrices(150, 130, 40, dtype, alpha=-1.0, beta=2.0)
-    timeline = PIPELINES[which](150, 130, 40, Machine(), block=64, cpu_share=0.2, matrices=data, **options)
+    timeline = PIPELINES[which](
+        150, 130, 40, Machine(), block=64, cpu_share=0.2, matrices=data, **options
+    )
     timeline.execute()
     assert np.array_equal(data.result, expected(data))  # small whole numbers: exact in both types
 
@@ -100,28 +114,43 @@ def test_split_covers_everything_once(length, block, multiple):
 
 
 def test_five_stages_in_step(fixed_rate):
-    """One work unit by hand: strips of 2048 x 1024 doubles (16.8 MB), C in four pieces of 8.4 MB."""
+    """One work unit by hand: strips of 2048 x 1024 doubles (16.8 MB), C in four pieces of 8.4
+    MB.
+    """
     timeline = five_stage(2048, 2048, 1024, Machine(use_chips=1))
-    spans = {span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2)) for span in timeline.spans}
+    spans = {
+        span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2))
+        for span in timeline.spans
+    }
     assert spans["load1 A[0]"] == (0, 2.8)  # 16.8 MB at 6 GB/s by one thread
     assert spans["load2 A[0]"] == (2.8, 5.59)
     assert spans["load1 B[0.0]"] == (2.8, 5.59)
     assert spans["load2 B[0.0]"] == (5.59, 8.39)
     assert spans["mult1 AB[0.0.0.0]"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
     assert spans["mult1 AB[0.0.0.1]"] == (13.76, 19.13)
-    assert spans["store1 AB[0.0.0.0]"] == (13.76, 15.16)  # 8.4 MB at 6 GB/s, while the next piece is computed
-    assert spans["store2 C[0.0.0]"] == (20.52, 24.72)  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
+    assert spans["store1 AB[0.0.0.0]"] == (
+        13.76,
+        15.16,
+    )  # 8.4 MB at 6 GB/s, while the next piece is computed
+    assert spans["store2 C[0.0.0]"] == (
+        20.52,
+        24.72,
+    )  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
     strip, piece, seconds = 2048 * 1024 * 8, 512 * 2048 * 8, timeline.seconds
-    assert timeline.busy == pytest.approx({
-        "host memory": (2 * 3 * strip + 4 * piece + 2 * 3 * 2 * piece) / 31.2e9 / seconds,  # load1, load2; stores
-        "PCIe to card": 2 * strip / 6e9 / seconds,
-        "PCIe to host": 4 * piece / 6e9 / seconds,
-        "CPU": 0.0,
-        "chip 0": 2 * 2048**2 * 1024 / 400e9 / seconds,
-        "DMA 0": (2 * strip + 4 * piece) / 6e9 / seconds,
-        "thread 0": (2 * strip + 1.5 * 4 * piece) / 6e9 / seconds,
-    })  # fmt: skip
+    assert timeline.busy == pytest.approx(
+        {
+            "host memory": (
+                (2 * 3 * strip + 4 * piece + 2 * 3 * 2 * piece) / 31.2e9 / seconds
+            ),  # load1, load2; stores
+            "PCIe to card": 2 * strip / 6e9 / seconds,
+            "PCIe to host": 4 * piece / 6e9 / seconds,
+            "CPU": 0.0,
+            "chip 0": 2 * 2048**2 * 1024 / 400e9 / seconds,
+            "DMA 0": (2 * strip + 4 * piece) / 6e9 / seconds,
+            "thread 0": (2 * strip + 1.5 * 4 * piece) / 6e9 / seconds,
+        }
+    )
     assert timeline.bound == "chip 0"
 
 
@@ -130,14 +159,16 @@ def test_four_stages_hold_chip_and_bus_at_once(fixed_rate):
     timeline = four_stage(2048, 2048, 1024, Machine(HD5970, slow, use_chips=1))
     assert list(timeline.stages()) == ["load1", "load2", "mult", "store"]
     first = next(span for span in timeline.spans if span.task.stage == "mult")
-    assert first.end - first.start == pytest.approx(2048 * 1024 * 8 / 0.5e9)  # C's bytes, not the 10.7 ms of flops
+    assert first.end - first.start == pytest.approx(
+        2048 * 1024 * 8 / 0.5e9
+    )  # C's bytes, not the 10.7 ms of flops
 
 
 def test_strips_are_loaded_once_per_corner_turn(fixed_rate):
     timeline = five_stage(8192, 8192, 256, Machine(use_chips=1))
     loads = [span.task.name for span in timeline.spans if span.task.stage == "load2"]
-    # 16 blocks need 32 strips: one block starts with two, the others change one, and at each of the three turns a
-    # strip of B is back that is still on the card
+    # 16 blocks need 32 strips: one block starts with two, the others change one, and at each of the
+    # three turns a strip of B is back that is still on the card
     assert len(loads) == 2 + 15 - 3
     moved = sum(span.task.bytes for span in timeline.spans if span.task.stage == "load2")
     assert moved == (2 + 15 - 3) * 2048 * 256 * 8
@@ -152,12 +183,15 @@ def test_two_chips_contend_for_the_bus(fixed_rate):
 
 
 def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
-    """The second and third observation of Li et al.: faster host memory hardly helps two chips, slower memory hurts
-    chips and CPU together more than either alone."""
+    """The second and third observation of Li et al.: faster host memory hardly helps two chips,
+    slower memory hurts chips and CPU together more than either alone.
+    """
 
     def change(factor: float, share: float) -> float:
         other = Machine(HD5970, replace(XEON, memory_gb_s=factor * XEON.memory_gb_s))
-        before, after = (five_stage(16384, 16384, 2048, at, cpu_share=share).gflops for at in (Machine(), other))
+        before, after = (
+            five_stage(16384, 16384, 2048, at, cpu_share=share).gflops for at in (Machine(), other)
+        )
         return after / before - 1
 
     assert change(2, 0) == pytest.approx(0, abs=0.01)
@@ -167,7 +201,10 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
 
 def test_the_share_that_measured_rates_ask_for():
     # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
-    spans = [Span(Task("cpu", "cpu", "CPU", {}), 0, 1), Span(Task("mult", "mult", "chip 0", {}), 0, 8)]
+    spans = [
+        Span(Task("cpu", "cpu", "CPU", {}), 0, 1),
+        Span(Task("mult", "mult", "chip 0", {}), 0, 8),
+    ]
     assert pipeline.balanced_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
 
 

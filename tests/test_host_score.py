@@ -1,4 +1,6 @@
-"""What was published about hosts is met, by the kernels' simulated rates and one set of parameters."""
+"""What was published about hosts is met, by the kernels' simulated rates and one set of
+parameters.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +17,21 @@ pytestmark = pytest.mark.slow
 def cells(name: str) -> list[list[str]]:
     """The rows of a table of the model's document."""
     text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
-    table = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0].strip().splitlines()[2:]
+    table = (
+        text.split(f"<!-- {name} -->")[1]
+        .split(f"<!-- end of {name} -->")[0]
+        .strip()
+        .splitlines()[2:]
+    )
     return [line.strip("| ").split(" | ") for line in table]
 
 
 def headlines(machine: Machine) -> list[float]:
     size = 32768, 32768, 4096  # where Li et al.'s sizes are at their best
-    chips, both = five_stage(*size, machine).gflops, max(call.gflops for _, call in adaptive(*size, machine))
+    chips, both = (
+        five_stage(*size, machine).gflops,
+        max(call.gflops for _, call in adaptive(*size, machine)),
+    )
     return [both, chips, chips / four_stage(*size, machine).gflops]
 
 
@@ -34,8 +44,17 @@ def test_the_documents_host_parameters_move_what_it_says():
 
 
 def test_the_documents_cause_of_that_miss_is_the_models():
-    for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:-1]):  # the last is what was published
+    for clocks, *shown in (
+        map(float, row) for row in cells("clause clocks")[:-1]
+    ):  # the last is what was published
         chip, board = (replace(device, clause_clocks=int(clocks)) for device in (HD5970, HD5870))
-        unit, nakasato = simulate("dgemm_tn", 2048, k=1536, device=chip), simulate("dgemm_tn", 1664, device=board)
-        made = unit.gflops / chip.double_gflops, nakasato.gflops, nakasato.gflops / board.double_gflops
+        unit, nakasato = (
+            simulate("dgemm_tn", 2048, k=1536, device=chip),
+            simulate("dgemm_tn", 1664, device=board),
+        )
+        made = (
+            unit.gflops / chip.double_gflops,
+            nakasato.gflops,
+            nakasato.gflops / board.double_gflops,
+        )
         assert shown == pytest.approx([100 * made[0], made[1], 100 * made[2]], abs=0.1, rel=1.1e-3)

@@ -1,4 +1,6 @@
-"""Max-min fair shares, the event simulation and the timeline's checks, against hand-computed cases."""
+"""Max-min fair shares, the event simulation and the timeline's checks, against hand-computed
+cases.
+"""
 
 import json
 from dataclasses import replace
@@ -35,21 +37,31 @@ demands = st.lists(
 
 @given(demands)
 def test_shares_are_max_min_fair(demands):
-    """Nobody exceeds anything, and everybody sits at a full resource where nobody has a larger share that
-    could be cut for it."""
+    """Nobody exceeds anything, and everybody sits at a full resource where nobody has a larger
+    share that could be cut for it.
+    """
     shares = fair_shares(demands)
     load = {r: sum(s * dict(d).get(r, 0) for s, d in zip(shares, demands)) for r in range(4)}
     assert all(total <= 1 + 1e-9 for total in load.values())
     for share, demand in zip(shares, demands):
         assert 0 < share <= 1 + 1e-9
         full = [r for r, _ in demand if load[r] > 1 - 1e-9]
-        assert any(all(s <= share * (1 + 1e-9) for s, d in zip(shares, demands) if r in dict(d)) for r in full)
+        assert any(
+            all(s <= share * (1 + 1e-9) for s, d in zip(shares, demands) if r in dict(d))
+            for r in full
+        )
 
 
 def test_two_transfers_slow_each_other_while_both_run():
-    # together at 3 bytes/s until the small one has gone at 2 s, then the other alone at 6: 12 - 6 = 6 bytes, 1 s
-    timeline = run([Task("a", "copy", "1", {"bus": 6.0}), Task("b", "copy", "2", {"bus": 12.0})], BUS)
-    assert [(s.task.name, s.end) for s in timeline.spans] == [("a", pytest.approx(2)), ("b", pytest.approx(3))]
+    # together at 3 bytes/s until the small one has gone at 2 s, then the other alone at 6: 12 - 6 =
+    # 6 bytes, 1 s
+    timeline = run(
+        [Task("a", "copy", "1", {"bus": 6.0}), Task("b", "copy", "2", {"bus": 12.0})], BUS
+    )
+    assert [(s.task.name, s.end) for s in timeline.spans] == [
+        ("a", pytest.approx(2)),
+        ("b", pytest.approx(3)),
+    ]
     assert timeline.busy == {"bus": pytest.approx(1), "memory": 0}
     assert timeline.bound == "bus"
 
@@ -59,7 +71,9 @@ def test_queues_keep_program_order_and_data_are_waited_for():
         Task("load 0", "load", "dma", {"bus": 6.0}, {}, {"x": "0"}),
         Task("use 0", "use", "chip", {"memory": 20.0}, {"x": "0"}, {"y": "0"}),
         Task("load 1", "load", "dma", {"bus": 6.0}, {}, {"x": "1"}),  # x is read until 3 s
-        Task("load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}),  # z is free, but the queue is not
+        Task(
+            "load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}
+        ),  # z is free, but the queue is not
     ]
     timeline = run(tasks, BUS)
     when = [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans]
@@ -70,7 +84,11 @@ def test_queues_keep_program_order_and_data_are_waited_for():
 def test_a_later_writer_waits_for_an_earlier_one_that_nobody_read():
     tasks = [Task(str(n), "a", str(n), {"bus": 6.0}, {}, {"x": str(n)}) for n in range(3)]
     timeline = run(tasks, BUS)
-    assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [("0", 0, 1), ("1", 1, 2), ("2", 2, 3)]
+    assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [
+        ("0", 0, 1),
+        ("1", 1, 2),
+        ("2", 2, 3),
+    ]
     timeline.check()
 
 
@@ -89,7 +107,9 @@ def test_busy_is_the_part_of_what_could_have_been_given():
 
 
 def _shifted(**starts: float) -> Timeline:
-    """A writer of x (0 to 1), a reader of it (1 to 3) and its next writer (3 to 4), with other starts."""
+    """A writer of x (0 to 1), a reader of it (1 to 3) and its next writer (3 to 4), with other
+    starts.
+    """
     tasks = [
         Task("write", "a", "1", {"bus": 6.0}, {}, {"x": "old"}),
         Task("read", "a", "2", {"bus": 12.0}, {"x": "old"}),
@@ -98,7 +118,9 @@ def _shifted(**starts: float) -> Timeline:
     timeline = run(tasks, BUS)
     timeline.check()
     begun = [starts.get(s.task.name, s.start) for s in timeline.spans]
-    moved = [Span(s.task, start, start + s.end - s.start) for s, start in zip(timeline.spans, begun)]
+    moved = [
+        Span(s.task, start, start + s.end - s.start) for s, start in zip(timeline.spans, begun)
+    ]
     return replace(timeline, spans=tuple(moved))
 
 
@@ -122,7 +144,10 @@ def test_check_is_silent_at_the_very_moment():
 
 
 def test_perfetto_has_a_row_per_queue_and_microseconds(tmp_path):
-    timeline = run([Task("a", "copy", "dma 0", {"bus": 6.0}, bytes=6), Task("b", "x", "chip", {"bus": 6.0})], BUS)
+    timeline = run(
+        [Task("a", "copy", "dma 0", {"bus": 6.0}, bytes=6), Task("b", "x", "chip", {"bus": 6.0})],
+        BUS,
+    )
     timeline.save(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     rows = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}

@@ -25,7 +25,12 @@ def test_rates_with_transfers_are_the_papers():
     assert min(effective_rate(n, 10e9, F) for n in range(2048, 5121, 128)) >= 300e9
 
 
-@given(st.integers(1, 20000), st.floats(1e8, 2e10), st.floats(1e9, 3e12), st.sampled_from(["single", "double-double"]))
+@given(
+    st.integers(1, 20000),
+    st.floats(1e8, 2e10),
+    st.floats(1e9, 3e12),
+    st.sampled_from(["single", "double-double"]),
+)
 def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
     timeline = round_trip(n, bandwidth, rate, precision)
     timeline.check()

@@ -1,4 +1,6 @@
-"""The IL front end: everything that production kernels use is read, everything else is refused with a reason."""
+"""The IL front end: everything that production kernels use is read, everything else is refused with
+a reason.
+"""
 
 import re
 from pathlib import Path
@@ -34,12 +36,21 @@ def test_everything_that_production_kernels_use_is_read():
 
 
 def test_compute_mode_inputs_and_lds_are_read():
-    names = "vaTid vaTid0 vAbsTid vAbsTidFlat vTid vTidInGrp vTidInGrpFlat vThreadGrpId vThreadGrpIdFlat".split()
+    names = (
+        "vaTid vaTid0 vAbsTid vAbsTidFlat vTid vTidInGrp vTidInGrpFlat vThreadGrpId"
+        " vThreadGrpIdFlat".split()
+    )
     head = "dcl_num_thread_per_group 16, 4", "dcl_lds_id(0) 1024", "dcl_struct_lds_id(1) 16, 512"
     inputs = (f"mov r{n}, {name}" for n, name in enumerate(names))
     stores = "lds_store_id(0) r0.x, r1.x", "lds_store_vec_id(1) mem.xyz_, r0.x, r1.y, r2"
-    loads = "lds_load_id(0) r3.x, r0.x", "lds_load_vec_id(1) r2.x_zw, r0.x, r1.y", "lds_load_vec_id(0) r2, r0.x"
-    program = ck.assemble(compute(*head, *inputs, *stores, "fence_threads_lds", "fence_lds", *loads))
+    loads = (
+        "lds_load_id(0) r3.x, r0.x",
+        "lds_load_vec_id(1) r2.x_zw, r0.x, r1.y",
+        "lds_load_vec_id(0) r2, r0.x",
+    )
+    program = ck.assemble(
+        compute(*head, *inputs, *stores, "fence_threads_lds", "fence_lds", *loads)
+    )
     assert program.group == (16, 4, 1)
     assert program.lds == {0: (0, 1024), 1: (16, 8192)}
     assert program.body[0].sources[0].register == Register("vAbsTidFlat")
@@ -64,7 +75,13 @@ def test_literals_are_integers_floats_or_patterns_by_how_they_are_written():
 
 
 def test_macro_expansion_moves_arguments_and_renames_registers_and_literals():
-    macro = "mdef(3)_out(1)_in(1)", "dcl_literal l0, 2.0, 2.0, 2.0, 2.0", "mul r0, in0, l0", "mov out0, r0", "mend"
+    macro = (
+        "mdef(3)_out(1)_in(1)",
+        "dcl_literal l0, 2.0, 2.0, 2.0, 2.0",
+        "mul r0, in0, l0",
+        "mov out0, r0",
+        "mend",
+    )
     calls = "mov r0, l0", "mcall(3) (r1.xy), (r0.zw)", "mcall(3) (r2), (r1)"
     program = ck.assemble(pixel("dcl_literal l0, 1.0, 1.0, 1.0, 1.0", *macro, *calls))
     moved = [f"{i.opcode} {', '.join(map(str, (i.dest, *i.sources)))}" for i in program.body[1:7]]
@@ -74,7 +91,9 @@ def test_macro_expansion_moves_arguments_and_renames_registers_and_literals():
 
 
 def test_control_flow_pairs():
-    program = ck.assemble(pixel("whileloop", "if_logicalnz r0.x", "break", "else", "mov r0, r1", "endif", "endloop"))
+    program = ck.assemble(
+        pixel("whileloop", "if_logicalnz r0.x", "break", "else", "mov r0, r1", "endif", "endloop")
+    )
     assert program.matching == {0: 6, 6: 0, 1: 3, 3: 5, 5: 3, 2: 0}
 
 
@@ -88,15 +107,21 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
-FAULTY = dict(re.findall(r"(?m)^([^;].*?) +;! (.+)", (HERE / "faulty_lines.txt").read_text(encoding="utf-8")))
+FAULTY = dict(
+    re.findall(r"(?m)^([^;].*?) +;! (.+)", (HERE / "faulty_lines.txt").read_text(encoding="utf-8"))
+)
 
 
 @pytest.mark.parametrize("line", FAULTY)
 def test_a_faulty_line_is_reported_with_place_and_advice(line):
     error = fault(pixel("mov r9, r9", line))
-    assert all(part in str(error) for part in [f"mine.il:3:{error.column}: ", *FAULTY[line].split(" ... ")])
+    assert all(
+        part in str(error) for part in [f"mine.il:3:{error.column}: ", *FAULTY[line].split(" ... ")]
+    )
     assert (error.faults[0].line, error.name) == (3, "mine.il")
-    assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, "the caret stands below the column"
+    assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, (
+        "the caret stands below the column"
+    )
 
 
 def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
@@ -131,19 +156,42 @@ def test_what_is_no_kernel_is_refused(text):
 @pytest.mark.parametrize(
     ("lines", "line", "said"),
     [
-        (["mdef(1)_out(1)_in(1)", "mov out0, in2", "mend"], 2, "macro 1 uses in2: for that it needs `_in(3)`"),
-        (["mdef(1)_out(0)_in(1)", "mov out0, in0", "mend"], 2, "macro 1 uses out0: for that it needs `_out(1)`"),
+        (
+            ["mdef(1)_out(1)_in(1)", "mov out0, in2", "mend"],
+            2,
+            "macro 1 uses in2: for that it needs `_in(3)`",
+        ),
+        (
+            ["mdef(1)_out(0)_in(1)", "mov out0, in0", "mend"],
+            2,
+            "macro 1 uses out0: for that it needs `_out(1)`",
+        ),
         (["mdef(1)_out(0)_in(0)", "mend"] * 2, 4, "macro 1 is defined twice, first in line 2"),
-        (["mdef(1)_out(1)_in(1)", "add out0, in0, l0", "mend", "dcl_literal l0, 1, 1, 1, 1", "mcall(1) (r0), (r1)"], 3,
-         "l0 is not declared: add `dcl_literal l0, ...`"),
+        (
+            [
+                "mdef(1)_out(1)_in(1)",
+                "add out0, in0, l0",
+                "mend",
+                "dcl_literal l0, 1, 1, 1, 1",
+                "mcall(1) (r0), (r1)",
+            ],
+            3,
+            "l0 is not declared: add `dcl_literal l0, ...`",
+        ),
     ],
-)  # fmt: skip
+)
 def test_faults_of_macros_have_the_names_of_the_text(lines, line, said):
     assert [(found.line, found.message) for found in fault(pixel(*lines)).faults] == [(line, said)]
 
 
 def test_all_faulty_macro_calls_are_reported_at_once():
-    body = "mdef(1)_out(1)_in(1)", "mov out0, in0", "mend", "mcall(1) (r0), (r1, r2)", "mcall(7) (r0), (r1)"
+    body = (
+        "mdef(1)_out(1)_in(1)",
+        "mov out0, in0",
+        "mend",
+        "mcall(1) (r0), (r1, r2)",
+        "mcall(7) (r0), (r1)",
+    )
     faults = fault(pixel(*body, "mcall(8) (r0), (r1)")).faults
     assert [f.line for f in faults] == [5, 6, 7]
     assert "takes 1 outputs and 1 inputs, found 1 and 2" in faults[0].message
@@ -152,9 +200,19 @@ def test_all_faulty_macro_calls_are_reported_at_once():
 
 @pytest.mark.parametrize(
     "line",
-    """7.15 uav_raw_load_id(0) r0, r1 | 7.5 dcl_raw_uav_id(0) | 7.6 kill r0 | 7.6 sample_l_resource(0)_sampler(0) r0, r1
-    7.16 lds_read_add_resource(0) r0, r1, r2 | 7.16 lds_load_byte_id(0) r0, r1 | 7.17 gds_load_id(0) r0, r1
-    7.4 switch r0.x | 7.4 call 3 | 7.11 sin_vec r0, r1 | 5 mov r0, x0[r1.x]""".replace("\n", "|").split("|"),
+    [
+        "7.15 uav_raw_load_id(0) r0, r1",
+        "7.5 dcl_raw_uav_id(0)",
+        "7.6 kill r0",
+        "7.6 sample_l_resource(0)_sampler(0) r0, r1",
+        "7.16 lds_read_add_resource(0) r0, r1, r2",
+        "7.16 lds_load_byte_id(0) r0, r1",
+        "7.17 gds_load_id(0) r0, r1",
+        "7.4 switch r0.x",
+        "7.4 call 3",
+        "7.11 sin_vec r0, r1",
+        "5 mov r0, x0[r1.x]",
+    ],
 )
 def test_what_the_subset_leaves_out_is_said_so_with_the_section_that_defines_it(line):
     section, kernel = line.split(maxsplit=1)
@@ -170,7 +228,9 @@ MNEMONICS = (HERE / "il_mnemonics.txt").read_text(encoding="utf-8").split()
 def test_every_mnemonic_of_amds_il_is_in_the_subset_or_refused_by_name(name):
     """All mnemonics of the language's public headers: 485, of later chips too."""
     said = str(fault(compute(f"{name} r0, r1, r2")))
-    assert f"`{name}" in said and ("not in cypresskit's subset of AMD's IL (" in said or "an earlier chip" in said)
+    assert f"`{name}" in said and (
+        "not in cypresskit's subset of AMD's IL (" in said or "an earlier chip" in said
+    )
     assert "Did you mean" not in said and "no instruction of IL" not in said
 
 
@@ -184,27 +244,43 @@ GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add
 
 @pytest.mark.parametrize(("word", "guess"), GUESSES.items())
 def test_a_name_is_suggested_only_where_it_is_near_and_of_the_same_kind(word, guess):
-    assert unknown(word, OPCODES).endswith(f"Did you mean `{guess}`?" if guess else "no instruction of IL.")
+    assert unknown(word, OPCODES).endswith(
+        f"Did you mean `{guess}`?" if guess else "no instruction of IL."
+    )
 
 
 def test_what_authors_of_that_time_wrote_is_read():
     group = ck.assemble("il_cs\ndcl_max_thread_per_group 256\nret_dyn\nendmain\nend").group
     assert group == (256, 1, 1)
-    names = "vAbsTid0 vTidInGrp0 vThreadGrpId0 vTGroupid0 vTid0 vaTid vAbsTidFlat0 vTidInGrpFlat0 vThreadGrpIdFlat0"
+    names = (
+        "vAbsTid0 vTidInGrp0 vThreadGrpId0 vTGroupid0 vTid0 vaTid vAbsTidFlat0 vTidInGrpFlat0"
+        " vThreadGrpIdFlat0"
+    )
     body = ck.assemble(compute(*(f"mov r0, {name}" for name in names.split()))).body
-    kinds = "vAbsTid vTidInGrp vThreadGrpId vThreadGrpIdFlat vTidInGrpFlat vAbsTidFlat vAbsTidFlat vTidInGrpFlat"
+    kinds = (
+        "vAbsTid vTidInGrp vThreadGrpId vThreadGrpIdFlat vTidInGrpFlat vAbsTidFlat vAbsTidFlat"
+        " vTidInGrpFlat"
+    )
     assert [i.sources[0].register.kind for i in body] == [*kinds.split(), "vThreadGrpIdFlat"]
     place = ck.assemble(pixel("dcl_input_interp(linear) v0.xy__", "mov r0, v0.xy"))
-    assert place == ck.assemble(pixel("dcl_input_position_interp(linear) vWinCoord0.xy__", "mov r0, vWinCoord0.xy"))
+    assert place == ck.assemble(
+        pixel("dcl_input_position_interp(linear) vWinCoord0.xy__", "mov r0, vWinCoord0.xy")
+    )
     first = "mdef(7)_out(1)_in(1)\nmov out0, in0\nmend\n"
-    assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(pixel(first + "mcall(7) (r0), (r1)"))
+    assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(
+        pixel(first + "mcall(7) (r0), (r1)")
+    )
 
 
-@pytest.mark.parametrize("text", ["mov r1.xy__, r0.xy00    ge r2.z, r0.w, r1.x", "ftoi r1.y, r1.yitof r1.y, r1.y"])
+@pytest.mark.parametrize(
+    "text", ["mov r1.xy__, r0.xy00    ge r2.z, r0.w, r1.x", "ftoi r1.y, r1.yitof r1.y, r1.y"]
+)
 def test_a_line_may_hold_several_statements_as_in_production_kernels(text):
     at = text.rindex("ge" if "ge" in text else "itof")
     assert ck.assemble(pixel(text)) == ck.assemble(pixel(text[:at], text[at:]))
-    assert "expected the end of the line, found `geh`" in str(fault(pixel("mov r0, r1 geh r2, r3, r4")))
+    assert "expected the end of the line, found `geh`" in str(
+        fault(pixel("mov r0, r1 geh r2, r3, r4"))
+    )
 
 
 def test_a_literal_that_is_an_address_is_the_element():
@@ -214,13 +290,19 @@ def test_a_literal_that_is_an_address_is_the_element():
     assert "l4 is not declared" in str(fault(compute("mov r0, g[l4.x]")))
 
 
-@pytest.mark.parametrize("lines", [("ret_dyn", "mov r0, r1"), ("if_logicalnz r0.x", "ret_dyn", "endif")])
+@pytest.mark.parametrize(
+    "lines", [("ret_dyn", "mov r0, r1"), ("if_logicalnz r0.x", "ret_dyn", "endif")]
+)
 def test_a_return_from_the_middle_is_refused(lines):
     assert "last instruction" in str(fault(pixel(*lines)))
 
 
 def test_rcp_rsq_and_sqrt_take_the_last_component_their_vec_forms_each_its_own():
-    written = {"rsq r0, r1.yxzw_neg(xw)": "r1.w_neg(xyzw)", "rcp r0, r1.y": "r1.y", "sqrt r0, r1_neg(x)": "r1.w"}
+    written = {
+        "rsq r0, r1.yxzw_neg(xw)": "r1.w_neg(xyzw)",
+        "rcp r0, r1.y": "r1.y",
+        "sqrt r0, r1_neg(x)": "r1.w",
+    }
     for line, read in (written | {"rsq_vec r0, r1": "r1"}).items():
         assert str(only(line).sources[0]) == read
 
@@ -232,11 +314,18 @@ def test_dmov_moves_a_pair():
 
 def using(op) -> str:
     """A kernel that is the opcode's example and little else."""
-    at_a_pixel = op.name in ("dcl_input", "dcl_input_position_interp", "dcl_output_generic", "dcl_output_usage")
+    at_a_pixel = op.name in (
+        "dcl_input",
+        "dcl_input_position_interp",
+        "dcl_output_generic",
+        "dcl_output_usage",
+    )
     lines = [OPCODES["dcl_resource"].example.replace("(1)", "(0)", 1), "dcl_literal l0, 0, 0, 0, 0"]
     lines += ["mdef(7)_out(1)_in(1)", "mov out0, in0", "mend"] * (op.kind == "macro")
     lines += ["dcl_lds_id(0) 64"] * (not at_a_pixel) + [f"mov r{n}, l0" for n in range(6)]
-    return (pixel if at_a_pixel else compute)(*lines, *reference.example(op).removesuffix("end").splitlines())
+    return (pixel if at_a_pixel else compute)(
+        *lines, *reference.example(op).removesuffix("end").splitlines()
+    )
 
 
 @pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)
@@ -256,4 +345,7 @@ def test_the_reference_page_is_current():
 
 def test_what_the_reference_says_of_cost_and_meaning_is_what_is_done():
     assert "cost      two slots, as a `mov` of two components" in reference.describe("dmov")
-    assert "with r = 1 / b, each rounded" in reference.describe("mod") and "next generation" not in reference.page()
+    assert (
+        "with r = 1 / b, each rounded" in reference.describe("mod")
+        and "next generation" not in reference.page()
+    )

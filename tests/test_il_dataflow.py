@@ -27,14 +27,18 @@ from cypresskit.il.opcodes import RELATIONS
     ],
 )
 def test_what_an_instruction_reads_and_writes(line, read, address, written):
-    program = compute("dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", "dcl_struct_lds_id(1) 16, 4", line)
+    program = compute(
+        "dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", "dcl_struct_lds_id(1) 16, 4", line
+    )
     i = program.body[0]
 
     def names(found):
         return {f"r{number}.{'xyzw'[c]}" for number, c in found}
 
     assert names(keys(uses(program, i))) == set(read.split())
-    assert names(keys(use for use in uses(program, i) if is_address(i, use[0]))) == set(address.split())
+    assert names(keys(use for use in uses(program, i) if is_address(i, use[0]))) == set(
+        address.split()
+    )
     assert names((i.dest.register.index, c) for c in defines(i)) == set(written.split())
 
 
@@ -45,9 +49,19 @@ def test_a_fetch_reads_as_many_coordinates_as_its_texture_has():
 
 
 LOOP = compute(
-    "dcl_num_thread_per_group 64", "whileloop", "break_logicalnz r0.x", "if_logicalz r1.x", "continue", "else",
-    "add r2.x, r3.x, r3.y", "endif", "continue_logicalnz r1.x", "mov r3.xy, r2.x", "endloop", "mov g[0].x, r2.y",
-)  # fmt: skip
+    "dcl_num_thread_per_group 64",
+    "whileloop",
+    "break_logicalnz r0.x",
+    "if_logicalz r1.x",
+    "continue",
+    "else",
+    "add r2.x, r3.x, r3.y",
+    "endif",
+    "continue_logicalnz r1.x",
+    "mov r3.xy, r2.x",
+    "endloop",
+    "mov g[0].x, r2.y",
+)
 
 
 def test_control_goes_where_it_says():

@@ -28,18 +28,24 @@ def nearest(exact: Fraction, digits: int, lowest: int) -> Fraction:
     """``exact`` rounded to nearest even with ``digits`` bits and no exponent below ``lowest``."""
     if not exact:
         return exact
-    exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()  # this or one less
+    exponent = (
+        abs(exact.numerator).bit_length() - exact.denominator.bit_length()
+    )  # this or one less
     exponent = max(lowest, exponent - (abs(exact) < Fraction(2) ** exponent))
     unit = Fraction(2) ** (exponent - digits + 1)
     return round(exact / unit) * unit
 
 
 def single(exact: Fraction, sign: float) -> float:
-    """What the chip gives for an exact value: rounded to 24 bits, flushed below 2^-126, infinite beyond the range."""
+    """What the chip gives for an exact value: rounded to 24 bits, flushed below 2^-126, infinite
+    beyond the range.
+    """
     rounded = nearest(exact, 24, -10_000)
     if abs(rounded) < Fraction(2) ** -126:
         return math.copysign(0.0, sign if not exact else exact)
-    return math.copysign(math.inf, rounded) if abs(rounded) >= Fraction(2) ** 128 else float(rounded)
+    return (
+        math.copysign(math.inf, rounded) if abs(rounded) >= Fraction(2) ** 128 else float(rounded)
+    )
 
 
 def flush(x: float) -> float:
@@ -53,12 +59,20 @@ def same(got: np.ndarray, want: float) -> bool:
 
 
 SINGLE = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
-SINGLE |= {"mad": lambda a, b, c: a * b + c, "fma": lambda a, b, c: a * b + c, "rcp": lambda a: 1 / a}
+SINGLE |= {
+    "mad": lambda a, b, c: a * b + c,
+    "fma": lambda a, b, c: a * b + c,
+    "rcp": lambda a: 1 / a,
+}
 
 
 @given(FLOAT, FLOAT, FLOAT)
-@example(2.0**-75 * (1 + 2.0**-15), -(2.0**-76) * (1 - 2.0**-15), 2.0**-126)  # a hair above what is flushed
-@example(2.0**-75 * (1 + 2.0**-12), -(2.0**-76) * (1 - 2.0**-12 + 2.0**-24), 2.0**-126)  # and one below
+@example(
+    2.0**-75 * (1 + 2.0**-15), -(2.0**-76) * (1 - 2.0**-15), 2.0**-126
+)  # a hair above what is flushed
+@example(
+    2.0**-75 * (1 + 2.0**-12), -(2.0**-76) * (1 - 2.0**-12 + 2.0**-24), 2.0**-126
+)  # and one below
 @settings(max_examples=700)
 def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
     for op, exact in SINGLE.items():
@@ -76,7 +90,9 @@ def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
 def test_double_fused_multiply_add_rounds_once(op, a, b, c):
     exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
     got = multiply_add(*(np.array([v]) for v in (a, b, c)))[0][0]
-    assert MEANING[op](*(np.array([v]).view(np.uint64) for v in (a, b, c)))[0] == got.view(np.uint64)
+    assert MEANING[op](*(np.array([v]).view(np.uint64) for v in (a, b, c)))[0] == got.view(
+        np.uint64
+    )
     assert math.isinf(got) if abs(exact) >= Fraction(2) ** 1024 else Fraction(got) == exact
 
 
@@ -92,12 +108,23 @@ OF_NAN = {"add": 2, "mul": 2, "mad": 3, "min": 2, "flr": 1, "dadd": 2, "dmad": 3
 
 @pytest.mark.parametrize(("name", "count"), OF_NAN.items())
 def test_every_nan_that_arithmetic_makes_is_the_same(name, count):
-    odd = np.array([0xFFF8000000000123], np.uint64) if name[0] == "d" else np.array([0xFFC00123], np.uint32)
+    odd = (
+        np.array([0xFFF8000000000123], np.uint64)
+        if name[0] == "d"
+        else np.array([0xFFC00123], np.uint32)
+    )
     assert same(MEANING[name](*[odd] * count), math.nan)
-    assert MEANING["mov"](np.array([0xFFC00123], np.uint32))[0] == 0xFFC00123, "a move keeps the bits"
+    assert MEANING["mov"](np.array([0xFFC00123], np.uint32))[0] == 0xFFC00123, (
+        "a move keeps the bits"
+    )
 
 
-SIGNED = [("ftoi", -2.7, -2), ("ftoi", 3e9, 2**31 - 1), ("ftoi", -3e9, -(2**31)), ("ftoi", math.nan, 0)]
+SIGNED = [
+    ("ftoi", -2.7, -2),
+    ("ftoi", 3e9, 2**31 - 1),
+    ("ftoi", -3e9, -(2**31)),
+    ("ftoi", math.nan, 0),
+]
 UNSIGNED = [("ftou", -1.0, 0), ("ftou", 3e9, 3_000_000_000), ("ftou", math.inf, 2**32 - 1)]
 
 
@@ -119,7 +146,12 @@ def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(
 
 def test_result_scale_and_saturation():
     assert scaled(bits(3.0), 0.25, False).view(np.float32)[0] == 0.75
-    assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [0.0, 0.5, 1.0, 0.0]
+    assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [
+        0.0,
+        0.5,
+        1.0,
+        0.0,
+    ]
 
 
 def test_source_modifiers_apply_in_the_specified_order():
@@ -131,7 +163,8 @@ def test_source_modifiers_apply_in_the_specified_order():
 
 
 WORD = st.one_of(
-    st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 31, 32, 2**24 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1])
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 1, 31, 32, 2**24 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1]),
 )
 LOW24 = 2**24 - 1
 
@@ -234,8 +267,15 @@ def test_floats_compare_choose_and_round_as_numbers(a, b):
         for op, first in CHOSEN.items():
             assert same(got[op].reshape(1), x if first(x, y) else y), op
     if math.isfinite(x):
-        assert Fraction(float(one["frc"])) == nearest(Fraction(x) - math.floor(x), 24, -149) or one["frc"] == 0
-        assert x < 0 or abs(Fraction(float(one["sqrt"])) ** 2 - Fraction(x)) <= Fraction(x) * Fraction(2) ** -23
+        assert (
+            Fraction(float(one["frc"])) == nearest(Fraction(x) - math.floor(x), 24, -149)
+            or one["frc"] == 0
+        )
+        assert (
+            x < 0
+            or abs(Fraction(float(one["sqrt"])) ** 2 - Fraction(x))
+            <= Fraction(x) * Fraction(2) ** -23
+        )
 
 
 DOUBLE = {"dadd": np.add, "dmul": np.multiply, "ddiv": np.divide}
@@ -253,7 +293,9 @@ def test_doubles_are_those_of_ieee(a, b):
         for op, of in EXTREMES.items() if not (math.isnan(a) or math.isnan(b)) else ():
             assert MEANING[op](x, y).view(np.float64)[0] == of(a, b), op
         part = MEANING["dfrac"](x).view(np.float64)[0]
-        assert not math.isfinite(a) or Fraction(part) == nearest(Fraction(a) - math.floor(a), 53, -1074)
+        assert not math.isfinite(a) or Fraction(part) == nearest(
+            Fraction(a) - math.floor(a), 53, -1074
+        )
         for op, holds in COMPARED_DOUBLES.items():
             assert bool(MEANING[op](x, y)[0]) == holds(a, b), op
 
@@ -273,7 +315,12 @@ def test_inserted_bits_stand_where_the_offset_says_and_others_stay(op, width, of
         assert got >> n & 1 == (value >> (n - offset % 32) if inside else base >> n) & 1
 
 
-ROUNDED = {"round_nearest": round, "round_neginf": math.floor, "round_plusinf": math.ceil, "round_z": math.trunc}
+ROUNDED = {
+    "round_nearest": round,
+    "round_neginf": math.floor,
+    "round_plusinf": math.ceil,
+    "round_z": math.trunc,
+}
 ROUNDED["flr"] = math.floor
 
 
@@ -290,15 +337,22 @@ def test_whole_numbers_are_rounded_as_their_names_say(a):
 
 @pytest.mark.parametrize("op", ["rsq"])
 def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa(op):
-    """All 2^25 of two exponents: where the double that is rounded to a float comes close to a tie, the exact value lies
-    on its side of the tie."""
+    """All 2^25 of two exponents: where the double that is rounded to a float comes close to a tie,
+    the exact value lies on its side of the tie.
+    """
     for start in range(0x3F000000, 0x40000000, 1 << 22):
         word = np.arange(start, start + (1 << 22), dtype=np.uint32)
         x = word.view(np.float32).astype(np.float64)
         root = 1 / np.sqrt(x)
         rest = root.view(np.uint64) & np.uint64(2**29 - 1)
         for n in np.flatnonzero(np.abs(rest.astype(np.int64) - 2**28) <= 4):
-            middle = Fraction(float((root[n : n + 1].view(np.uint64) - rest[n] + np.uint64(2**28)).view(np.float64)[0]))
+            middle = Fraction(
+                float(
+                    (root[n : n + 1].view(np.uint64) - rest[n] + np.uint64(2**28)).view(np.float64)[
+                        0
+                    ]
+                )
+            )
             above = middle * middle * Fraction(float(x[n])) < 1
             got = Fraction(float(MEANING[op](word[n : n + 1]).view(np.float32)[0]))
             assert (got > middle) == above
@@ -316,10 +370,26 @@ def test_dot_products_sum_from_the_left_each_step_rounded(op, terms, values):
 
 
 def test_no_instruction_is_without_a_reference():
-    """What the tests of this file hold against exact numbers: the tables' names, and those that ``op`` runs over."""
-    named = {"dfrac", *EXACT, *SINGLE, *COMPARED, *CHOSEN, *UNARY, *DOUBLE, *COMPARED_DOUBLES, *ROUNDED, *EXTREMES}
+    """What the tests of this file hold against exact numbers: the tables' names, and those that
+    ``op`` runs over.
+    """
+    named = {
+        "dfrac",
+        *EXACT,
+        *SINGLE,
+        *COMPARED,
+        *CHOSEN,
+        *UNARY,
+        *DOUBLE,
+        *COMPARED_DOUBLES,
+        *ROUNDED,
+        *EXTREMES,
+    }
     for mark in (m for test in list(globals().values()) for m in getattr(test, "pytestmark", ())):
         if mark.name == "parametrize" and "op" in mark.args[0]:
             named |= {case if isinstance(case, str) else case[0] for case in mark.args[1]}
-    assert {name for name, op in OPCODES.items() if op.kind == "alu"} - named == {"rsq_vec", "rcp_vec"}
+    assert {name for name, op in OPCODES.items() if op.kind == "alu"} - named == {
+        "rsq_vec",
+        "rcp_vec",
+    }
     assert all(MEANING[f"{op}_vec"] is MEANING[op] for op in ("rsq", "rcp"))

@@ -14,13 +14,19 @@ DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 
-BOUND = {"single": 24, "double": 53, "double-double": 103}  # a rounding's share: 2 to the minus this
+BOUND = {
+    "single": 24,
+    "double": 53,
+    "double-double": 103,
+}  # a rounding's share: 2 to the minus this
 BITS = 256  # behind the point of an exact number here: whole numbers are faster than fractions
 
 
 def random_matrix(rng, precision, rows, columns, spread=0):
     """Numbers of about 10^+-spread; double-doubles have low parts that matter."""
-    values = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-spread, spread + 1, (rows, columns))
+    values = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(
+        -spread, spread + 1, (rows, columns)
+    )
     if precision != "double-double":
         return values.astype(np.float32 if precision == "single" else np.float64)
     return ck.DD.from_pairs(values, values * rng.uniform(-1, 1, values.shape) * 2.0**-53)
@@ -42,7 +48,9 @@ def transposed(matrix, flag):
 
 def as_stored(kernel, rng, m, n, k, spread=0):
     """A, B and C as the kernel wants them, as arrays of numbers."""
-    a, b, c = (random_matrix(rng, kernel.precision, *shape, spread) for shape in ((m, k), (k, n), (m, n)))
+    a, b, c = (
+        random_matrix(rng, kernel.precision, *shape, spread) for shape in ((m, k), (k, n), (m, n))
+    )
     arrays = [transposed(a, kernel.trans_a), transposed(b, kernel.trans_b), c]
     return [np.array(getattr(x, "pairs", x)) for x in arrays]
 
@@ -54,9 +62,12 @@ def products(a, b):
 
 
 def check(got, ab, c, alpha, beta):
-    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the terms' sizes; ``ab`` as
-    ``products`` gives it."""
-    precision = "double-double" if isinstance(got, ck.DD) else {4: "single", 8: "double"}[got.itemsize]
+    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the
+    terms' sizes; ``ab`` as ``products`` gives it.
+    """
+    precision = (
+        "double-double" if isinstance(got, ck.DD) else {4: "single", 8: "double"}[got.itemsize]
+    )
     (alpha, beta), c = exact(np.array([alpha, beta])), exact(c) << BITS
     sums, sizes, k = ab
     want = alpha * sums + beta * c
@@ -76,19 +87,29 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     rng = np.random.default_rng(5870 + FLAGS.index(flags))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
         m, n, k = size_of(kernel, *sizes)
-        a, b, c = (random_matrix(rng, kernel.precision, *shape) for shape in ((m, k), (k, n), (m, n)))
+        a, b, c = (
+            random_matrix(rng, kernel.precision, *shape) for shape in ((m, k), (k, n), (m, n))
+        )
         ab = products(a, b)
         for alpha, beta in ((1.0, 0.0), (-1.5, 0.5)):
             stored = [transposed(x, flag) for x, flag in zip((a, b), flags, strict=True)]
             got = ck.gemm(
-                *stored, c, alpha=alpha, beta=beta, trans_a=flags[0], trans_b=flags[1], kernel=kernel, engine="fast"
+                *stored,
+                c,
+                alpha=alpha,
+                beta=beta,
+                trans_a=flags[0],
+                trans_b=flags[1],
+                kernel=kernel,
+                engine="fast",
             )
             check(got, ab, c, alpha, beta)
 
 
 def painted(kernel, arguments, m, n, k):
-    """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no result depends on,
-    and around the textures."""
+    """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no
+    result depends on, and around the textures.
+    """
     padded = kernel.padded(m, n, k)
     stored = kernel.stored(*kernel.padded(m, n, k))
     pair = (2,) if kernel.precision == "double-double" else ()
@@ -105,7 +126,9 @@ def painted(kernel, arguments, m, n, k):
     whole_c = whole_c.reshape(*padded[:2], *pair)
     whole_c[m:], whole_c[:, n:] = np.nan, np.nan
     for number, texture in inputs.items():
-        frame = np.full((texture.shape[0] + 9, texture.shape[1] + 9, texture.shape[2]), np.nan, texture.dtype)
+        frame = np.full(
+            (texture.shape[0] + 9, texture.shape[1] + 9, texture.shape[2]), np.nan, texture.dtype
+        )
         frame[: texture.shape[0], : texture.shape[1]] = texture
         inputs[number] = frame
     return arguments | {"inputs": inputs}
@@ -135,7 +158,9 @@ def test_beta_zero_never_reads_c_and_alpha_zero_never_reads_a_or_b(kernel):
     a, b = random_matrix(rng, kernel.precision, m, k), random_matrix(rng, kernel.precision, k, n)
     nan = random_matrix(rng, kernel.precision, m, n)
     getattr(nan, "pairs", nan)[...] = np.nan
-    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), a[:, :1] * 0 + b[:1] * 0, 1, 0)
+    check(
+        ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), a[:, :1] * 0 + b[:1] * 0, 1, 0
+    )
     getattr(a, "pairs", a)[...] = np.nan
     ones = np.ones((m, n), kernel.dtype)
     ones = ck.DD(ones) if kernel.precision == "double-double" else ones
@@ -144,25 +169,36 @@ def test_beta_zero_never_reads_c_and_alpha_zero_never_reads_a_or_b(kernel):
 
 @pytest.mark.parametrize("kernel", DOUBLED, ids=lambda kernel: kernel.name)
 def test_double_double_of_ill_conditioned_sums(kernel):
-    """Terms of 10^20 that cancel to about 1: double has no digit right there, double-double must have 2 k 2^-104."""
+    """Terms of 10^20 that cancel to about 1: double has no digit right there, double-double must
+    have 2 k 2^-104.
+    """
     rng = np.random.default_rng(31)
     m, n, half = 3, 2, 12
     a = random_matrix(rng, "double-double", m, half, spread=10)
     b = random_matrix(rng, "double-double", half, n, spread=10)
-    a, b = ck.DD(np.hstack([a.fractions(), -a.fractions()])), ck.DD(np.vstack([b.fractions(), b.fractions()]))
+    a, b = (
+        ck.DD(np.hstack([a.fractions(), -a.fractions()])),
+        ck.DD(np.vstack([b.fractions(), b.fractions()])),
+    )
     a, b = a + 0, b + ck.DD(rng.standard_normal(b.shape) * 1e-12)
     got = ck.gemm(a, b, kernel=kernel).fractions()
     fa, fb = a.fractions(), b.fractions()
     want, size, k = fa.dot(fb), abs(fa).dot(abs(fb)), a.shape[1]
     assert (abs(got - want) <= 2 * k * Fraction(2) ** -104 * size).all()
     plain = ck.DD(ck.gemm(a.hi.copy(), b.hi.copy())).fractions()
-    better = [abs(p - w) / max(abs(g - w), s * Fraction(2) ** -110) for p, g, w, s in
-              zip(plain.flat, got.flat, want.flat, size.flat, strict=True)]  # fmt: skip
+    better = [
+        abs(p - w) / max(abs(g - w), s * Fraction(2) ** -110)
+        for p, g, w, s in zip(plain.flat, got.flat, want.flat, size.flat, strict=True)
+    ]
     assert min(better) > 10**12
 
 
 def test_the_catalogue_and_the_files_are_the_same_kernels():
-    found = {path.name[:-3] for path in files("cypresskit.kernels").iterdir() if path.name.endswith(".il")}
+    found = {
+        path.name[:-3]
+        for path in files("cypresskit.kernels").iterdir()
+        if path.name.endswith(".il")
+    }
     assert found == set(ck.kernels)
     for kernel in KERNELS:
         assert kernel.program.mode == kernel.mode
@@ -170,7 +206,9 @@ def test_the_catalogue_and_the_files_are_the_same_kernels():
         assert (kernel.group is not None) == (kernel.mode == "compute")
 
 
-@pytest.mark.parametrize(("prefix", "suffix"), [("sgemm", ""), ("dgemm", ""), ("ddgemm", "_fma"), ("ddgemm", "_nofma")])
+@pytest.mark.parametrize(
+    ("prefix", "suffix"), [("sgemm", ""), ("dgemm", ""), ("ddgemm", "_fma"), ("ddgemm", "_nofma")]
+)
 def test_all_four_transposes_are_there(prefix, suffix):
     for trans_a, trans_b in FLAGS:
         kernel = ck.kernels[f"{prefix}_{'nt'[trans_a]}{'nt'[trans_b]}{suffix}"]

@@ -1,4 +1,6 @@
-"""The rows of A in the LDS that are laid out by hand: what the page counts, and how it is played."""
+"""The rows of A in the LDS that are laid out by hand: what the page counts, and how it is
+played.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ TOY = ".cypresskit-toy"
 
 
 def turn_clocks(first: np.ndarray) -> int:
-    """What the device charges for a turn in which each of 64 rows is stored and loaded, by the words they begin at."""
+    """What the device charges for a turn in which each of 64 rows is stored and loaded, by the
+    words they begin at.
+    """
     item = np.arange(64)
     begins = [first, *(first[item // 8 * 8 + j] for j in range(8))]
     asked = (4 * (words + np.arange(4)[:, np.newaxis])[np.newaxis] for words in begins)
@@ -36,7 +40,10 @@ def test_rows_that_are_dragged_cost_what_the_lds_charges_for_their_addresses(pag
     for pitch in (*PITCHES, 100, -5, 1000):
         page.locator("input").fill(str(pitch))  # without Enter, which JupyterLab keeps to itself
         assert clocks(toy) == turn_clocks(max(4, min(pitch, 128)) * np.arange(64)), pitch
-    bank, wide = np.zeros(16, int), 16 * page.evaluate("document.querySelector('.banks').getScreenCTM().a")
+    bank, wide = (
+        np.zeros(16, int),
+        16 * page.evaluate("document.querySelector('.banks').getScreenCTM().a"),
+    )
     for row in rng.permutation(16):
         bank[row] = rng.integers(1, 28)
         box = page.locator(f".lie >> nth={4 * row + 1}").bounding_box()

@@ -1,6 +1,8 @@
-"""The player in a real browser: as a page from disk without network, and in the first lesson in JupyterLab.
+"""The player in a real browser: as a page from disk without network, and in the first lesson in
+JupyterLab.
 
-What is on the screen is read back from the page's Bokeh document and compared with the recorded run.
+What is on the screen is read back from the page's Bokeh document and compared with the recorded
+run.
 """
 
 import sys
@@ -22,7 +24,9 @@ SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 
 @pytest.fixture(scope="module")
 def recording():
     rng = np.random.default_rng(5)
-    return recorded("sgemm_tn", *(rng.standard_normal((6, n)).astype(np.float32) for n in (16, 24)), (2, 1))[0]
+    return recorded(
+        "sgemm_tn", *(rng.standard_normal((6, n)).astype(np.float32) for n in (16, 24)), (2, 1)
+    )[0]
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +56,19 @@ def assert_shows(page, recording, step: int) -> None:
             number, component = int(name[1:-2]), "xyzw".index(name[-1])
             names.add(name)
             assert number in numbers
-            want = registers.get(number, np.zeros(4, np.uint32))[component : component + 1].view(np.float32)[0]
+            want = registers.get(number, np.zeros(4, np.uint32))[component : component + 1].view(
+                np.float32
+            )[0]
             assert np.float32(value) == want, f"{name} at step {step}"
-            assert abs(float(text) - want) <= max(0.005 * abs(want), 0.0005), f"{name} reads {text}, holds {want}"
+            assert abs(float(text) - want) <= max(0.005 * abs(want), 0.0005), (
+                f"{name} reads {text}, holds {want}"
+            )
     assert len(names) == 64 + 16 + 16
     line = recording.line(step)
     assert f"line {line}" in seen["labels"] and f"line {line}" in seen["words"]
-    assert f"\N{BLACK RIGHT-POINTING TRIANGLE} {line}</span>" in seen["words"], "the line is marked in the listing"
+    assert f"\N{BLACK RIGHT-POINTING TRIANGLE} {line}</span>" in seen["words"], (
+        "the line is marked in the listing"
+    )
 
 
 def press(page, *keys: str) -> int:
@@ -69,7 +79,11 @@ def press(page, *keys: str) -> int:
 
 
 def test_what_an_instruction_writes_is_marked(shown, recording):
-    step = next(s for s in range(len(recording)) if "mad r14" in recording.program.lines[recording.line(s) - 1])
+    step = next(
+        s
+        for s in range(len(recording))
+        if "mad r14" in recording.program.lines[recording.line(s) - 1]
+    )
     assert {name[:-2] for name, *_, wrote in cells(at(shown, step), "cells C") if wrote} == {"r14"}
 
 
@@ -98,7 +112,9 @@ def test_keys_step_jump_and_play(shown, player, recording):
     assert press(shown, "PageDown") == first + 16
     assert press(shown, "PageUp") == first
     shown.keyboard.press("Space")
-    shown.wait_for_function("k => +document.querySelector('[data-ready]').dataset.frame > k + 3", arg=first)
+    shown.wait_for_function(
+        "k => +document.querySelector('[data-ready]').dataset.frame > k + 3", arg=first
+    )
     stopped = press(shown, "Space")
     shown.wait_for_timeout(300)
     assert at(shown)["frame"] == stopped
@@ -109,7 +125,9 @@ def test_play_and_pause_leave_the_keys_to_the_player(shown, by):
     for name in ("Play", "Pause", "Play"):
         wanted = shown.get_by_role("button", name=name)
         wanted.click() if by == "mouse" else wanted.press("Enter")
-        assert shown.evaluate("() => document.activeElement.shadowRoot.activeElement") is None, f"after {name}"
+        assert shown.evaluate("() => document.activeElement.shadowRoot.activeElement") is None, (
+            f"after {name}"
+        )
     stopped = press(shown, "Space")
     shown.wait_for_timeout(300)
     assert at(shown)["frame"] == stopped
@@ -117,13 +135,24 @@ def test_play_and_pause_leave_the_keys_to_the_player(shown, by):
 
 
 def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
-    inner = "() => { let e = document.activeElement; while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement"
+    inner = (
+        "() => { let e = document.activeElement; while (e.shadowRoot?.activeElement) e ="
+        " e.shadowRoot.activeElement"
+    )
     names = []
     for _ in range(6):
         shown.keyboard.press("Tab")
-        names.append(shown.evaluate(inner + "; return e.getAttribute('aria-label') || e.innerText.trim() }"))
+        names.append(
+            shown.evaluate(inner + "; return e.getAttribute('aria-label') || e.innerText.trim() }")
+        )
     assert names[0].startswith("Register block of") and "space plays" in names[0]
-    assert names[1:] == ["\N{LEFTWARDS ARROW} Back", "Play", "Next \N{RIGHTWARDS ARROW}", "Speed", "Step"]
+    assert names[1:] == [
+        "\N{LEFTWARDS ARROW} Back",
+        "Play",
+        "Next \N{RIGHTWARDS ARROW}",
+        "Speed",
+        "Step",
+    ]
 
 
 def test_the_sliders_own_keys_move_one_step(shown):
@@ -157,19 +186,21 @@ def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_in_light_and_dark(page, show, player, scheme):
     page.emulate_media(color_scheme=scheme)
-    ink, back = show(player).evaluate(
-        """() => {
+    ink, back = show(player).evaluate("""() => {
             const doc = Bokeh.documents[0], text = [...doc.all_models].find(m => m.type === "Text")
             const grey = colour => { const c = document.createElement("canvas").getContext("2d")
-                c.fillStyle = colour; c.fillRect(0, 0, 1, 1); return c.getImageData(0, 0, 1, 1).data[0] }
-            return [grey(text.text_color.value), grey(getComputedStyle(document.body).backgroundColor)]
-        }"""
-    )
+                c.fillStyle = colour; c.fillRect(0, 0, 1, 1); return c.getImageData(0, 0, 1,
+                  1).data[0] }
+            return [grey(text.text_color.value),
+              grey(getComputedStyle(document.body).backgroundColor)]
+        }""")
     assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
 
 
 def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show):
-    """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by keys and by name."""
+    """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by
+    keys and by name.
+    """
     page.set_viewport_size({"width": 1366, "height": 768})
     journey = ck.draw.explore("sgemm_tn", 64)
     show(journey)
@@ -181,7 +212,11 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show)
         assert page.evaluate(JS.level)[0] == level and page.evaluate(JS.level)[3] <= 660
         page.mouse.click(*page.evaluate(JS.place, [name, cell]))
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
-    line = next(line for line, (frame,) in journey.levels[2].ways.items() if frame == page.evaluate(JS.level)[2])
+    line = next(
+        line
+        for line, (frame,) in journey.levels[2].ways.items()
+        if frame == page.evaluate(JS.level)[2]
+    )
     assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
     page.mouse.click(*page.evaluate(JS.place, ["cells C", 9]))
     page.wait_for_function(f"() => ({JS.level})()[1] === '9'")
@@ -207,7 +242,10 @@ def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, sh
     for frame in (0, 21, 60):
         at(page, frame)
         page.wait_for_timeout(200)
-        place = "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type === 'Plot')).el"
+        place = (
+            "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type ==="
+            " 'Plot')).el"
+        )
         tops.append(page.evaluate(f"{place}.getBoundingClientRect().top"))
     assert max(tops) - min(tops) < 1, tops
 
@@ -219,9 +257,15 @@ def framed(page, output: str, sandbox: str, policy: str = ""):
     return page.frame_locator("iframe")
 
 
-@pytest.mark.parametrize(("sandbox", "rule"), [("", ""), ("allow-scripts", ""), ("allow-scripts", "script-src 'none'")])
-def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(page, player, sandbox, rule):
-    """A front end that gives each output a frame of its own, without scripts, with some, and one that forbids them."""
+@pytest.mark.parametrize(
+    ("sandbox", "rule"), [("", ""), ("allow-scripts", ""), ("allow-scripts", "script-src 'none'")]
+)
+def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(
+    page, player, sandbox, rule
+):
+    """A front end that gives each output a frame of its own, without scripts, with some, and one
+    that forbids them.
+    """
     policy = f'<meta http-equiv="Content-Security-Policy" content="{rule}">' * bool(rule)
     inner = framed(page, player._repr_mimebundle_()["text/html"], sandbox, policy)
     inner.locator("img").wait_for()
@@ -249,7 +293,10 @@ def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, playe
 def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page, show):
     """VS Code runs copies of an output's scripts, appended to it one after another."""
     show(view("exponents"))  # a page with the scripts
-    pictures = {".cypresskit-journey [data-ready]": ck.draw.explore, ".cypresskit-toy[data-ready]": ck.draw.bundle_game}
+    pictures = {
+        ".cypresskit-journey [data-ready]": ck.draw.explore,
+        ".cypresskit-toy[data-ready]": ck.draw.bundle_game,
+    }
     for ready, make in pictures.items():
         page.evaluate(JS.append, make()._repr_mimebundle_()["text/html"])
         page.wait_for_selector(ready)
@@ -267,9 +314,15 @@ def test_the_first_page_is_a_lesson_without_a_list_of_files_or_a_question(lab, p
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)
-    page.locator(".cypresskit-player").first.scroll_into_view_if_needed()  # what is near starts first
-    page.wait_for_function("() => document.querySelector('.cypresskit-player').querySelector('[data-ready]')")
-    assert not page.evaluate(JS.scrolled), "an output with a scroll bar of its own, which keeps the wheel"
+    page.locator(
+        ".cypresskit-player"
+    ).first.scroll_into_view_if_needed()  # what is near starts first
+    page.wait_for_function(
+        "() => document.querySelector('.cypresskit-player').querySelector('[data-ready]')"
+    )
+    assert not page.evaluate(JS.scrolled), (
+        "an output with a scroll bar of its own, which keeps the wheel"
+    )
 
     # The lesson's own run, again.
     (recording,) = recorded("sgemm_tn", *whole_numbers(8, (8, 16), (8, 24)), (1, 1))
@@ -288,18 +341,24 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
 
     # With the focus elsewhere the keys are JupyterLab's again.
     frame = press(page)
-    page.evaluate("() => { document.activeElement.blur(); window.jupyterapp.shell.currentWidget.content.activate() }")
+    page.evaluate(
+        "() => { document.activeElement.blur();"
+        " window.jupyterapp.shell.currentWidget.content.activate() }"
+    )
     page.keyboard.press("ArrowDown")
     assert (page.evaluate(active), press(page)) == (cell + 1, frame)
 
 
 def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
-    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was counted. Prose stays
-    rendered when it is clicked twice: there are solutions in it."""
+    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
+    counted. Prose stays rendered when it is clicked twice: there are solutions in it.
+    """
     lab.open(page, LESSON)
     page.locator(".jp-RenderedMarkdown").first.dblclick()
     assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
-    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), "just opened"
+    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), (
+        "just opened"
+    )
     lab.run(page, "import numpy", "ck.draw.load(", "times = ck.draw.predict(")
     entry = page.get_by_placeholder("a number")
     entry.scroll_into_view_if_needed()
@@ -312,42 +371,79 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
         "You said 8, and it is 8 times: well guessed!" in said
         and "words per flop become: you said double, and it is the same." in said
     )
-    kept = [out["metadata"].get(KEPT) for cell in lab.outputs(page) for out in cell if out.get("metadata")]
-    assert [(each["guess"], each["truth"]) for each in kept if each] == [(8.0, 8.0), ("double", "the same")]
+    kept = [
+        out["metadata"].get(KEPT)
+        for cell in lab.outputs(page)
+        for out in cell
+        if out.get("metadata")
+    ]
+    assert [(each["guess"], each["truth"]) for each in kept if each] == [
+        (8.0, 8.0),
+        ("double", "the same"),
+    ]
     assert entry.input_value() == "8", "the control that was filled in is still there"
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):
-    lab.write(page, "theme.ipynb", "import cypresskit as ck\nck.draw.load()", "ck.draw.register_block('sgemm_tn')")
+    lab.write(
+        page,
+        "theme.ipynb",
+        "import cypresskit as ck\nck.draw.load()",
+        "ck.draw.register_block('sgemm_tn')",
+    )
     lab.run_all(page)
     page.wait_for_function(READY)
     ink = """() => { const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-                      return [...doc.all_models].filter(m => m.type === "Text").map(m => m.text_color.value).join() }"""
+                      return [...doc.all_models].filter(m => m.type === "Text").map(m
+                        => m.text_color.value).join() }"""
     light = page.evaluate(ink)
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab"
+        " Dark'})"
+    )
     page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")
     assert page.evaluate(ink) != light
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
+    page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab"
+        " Light'})"
+    )
 
 
 def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
     lab.open(page, LESSON)
-    lab.run(page, "import", "ck.draw.load", ("four_by_four = ", "mad r10", "mda r10"), "check_four_by_four(")
-    page.locator(".jp-CodeCell", has_text="four_by_four = ").first.evaluate("cell => cell.scrollIntoView()")
-    page.wait_for_function(f"() => ['mda', 'dcl_cb'].every(one => ({JS.coloured})().keyword.includes(one))")
+    lab.run(
+        page,
+        "import",
+        "ck.draw.load",
+        ("four_by_four = ", "mad r10", "mda r10"),
+        "check_four_by_four(",
+    )
+    page.locator(".jp-CodeCell", has_text="four_by_four = ").first.evaluate(
+        "cell => cell.scrollIntoView()"
+    )
+    page.wait_for_function(
+        f"() => ['mda', 'dcl_cb'].every(one => ({JS.coloured})().keyword.includes(one))"
+    )
     seen = page.evaluate(JS.coloured)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
-    assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen["number"]
+    assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"]) and "4.0" in seen[
+        "number"
+    ]
     assert "; row 0" in seen["comment"]
-    verdict = page.wait_for_function("""() => [...document.querySelectorAll(".jp-OutputArea-output")]
-        .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))""").json_value()
+    verdict = page.wait_for_function(
+        """() => [...document.querySelectorAll(".jp-OutputArea-output")]
+        .map(one => one.textContent).find(text => text.includes("four_by_four.il:"))"""
+    ).json_value()
     assert f"four_by_four.il:{seen['wrong']}:" in verdict, (seen["wrong"], verdict)
 
 
 def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
     lab.write(page, "waits.ipynb", "import cypresskit as ck\nck.draw.load()", "input()", "'end'")
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
-    told = "() => [...document.querySelectorAll('.jp-InputPrompt')].map(one => one.dataset.works ?? '')"
+    told = (
+        "() => [...document.querySelectorAll('.jp-InputPrompt')].map(one => one.dataset.works"
+        " ?? '')"
+    )
     page.wait_for_function(f"() => /^[2-9] s|^\\d\\d+ s/.test(({told})()[1])")
     assert page.evaluate(told)[2] == "", "the one behind it only waits"
     page.locator(".jp-Stdin-input").press("Enter")
@@ -355,6 +451,8 @@ def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
 
 
 def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
-    page.set_content('<div class="jp-OutputArea-output">Error displaying widget: model not found</div>')
+    page.set_content(
+        '<div class="jp-OutputArea-output">Error displaying widget: model not found</div>'
+    )
     page.add_script_tag(content=packaged("cells.js"))
     page.get_by_text("What you guessed has to be entered again").wait_for()

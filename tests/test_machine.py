@@ -22,7 +22,9 @@ def output(program: ck.Program, domain, engine: str, dtype=np.float32, **argumen
     return out
 
 
-def stored(program: ck.Program, items: int, engine: str, dtype=np.uint32, **arguments) -> np.ndarray:
+def stored(
+    program: ck.Program, items: int, engine: str, dtype=np.uint32, **arguments
+) -> np.ndarray:
     """What g[0..items) holds after a compute run, shape (items, 4)."""
     memory = np.zeros((items, 4), dtype)
     ck.launch(program, items, global_memory=memory, engine=engine, **arguments)
@@ -35,7 +37,9 @@ def test_odd_domains_run_every_work_item_once_at_the_middle_of_its_pixel(engine,
     out = np.full((domain[1], domain[0], 4), 77, np.float32)
     run = ck.launch(pixel("mov o0.x_zw, vWinCoord0.xxyw"), domain, outputs={0: out}, engine=engine)
     y, x = np.mgrid[: domain[1], : domain[0]]
-    assert np.array_equal(out, np.stack([x + 0.5, 77 + 0 * x, y + 0.5, 1 + 0 * x], axis=2)), "y is kept"
+    assert np.array_equal(out, np.stack([x + 0.5, 77 + 0 * x, y + 0.5, 1 + 0 * x], axis=2)), (
+        "y is kept"
+    )
     assert (run.work_items, run.output_writes) == (domain[0] * domain[1],) * 2
 
 
@@ -44,8 +48,14 @@ def test_compute_ids(engine):
     group, within = np.divmod(np.arange(16 * 8 * 4), 64)
     tid = np.stack([within % 8, within // 8 % 4, within // 32], 1)
     gid = np.stack([group % 2, group // 2 % 2, group // 4], 1)
-    for name, want in {"vAbsTid": gid * [8, 4, 2] + tid, "vTidInGrp": tid, "vThreadGrpId": gid}.items():
-        program = compute("dcl_num_thread_per_group 8, 4, 2", f"mov r0, {name}", "mov g[vAbsTidFlat.x], r0")
+    for name, want in {
+        "vAbsTid": gid * [8, 4, 2] + tid,
+        "vTidInGrp": tid,
+        "vThreadGrpId": gid,
+    }.items():
+        program = compute(
+            "dcl_num_thread_per_group 8, 4, 2", f"mov r0, {name}", "mov g[vAbsTidFlat.x], r0"
+        )
         memory = np.zeros((len(want), 4), np.uint32)
         ck.launch(program, (16, 8, 4), global_memory=memory, engine=engine)
         assert np.array_equal(memory[:, :3], want)
@@ -54,14 +64,22 @@ def test_compute_ids(engine):
 @ENGINES
 def test_flat_compute_ids_fill_every_component(engine):
     program = compute(
-        "mov r0.x, vThreadGrpIdFlat.y", "mov r0.y, vTidInGrpFlat.w", "mov r0.zw, vaTid.z", "mov g[vaTid.x], r0"
+        "mov r0.x, vThreadGrpIdFlat.y",
+        "mov r0.y, vTidInGrpFlat.w",
+        "mov r0.zw, vaTid.z",
+        "mov g[vaTid.x], r0",
     )
     got = stored(program, 128, engine)
     flat = np.arange(128)
     assert np.array_equal(got, np.stack([flat // 64, flat % 64, flat, flat], 1))
 
 
-TEXELS = [(n, kind) for kind in (np.float32, np.float64, np.uint32) for n in (1, 2, 4) if n * kind().itemsize <= 16]
+TEXELS = [
+    (n, kind)
+    for kind in (np.float32, np.float64, np.uint32)
+    for n in (1, 2, 4)
+    if n * kind().itemsize <= 16
+]
 
 
 @ENGINES
@@ -69,7 +87,11 @@ TEXELS = [(n, kind) for kind in (np.float32, np.float64, np.uint32) for n in (1,
 def test_textures_of_every_size_fill_what_they_lack_with_0_0_1(engine, components, dtype):
     rng = np.random.default_rng(1)
     texture = rng.integers(1, 99, (3, 5, components)).astype(dtype)
-    program = pixel(TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) r0, vWinCoord0.xy", "mov o0, r0")
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
+        "mov o0, r0",
+    )
     got = output(program, (5, 3), engine, np.uint32, inputs={0: texture})
     words = texture.view(np.uint32).reshape(3, 5, -1)
     want = np.zeros((3, 5, 4), np.uint32)
@@ -139,7 +161,12 @@ def test_instructions_are_counted_for_active_work_items_only(engine):
 
 @ENGINES
 def test_lds_loads_outside_give_zero_and_are_counted(engine):
-    loads = ["lds_load_id(0) r0, l0.x", "lds_load_id(0) r1, l0.y", "ior r0, r0, r1", "mov g[vaTid.x], r0"]
+    loads = [
+        "lds_load_id(0) r0, l0.x",
+        "lds_load_id(0) r1, l0.y",
+        "ior r0, r0, r1",
+        "mov g[vaTid.x], r0",
+    ]
     load = compute("dcl_lds_id(0) 64", "dcl_literal l0, 64, -4, 0, 0", *loads)
     memory = np.ones((64, 4), np.uint32)
     run = ck.launch(load, 64, global_memory=memory, engine=engine)
@@ -150,7 +177,10 @@ def test_lds_loads_outside_give_zero_and_are_counted(engine):
 @ENGINES
 def test_global_reads_outside_give_zero_and_are_counted(engine):
     program = compute(
-        "dcl_literal l0, -2, 0, 0, 0", "iadd r0.x, vaTid.x, l0.x", "mov r1, g[r0.x]", "mov g[vaTid.x+64], r1"
+        "dcl_literal l0, -2, 0, 0, 0",
+        "iadd r0.x, vaTid.x, l0.x",
+        "mov r1, g[r0.x]",
+        "mov g[vaTid.x+64], r1",
     )
     memory = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     before = memory.copy()
@@ -160,7 +190,9 @@ def test_global_reads_outside_give_zero_and_are_counted(engine):
     assert (run.global_reads, run.global_writes, run.out_of_range) == (64, 64, 2)
 
 
-INNER = "\n".join(["whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop"])
+INNER = "\n".join(
+    ["whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop"]
+)
 FAILING = (HERE / "failing.txt").read_text(encoding="utf-8").split("\n\n")[1:]
 
 
@@ -172,29 +204,49 @@ def test_a_launch_that_fails_names_line_and_work_item_and_changes_nothing(engine
     ((number, line),) = [(n, line) for n, line in enumerate(lines, 4) if ";!" in line]
     written, item, said = re.split(" ;! | \\| ", line, maxsplit=2)
     memory = np.full((11, 4), 9, np.int32)
-    with pytest.raises(ck.KernelError, match=f"(?s)^test.il:{number}: {re.escape(written.strip())}.*{said}") as caught:
+    with pytest.raises(
+        ck.KernelError, match=f"(?s)^test.il:{number}: {re.escape(written.strip())}.*{said}"
+    ) as caught:
         ck.launch(program, 128, global_memory=memory, engine=engine, max_instructions=10_000)
-    assert (caught.value.line, caught.value.work_item) == (number, None if item == "None" else int(item))
+    assert (caught.value.line, caught.value.work_item) == (
+        number,
+        None if item == "None" else int(item),
+    )
     assert (memory == 9).all()
 
 
 @ENGINES
 def test_an_endless_loop_of_one_in_a_million_work_items_is_found_at_once(engine):
     program = pixel(
-        "dcl_literal l0, 700.5, 0, 1.0, 4.0", "whileloop", "breakc_relop(ne) vWinCoord0.x, l0.x",
-        "breakc_relop(lt) vWinCoord0.y, l0.x", "endloop", "mov o0, l0.w"
-    )  # fmt: skip
+        "dcl_literal l0, 700.5, 0, 1.0, 4.0",
+        "whileloop",
+        "breakc_relop(ne) vWinCoord0.x, l0.x",
+        "breakc_relop(lt) vWinCoord0.y, l0.x",
+        "endloop",
+        "mov o0, l0.w",
+    )
     with pytest.raises(ck.KernelError, match=r"instructions of work-item \(700, 700\)") as caught:
-        ck.launch(program, (1024, 1024), outputs={0: np.zeros((1024, 1024), np.float32)}, engine=engine)
+        ck.launch(
+            program, (1024, 1024), outputs={0: np.zeros((1024, 1024), np.float32)}, engine=engine
+        )
     assert (caught.value.line, caught.value.work_item) == (3, (700, 700))
 
 
-COUNTS = ("mov r0, l0.z", "whileloop", "ige r0.y, r0.x, l0.y", "break_logicalnz r0.y", "iadd r0.x, r0.x, l0.x",
-          "endloop", "mov o0, r0.x")  # fmt: skip
+COUNTS = (
+    "mov r0, l0.z",
+    "whileloop",
+    "ige r0.y, r0.x, l0.y",
+    "break_logicalnz r0.y",
+    "iadd r0.x, r0.x, l0.x",
+    "endloop",
+    "mov o0, r0.x",
+)
 
 
 @ENGINES
-@pytest.mark.parametrize("turns, how", [(6000, {}), (20000, {"max_instructions": 2_000_000})])  # the fast's own limit
+@pytest.mark.parametrize(
+    "turns, how", [(6000, {}), (20000, {"max_instructions": 2_000_000})]
+)  # the fast's own limit
 def test_a_long_loop_that_ends_is_not_taken_for_endless(engine, turns, how):
     program = pixel(f"dcl_literal l0, 1, {turns}, 0, 0", *COUNTS)
     out = np.zeros((2, 2), np.int32)
@@ -205,7 +257,9 @@ def test_a_long_loop_that_ends_is_not_taken_for_endless(engine, turns, how):
 def test_a_loop_too_long_to_step_through_is_refused():
     program = pixel("dcl_literal l0, 1, 300000, 0, 0", *COUNTS)
     out = np.full((512, 512), 7, np.int32)
-    with pytest.raises(ck.KernelError, match=r"has not ended after 3,814 .*\(A smaller domain raises") as caught:
+    with pytest.raises(
+        ck.KernelError, match=r"has not ended after 3,814 .*\(A smaller domain raises"
+    ) as caught:
         ck.launch(program, (512, 512), outputs={0: out}, engine="explain")
     assert (caught.value.line, caught.value.kind) == (4, "endless")
     assert (out == 7).all()
@@ -229,7 +283,9 @@ def test_observers_hear_what_happens_in_order():
             self.heard.append(f"wrote {event.register} {event.components}")
 
         def memory(self, event):
-            self.heard.append(f"{event.space} {'store' if event.store else 'load'} {event.element.tolist()}")
+            self.heard.append(
+                f"{event.space} {'store' if event.store else 'load'} {event.element.tolist()}"
+            )
 
         def finish(self, run):
             self.heard.append(f"finish {run.engine}")
@@ -243,7 +299,11 @@ def test_observers_hear_what_happens_in_order():
     listener = Listener()
     texture = np.array([[5.0]], np.float32)
     run = ck.launch(
-        program, (2, 1), inputs={0: texture}, global_memory=np.zeros((1, 4), np.float32), observers=[listener]
+        program,
+        (2, 1),
+        inputs={0: texture},
+        global_memory=np.zeros((1, 4), np.float32),
+        observers=[listener],
     )
     assert run.engine == "explain"
     assert listener.heard == [
@@ -275,7 +335,10 @@ def test_constants_may_be_plain_numbers(engine):
         out = np.zeros((1, 1, 4), np.float32 if isinstance(numbers[0], list) else np.uint32)
         ck.launch(program, (1, 1), constants={0: numbers}, outputs={0: out}, engine=engine)
         flat = np.ravel(numbers)[[0, 1, 5, 4]]
-        assert (out.ravel() == (flat.astype(np.float32) if isinstance(numbers[0], list) else flat & 0xFFFFFFFF)).all()
+        assert (
+            out.ravel()
+            == (flat.astype(np.float32) if isinstance(numbers[0], list) else flat & 0xFFFFFFFF)
+        ).all()
 
 
 @ENGINES
@@ -283,9 +346,11 @@ def test_strided_arrays_are_read_and_written_in_place(engine):
     texture = np.arange(24, dtype=np.float32).reshape(4, 6)[::-1, ::2]
     memory = np.zeros((4, 8), np.float32)[:, ::2]
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) r0, vWinCoord0.xy", "ftoi r1, vWinCoord0",
+        TEXTURE.format(0, "2d,unnorm"),
+        "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
+        "ftoi r1, vWinCoord0",
         "mov g[r1.y], r0",
-    )  # fmt: skip
+    )
     ck.launch(program, (1, 4), inputs={0: texture}, global_memory=memory, engine=engine)
     assert np.array_equal(memory[:, 0], texture[:, 0])
 
@@ -302,10 +367,14 @@ def test_memory_may_begin_at_any_address(engine, offset, in_place):
     assert memory.tolist() == [2.0 * n for n in range(256)]
 
 
-@pytest.mark.parametrize("memory", [np.broadcast_to(np.ones(4, np.float32), (4, 4)), np.ones(16, np.float32)])
+@pytest.mark.parametrize(
+    "memory", [np.broadcast_to(np.ones(4, np.float32), (4, 4)), np.ones(16, np.float32)]
+)
 def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeypatch):
     memory.flags.writeable = False
-    monkeypatch.setattr("cypresskit.machine.fast.run", lambda *_: pytest.fail("the program has run"))
+    monkeypatch.setattr(
+        "cypresskit.machine.fast.run", lambda *_: pytest.fail("the program has run")
+    )
     with pytest.raises(ValueError, match="global_memory is read-only"):
         ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
 
@@ -329,7 +398,9 @@ def test_memory_in_any_order_that_does_not_overlap_is_taken():
 
 @ENGINES
 def test_an_empty_domain_does_nothing(engine):
-    run = ck.launch(pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine)
+    run = ck.launch(
+        pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine
+    )
     assert (run.instructions, run.wavefronts) == (0, 0)
 
 
@@ -337,5 +408,7 @@ def test_an_empty_domain_does_nothing(engine):
 def test_a_double_read_from_global_memory_is_read_once(engine):
     program = pixel("dadd r0.xy, g[5].zw, g[0].xy", "mov o0, r0")
     out = np.zeros((2, 3, 4), np.float32)
-    run = ck.launch(program, (3, 2), global_memory=np.zeros((2, 2)), outputs={0: out}, engine=engine)
+    run = ck.launch(
+        program, (3, 2), global_memory=np.zeros((2, 2)), outputs={0: out}, engine=engine
+    )
     assert (run.global_reads, run.out_of_range) == (12, 6)

@@ -1,9 +1,9 @@
 """The lessons run from top to bottom, and every output is what the file holds.
 
-nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones. Of the student's it
-runs what differs from the solved one, with the cells that this needs; two are run whole in JupyterLab. That proves
-something only while most cells have outputs and few are exempt, and while a wrong number is noticed: both are tested
-here too.
+nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones.
+Of the student's it runs what differs from the solved one, with the cells that this needs; two are
+run whole in JupyterLab. That proves something only while most cells have outputs and few are
+exempt, and while a wrong number is noticed: both are tested here too.
 """
 
 import ast
@@ -26,22 +26,46 @@ EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
 
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
 DIFFERS = get_sanitize_patterns((ROOT / "tests/nbval_sanitize.cfg").read_text())
-#: Without a grammar of addresses in all scripts, which takes a second to load, and which no notebook's format needs.
+#: Without a grammar of addresses in all scripts, which takes a second to load, and which no
+#: notebook's format needs.
 PYTEST = "import sys, pytest; sys.modules['rfc3987_syntax'] = None; sys.exit(pytest.main())"
 WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time
 
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-each_lesson = pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+each_lesson = pytest.mark.parametrize(
+    "path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
+)
 
 
 def nbval(path: Path) -> subprocess.CompletedProcess:
-    """Run the notebook at `path` in its directory and compare its outputs, without pytest's other plugins."""
+    """Run the notebook at `path` in its directory and compare its outputs, without pytest's other
+    plugins.
+    """
     sanitize = ["--nbval-sanitize-with", str(ROOT / "tests/nbval_sanitize.cfg")]
-    options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *sanitize, "-c", "/dev/null"]
-    quiet = ["-p", "nbval.plugin", "-p", "no:cacheprovider", "-q", "--color=no", f"--rootdir={path.parent}"]
+    options = [
+        "--nbval",
+        "--nbval-current-env",
+        "--nbval-cell-timeout=600",
+        *sanitize,
+        "-c",
+        "/dev/null",
+    ]
+    quiet = [
+        "-p",
+        "nbval.plugin",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--color=no",
+        f"--rootdir={path.parent}",
+    ]
     command = [sys.executable, "-c", PYTEST, *options, *quiet, path.name]
     env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=1800)
+    return subprocess.run(
+        command, cwd=path.parent, env=env, capture_output=True, text=True, timeout=1800
+    )
 
 
 def code_cells(notebook) -> list:
@@ -49,7 +73,11 @@ def code_cells(notebook) -> list:
 
 
 def exempt(cell) -> bool:
-    return bool(EXEMPT & set(cell.metadata.get("tags", ())) or "# NBVAL_" in cell.source or "#NBVAL_" in cell.source)
+    return bool(
+        EXEMPT & set(cell.metadata.get("tags", ()))
+        or "# NBVAL_" in cell.source
+        or "#NBVAL_" in cell.source
+    )
 
 
 def told(outputs) -> list:
@@ -79,15 +107,23 @@ def test_runs_and_prints_what_it_holds(path, tmp_path):
 def names(cell) -> tuple[set[str], set[str]]:
     """What a cell gives names to, and the names that it uses."""
     nodes = list(ast.walk(ast.parse(re.sub(r"(?m)^%.*", "", cell.source))))
-    given = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    given = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
     given |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    given |= {(name.asname or name.name).split(".")[0] for node in nodes for name in getattr(node, "names", ())
-              if isinstance(name, ast.alias)}  # fmt: skip
+    given |= {
+        (name.asname or name.name).split(".")[0]
+        for node in nodes
+        for name in getattr(node, "names", ())
+        if isinstance(name, ast.alias)
+    }
     return given, {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def own_cells(cells: list, others: list) -> list:
-    """The code cells that don't stand so, with these outputs, among the others, and those that give them names."""
+    """The code cells that don't stand so, with these outputs, among the others, and those that give
+    them names.
+    """
     same = [(cell.source, told(cell.outputs)) for cell in others]
     chosen, needed = [], set()
     for cell in reversed(cells):
@@ -116,13 +152,19 @@ def test_most_cells_are_compared(path):
     cells = code_cells(nbformat.read(path, as_version=4))
     compared = [cell for cell in cells if cell.outputs and not exempt(cell)]
     ignored = [cell.source for cell in cells if exempt(cell)]
-    assert len(ignored) <= 1, f"one cell, the players' loader, may be exempt from comparison; these are:\n{ignored}"
-    assert len(compared) >= 0.7 * len(cells), f"{len(compared)} of {len(cells)} cells have outputs to compare"
+    assert len(ignored) <= 1, (
+        f"one cell, the players' loader, may be exempt from comparison; these are:\n{ignored}"
+    )
+    assert len(compared) >= 0.7 * len(cells), (
+        f"{len(compared)} of {len(cells)} cells have outputs to compare"
+    )
 
 
 def altered(cell) -> bool:
     """Whether a cell has printed a number, of which one digit is now another."""
-    texts = [out for out in cell.outputs if out.output_type == "stream" and re.search(r"\d", out.text)]
+    texts = [
+        out for out in cell.outputs if out.output_type == "stream" and re.search(r"\d", out.text)
+    ]
     for out in texts[:1]:
         out.text = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), out.text, count=1)
     return bool(texts) and not exempt(cell)
@@ -137,9 +179,15 @@ def test_an_altered_number_is_told(path):
 
 @pytest.mark.notebook
 def test_an_altered_number_is_noticed_by_nbval(tmp_path):
-    """Of the first lesson as far as it prints two numbers, the second one wrong: nbval must fail its cell alone."""
+    """Of the first lesson as far as it prints two numbers, the second one wrong: nbval must fail
+    its cell alone.
+    """
     notebook = nbformat.read(NOTEBOOKS[0], as_version=4)
-    prints = [n for n, cell in enumerate(notebook.cells) if cell.cell_type == "code" and altered(deepcopy(cell))]
+    prints = [
+        n
+        for n, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code" and altered(deepcopy(cell))
+    ]
     notebook.cells = notebook.cells[: prints[1] + 1]
     assert altered(notebook.cells[-1])
     path = tmp_path / NOTEBOOKS[0].name
@@ -154,29 +202,41 @@ def test_file_is_small_and_clean(path):
     assert len(text.encode()) < 600_000, "over 600 kB: has the loader cell's output been cleared?"
     assert (
         text.endswith("}\n")
-        and json.dumps(json.loads(text), indent=1, ensure_ascii=False, sort_keys=True) + "\n" == text
-    ), "not written as JupyterLab writes it (one blank per level, keys sorted): diffs would be noise"
+        and json.dumps(json.loads(text), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        == text
+    ), (
+        "not written as JupyterLab writes it (one blank per level, keys sorted): diffs would be"
+        " noise"
+    )
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     numbers = [cell.execution_count for cell in code_cells(notebook) if cell.source.strip()]
     assert numbers == list(range(1, len(numbers) + 1)), "not saved after one run from top to bottom"
     outputs = [out for cell in code_cells(notebook) for out in cell.outputs]
     assert not [out for out in outputs if out.output_type == "error" or out.get("name") == "stderr"]
-    assert max(len(json.dumps(out).encode()) for out in outputs) < 300_000, "a view weighs more than 300 kB"
+    assert max(len(json.dumps(out).encode()) for out in outputs) < 300_000, (
+        "a view weighs more than 300 kB"
+    )
 
 
 @each_notebook
 def test_names_no_machine_and_needs_no_network(path):
     for cell in nbformat.read(path, as_version=4).cells:
-        assert not re.search(r"^\s*[!%]\s*(pip|conda)\b|urlopen|requests\.|https?://cdn", cell.source, re.M)
-        assert not re.search(r"/home/\w|/root/|[A-Z]:\\Users", json.dumps(cell)), "a path of one computer"
-        assert str(ROOT) not in json.dumps(cell), "a path of this computer"
-        assert not re.search(r'<(script|link|img)[^>]*(src|href)=\\?"https?:', json.dumps(cell.get("outputs", ""))), (
-            "an output loads something from the network"
+        assert not re.search(
+            r"^\s*[!%]\s*(pip|conda)\b|urlopen|requests\.|https?://cdn", cell.source, re.M
         )
+        assert not re.search(r"/home/\w|/root/|[A-Z]:\\Users", json.dumps(cell)), (
+            "a path of one computer"
+        )
+        assert str(ROOT) not in json.dumps(cell), "a path of this computer"
+        assert not re.search(
+            r'<(script|link|img)[^>]*(src|href)=\\?"https?:', json.dumps(cell.get("outputs", ""))
+        ), "an output loads something from the network"
 
 
-@pytest.mark.parametrize("lesson", ["00", "09"])  # widgets, controls; the tests of the player run 01
+@pytest.mark.parametrize(
+    "lesson", ["00", "09"]
+)  # widgets, controls; the tests of the player run 01
 def test_opens_and_runs_in_jupyterlab(lesson, lab, page):
     path = next((ROOT / "notebooks").glob(f"{lesson}*.ipynb"))
     lab.open(page, path.name)

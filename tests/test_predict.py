@@ -20,7 +20,12 @@ def entered(guess, *values):
 @pytest.mark.parametrize(
     ("how", "values", "truth", "said"),
     [
-        ({"unit": "bundles"}, ["30bundles"], 31, "? You said 30, and it is 31 bundles: well guessed!"),
+        (
+            {"unit": "bundles"},
+            ["30bundles"],
+            31,
+            "? You said 30, and it is 31 bundles: well guessed!",
+        ),
         ({"unit": "bundles"}, [], 1, "? It is 1 bundle. (You made no guess.)"),
         ({"unit": "Gflop/s"}, [], 1, "? It is 1 Gflop/s. (You made no guess.)"),
         ({"unit": "times"}, ["3"], 4.173, "? You said 3, and it is 4.2 times."),
@@ -44,11 +49,35 @@ def test_guess_and_result_stand_in_a_line(how, values, truth, said):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1,3", 1.3), ("0,5", 0.5), (",5", 0.5), ("0,125", 0.125), ("1/70", 1 / 70), ("1 / 0", None), ("1 000", 1000),
-     ("1\u202f000", 1000), ("1'000", 1000), ("1,000", 1000), ("1.000", 1), ("1,234.5", 1234.5), ("1.234,5", 1234.5),
-     ("1,000,000", 1e6), ("1.000.000", 1e6), ("85 %", 85), ("\u22124", -4), ("1,5e2", 150), ("about 20-30", 20),
-     ("10 20", 10), ("3,", 3), ("", None), ("1.3.4", None), ("0x10", None), ("1.5k", None), ("<1>", None)],
-)  # fmt: skip
+    [
+        ("1,3", 1.3),
+        ("0,5", 0.5),
+        (",5", 0.5),
+        ("0,125", 0.125),
+        ("1/70", 1 / 70),
+        ("1 / 0", None),
+        ("1 000", 1000),
+        ("1\u202f000", 1000),
+        ("1'000", 1000),
+        ("1,000", 1000),
+        ("1.000", 1),
+        ("1,234.5", 1234.5),
+        ("1.234,5", 1234.5),
+        ("1,000,000", 1e6),
+        ("1.000.000", 1e6),
+        ("85 %", 85),
+        ("\u22124", -4),
+        ("1,5e2", 150),
+        ("about 20-30", 20),
+        ("10 20", 10),
+        ("3,", 3),
+        ("", None),
+        ("1.3.4", None),
+        ("0x10", None),
+        ("1.5k", None),
+        ("<1>", None),
+    ],
+)
 def test_a_number_is_read_as_people_write_it(text, value):
     assert number(text) == (value if value is None else pytest.approx(value))
 
@@ -57,10 +86,15 @@ def test_a_guessed_curve_is_drawn_with_the_result():
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
     player = draw.curves(SPEED, "b", "Gflop/s", guess=guess)
-    sources = {renderer.data_source.name: renderer.data_source.data for renderer in player.figures[0].renderers}
+    sources = {
+        renderer.data_source.name: renderer.data_source.data
+        for renderer in player.figures[0].renderers
+    }
     mine = sources["points your guess"]["y"]
     shown = next(t.frames for t in player.tracks if t.source.name == "points speed")
-    assert [int(np.isfinite(frame).sum()) for frame in shown] == [0, 1, 2, 3], "the guess stands there first"
+    assert [int(np.isfinite(frame).sum()) for frame in shown] == [0, 1, 2, 3], (
+        "the guess stands there first"
+    )
     heights = [*shown[-1], *mine]  # in pixels from above
     line = np.polyfit([200, 400, 1030, 100, 900, 2000], heights, 1)
     assert line[0] < 0 and np.allclose(np.polyval(line, [200, 400, 1030, 100, 900, 2000]), heights)
@@ -74,19 +108,28 @@ def test_the_first_and_last_marks_are_whole(log):
     """A mark is nine pixels: there is room for half of it on either side of the chart."""
     first = 1 if log else 0
     player = draw.curves({"speed": {first: 1.0, 8: 2.0}}, "b", "y", log=log)
-    sources = {renderer.data_source.name: renderer.data_source.data for renderer in player.figures[0].renderers}
+    sources = {
+        renderer.data_source.name: renderer.data_source.data
+        for renderer in player.figures[0].renderers
+    }
     left, right = sources["points speed"]["x"]
     assert left > min(sources["axes"]["x"]) + 9 and right < player.figures[0].x_range.end - 16.5
 
 
 def test_an_untouched_curve_is_none():
     guess = entered(draw.predict("?", curve=[1, 2], top=10))
-    assert guess.value is None and "your guess" not in draw.curves(SPEED, "b", "y", guess=guess).still()
+    assert (
+        guess.value is None
+        and "your guess" not in draw.curves(SPEED, "b", "y", guess=guess).still()
+    )
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_the_text_form_has_every_point(log):
-    assert str(draw.curves(SPEED, "b", "Gflop/s", log=log)) == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"
+    assert (
+        str(draw.curves(SPEED, "b", "Gflop/s", log=log))
+        == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"
+    )
 
 
 @without_a_loop

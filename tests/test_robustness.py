@@ -1,4 +1,6 @@
-"""No text and no launch can hurt: what asks for too much is refused before it takes it, with words that help."""
+"""No text and no launch can hurt: what asks for too much is refused before it takes it, with words
+that help.
+"""
 
 import gc
 import os
@@ -21,7 +23,10 @@ HEAD = "il_ps_2_0\n"
 
 def macros(count: int, calls: int) -> str:
     """A chain of macros, each calling the next so many times."""
-    chain = [f"mdef({n})_out(0)_in(0)\n" + f"mcall({n + 1}) (), ()\n" * calls + "mend\n" for n in range(count)]
+    chain = [
+        f"mdef({n})_out(0)_in(0)\n" + f"mcall({n + 1}) (), ()\n" * calls + "mend\n"
+        for n in range(count)
+    ]
     return "".join(chain) + f"mdef({count})_out(0)_in(0)\nmend\nmcall(0) (), ()"
 
 
@@ -29,32 +34,56 @@ NO_HEAD = {
     "empty": ("", "an empty kernel"),
     "blank": ("\n \t\n", "an empty kernel"),
     "a comment": ("; nothing", "an empty kernel"),
-    "every byte": (bytes(range(256)).decode("latin-1") * 200, "the character U+0000 can only stand in a comment"),
+    "every byte": (
+        bytes(range(256)).decode("latin-1") * 200,
+        "the character U+0000 can only stand in a comment",
+    ),
 }
 BODIES = {
     "zeros": ("\0\0", "2:1: the character U+0000 can only"),
     "half a character": ("\ud800", "2:1: the character U+D800 can only"),
-    "letters of other scripts": ("m\u00f6v r0, r1", "2:2: the character `\u00f6`, U+00F6 (latin small letter o with"),
+    "letters of other scripts": (
+        "m\u00f6v r0, r1",
+        "2:2: the character `\u00f6`, U+00F6 (latin small letter o with",
+    ),
     "digits of other scripts": (
         "dcl_literal l0, \u0661, 2, 3, 4",
         "2:17: the character `\u0661`, U+0661 (arabic-indic",
     ),
-    "a minus of a text processor": ("dcl_literal l0, \u22121.0, 2, 3, 4", "U+2212 (minus sign) can only"),
-    "a blank that does not break": ("mov\u00a0r0, r1", "2:4: the character U+00A0 (no-break space) can only"),
-    "a bracket in a bracket": ("sample_resource((0))_sampler(0) r0, r1", "number in brackets, found none"),
+    "a minus of a text processor": (
+        "dcl_literal l0, \u22121.0, 2, 3, 4",
+        "U+2212 (minus sign) can only",
+    ),
+    "a blank that does not break": (
+        "mov\u00a0r0, r1",
+        "2:4: the character U+00A0 (no-break space) can only",
+    ),
+    "a bracket in a bracket": (
+        "sample_resource((0))_sampler(0) r0, r1",
+        "number in brackets, found none",
+    ),
     "10 MB of lines": ("mov r0, r1\n" * 950_000, "characters are no kernel"),
-    "4 MB in one line": ("mov" + "_x2" * 1_300_000 + " r0, r1", "this line has 3,900,010 characters"),
+    "4 MB in one line": (
+        "mov" + "_x2" * 1_300_000 + " r0, r1",
+        "this line has 3,900,010 characters",
+    ),
     "4 MB of long lines": (("mov" + "_a" * 990 + " r0, r1\n") * 1_990, "`mov` has no control `_a`"),
     "too many instructions": ("mov r0, r1\n" * 350_000, "more than 20,000 instructions"),
     "a million registers": ("mov r1000000, r0", "register numbers end at 65535"),
-    "nested addresses": ("mov r0, " + "g[" * 500 + "r0.x" + "]" * 500 + "", "an address is one component"),
+    "nested addresses": (
+        "mov r0, " + "g[" * 500 + "r0.x" + "]" * 500 + "",
+        "an address is one component",
+    ),
     "a macro that calls itself": (
         "mdef(0)_out(0)_in(0)\nmcall(0) (), ()\nmend\nmcall(0) (), ()",
         "macro 0 calls itself",
     ),
     "deep macros": (macros(5_000, 1), "nest deeper"),
     "macros that double": (macros(30, 2), "more than 20,000 instructions"),
-    "deep blocks": ("if_logicalnz r0.x\n" * 257 + "endif\n" * 257, "258:1: loops and ifs nest deeper"),
+    "deep blocks": (
+        "if_logicalnz r0.x\n" * 257 + "endif\n" * 257,
+        "258:1: loops and ifs nest deeper",
+    ),
     "unclosed": ("if_logicalnz r0.x\n" * 10_000, "never closed"),
 }
 TEXTS = NO_HEAD | {name: (f"{HEAD}{body}\nend", said) for name, (body, said) in BODIES.items()}
@@ -88,7 +117,9 @@ def test_a_check_of_a_huge_domain_is_refused_before_it_takes_memory():
 def test_a_kernel_of_many_registers_is_checked():
     registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
     out = {0: np.zeros((8, 8, 4), np.float32)}
-    (finding,) = check(ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out)
+    (finding,) = check(
+        ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out
+    )
     assert finding.kind == "uninitialised"
 
 
@@ -109,8 +140,13 @@ def test_a_file_behind_a_link_is_written_and_keeps_its_permissions(tmp_path):
 
 
 def test_thousands_of_registers_may_be_needed_at_once():
-    sets, adds = ("".join(f"{line.format(n)}\n" for n in range(5_000)) for line in ("mov r{}, l0", "add r0, r0, r{}"))
-    program = ck.assemble(f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend")
+    sets, adds = (
+        "".join(f"{line.format(n)}\n" for n in range(5_000))
+        for line in ("mov r{}, l0", "add r0, r0, r{}")
+    )
+    program = ck.assemble(
+        f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend"
+    )
     assert not check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.int32)})
 
 
@@ -124,7 +160,12 @@ def test_a_long_kernel_is_compiled_with_less_effort(monkeypatch, tmp_path):
 
 
 def test_ifs_as_deep_as_may_be_run_alike_on_both_engines():
-    text = HEAD + "mov r0, vWinCoord0.xyxy\n" + "if_logicalnz r0.x\nadd r0.y, r0.y, r0.x\n" * 256 + "endif\n" * 256
+    text = (
+        HEAD
+        + "mov r0, vWinCoord0.xyxy\n"
+        + "if_logicalnz r0.x\nadd r0.y, r0.y, r0.x\n" * 256
+        + "endif\n" * 256
+    )
     program, results = ck.assemble(text + "mov o0, r0\nend"), []
     for engine in ("fast", "explain"):
         out = np.zeros((4, 4, 4), np.float32)
@@ -143,11 +184,15 @@ def test_a_thousand_products_leave_nothing_behind():
         for count in range(products):
             ck.gemm(matrices[count % len(matrices)], matrices[count % len(matrices)])
         gc.collect()
-        return sys.getallocatedblocks() - before[0], sum(space.size for space in execute._spare) - before[1]
+        return sys.getallocatedblocks() - before[0], sum(
+            space.size for space in execute._spare
+        ) - before[1]
 
     left_by(200)  # what is kept once
     blocks, spare = left_by(1000)
-    assert blocks < 300 and spare <= 0, f"{blocks} objects more after a thousand products, and {spare} words in reserve"
+    assert blocks < 300 and spare <= 0, (
+        f"{blocks} objects more after a thousand products, and {spare} words in reserve"
+    )
 
 
 def test_comments_may_hold_any_character():
@@ -155,7 +200,13 @@ def test_comments_may_hold_any_character():
 
 
 def test_kernel_text_is_never_run_as_python(capsys):
-    for text in ("print(1)", "__import__('os').system('echo hello')", "{1/0}", "%s%n", "il_ps_2_0\nprint(1)\nend"):
+    for text in (
+        "print(1)",
+        "__import__('os').system('echo hello')",
+        "{1/0}",
+        "%s%n",
+        "il_ps_2_0\nprint(1)\nend",
+    ):
         with pytest.raises(ck.ILError):
             ck.assemble(text)
     assert capsys.readouterr().out == ""
@@ -170,8 +221,18 @@ def test_the_fuzzer_says_how_many_programs_went_wrong(monkeypatch):
     said = []
     assert fuzz.run(0, 3, said.append) == 0 and said == ["1 random: 0 went wrong"]
     monkeypatch.setattr("tools.fuzz.law.PATIENCE", -1)
-    assert fuzz.run(0, 4, said.append) == 0 and said[1] == "1 timed but too long to be checked: 0 went wrong"
-    for fault, told in ((lambda rng: 1 / 0, "ZeroDivisionError"), (lambda rng: os._exit(3), "process ended with 3")):
+    assert (
+        fuzz.run(0, 4, said.append) == 0
+        and said[1] == "1 timed but too long to be checked: 0 went wrong"
+    )
+    for fault, told in (
+        (lambda rng: 1 / 0, "ZeroDivisionError"),
+        (lambda rng: os._exit(3), "process ended with 3"),
+    ):
         monkeypatch.setitem(fuzz.KINDS, "random", fault)
-        assert fuzz.run(0, 3, said.append) == 1 and told in said[-2] and said[-1] == "1 random: 1 went wrong"
+        assert (
+            fuzz.run(0, 3, said.append) == 1
+            and told in said[-2]
+            and said[-1] == "1 random: 1 went wrong"
+        )
     assert "again with `python -m tools.fuzz --seconds 0 --seed 3`" in said[-2]

@@ -1,4 +1,6 @@
-"""The documentation's site: built once, its links followed, its pages opened from disk in Chromium."""
+"""The documentation's site: built once, its links followed, its pages opened from disk in
+Chromium.
+"""
 
 import subprocess
 import sys
@@ -42,11 +44,23 @@ def test_the_first_page_plays_and_is_light(site, page, scheme):
     lessons = page.locator("article p:has(strong) a[href^='notebooks/']")
     assert [lesson.inner_text()[:6] for lesson in lessons.all()] == ["lesson"] * 4
     for n in (0, 1, 3):  # each plays once it is seen
-        page.locator(".cypresskit-player:visible, .cypresskit-toy").nth(n).scroll_into_view_if_needed()
-        page.wait_for_function("n => +document.querySelectorAll('[data-ready]')[n].dataset.frame > 3", arg=n)
-    page.evaluate("document.body.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'light' : 'dark'")
-    page.wait_for_selector(f"[data-ready]{'[data-dark]' if scheme == 'light' else ':not([data-dark])'}")
-    assert sum(Path(unquote(url[7:])).stat().st_size for url in loaded if url.startswith("file:")) < 1_500_000
+        page.locator(".cypresskit-player:visible, .cypresskit-toy").nth(
+            n
+        ).scroll_into_view_if_needed()
+        page.wait_for_function(
+            "n => +document.querySelectorAll('[data-ready]')[n].dataset.frame > 3", arg=n
+        )
+    page.evaluate(
+        "document.body.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'light'"
+        " : 'dark'"
+    )
+    page.wait_for_selector(
+        f"[data-ready]{'[data-dark]' if scheme == 'light' else ':not([data-dark])'}"
+    )
+    assert (
+        sum(Path(unquote(url[7:])).stat().st_size for url in loaded if url.startswith("file:"))
+        < 1_500_000
+    )
     assert page.evaluate(JS.faults) == [], "letters that are cut off or small"
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
     assert not axe_finds(page)
@@ -55,19 +69,27 @@ def test_the_first_page_plays_and_is_light(site, page, scheme):
 def test_pictures_that_play_are_seen_as_stills(site, page):
     page.goto(f"file://{site}/docs/views.html")
     assert page.locator(".stills a").count() == len(VIEWS)
-    page.evaluate("document.querySelectorAll('.stills img').forEach((one) => { one.loading = 'eager' })")
-    page.wait_for_function("[...document.querySelectorAll('.stills img')].every((one) => one.naturalWidth > 0)")
+    page.evaluate(
+        "document.querySelectorAll('.stills img').forEach((one) => { one.loading = 'eager' })"
+    )
+    page.wait_for_function(
+        "[...document.querySelectorAll('.stills img')].every((one) => one.naturalWidth > 0)"
+    )
 
 
 def test_an_address_says_what_a_picture_shows(site, page):
-    """A frame and what is chosen, in a journey on one of its levels; and nothing happens to what can't be."""
+    """A frame and what is chosen, in a journey on one of its levels; and nothing happens to what
+    can't be.
+    """
     address = f"file://{site}/pictures/timeline.html"
     page.goto(f"{address}#frame=40&at=2")
     page.wait_for_selector("[data-frame='40'][data-pick='2']")
     page.keyboard.press("ArrowRight")
     page.get_by_role("link", name="A link to what you see").click()
     assert page.url == f"{address}#frame=41&at=2"
-    for hostile in "frame=-1 frame=1e1 level=7&frame=3 at=3 frame=%3Cimg%20onerror%3D1%3E %".split():
+    for (
+        hostile
+    ) in "frame=-1 frame=1e1 level=7&frame=3 at=3 frame=%3Cimg%20onerror%3D1%3E %".split():
         page.evaluate("hash => { location.hash = hash }", hostile)
         page.wait_for_timeout(50)
         assert page.locator("[data-frame='41'][data-pick='2']").count() == 1, hostile
@@ -80,13 +102,18 @@ def test_an_address_says_what_a_picture_shows(site, page):
 
 
 def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
-    frame = f'<iframe src="file://{site}/pictures/block_race.html#frame=7" width="1000" height="700"></iframe>'
+    frame = (
+        f'<iframe src="file://{site}/pictures/block_race.html#frame=7" width="1000"'
+        ' height="700"></iframe>'
+    )
     (another := tmp_path / "page.html").write_text(frame)
     page.goto(another.as_uri())
     inner = page.frame_locator("iframe")
     inner.locator("[data-frame='7']").press("ArrowRight")
     inner.locator("[data-frame='8']").wait_for()
-    assert inner.get_by_role("link", name="A link to what you see").get_attribute("target") == "_blank"
+    assert (
+        inner.get_by_role("link", name="A link to what you see").get_attribute("target") == "_blank"
+    )
 
 
 def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
@@ -99,7 +126,9 @@ def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
     assert result.is_visible() and field.input_value() == "the kernel"
     texts = [file.read_text() for file in site.rglob("notebooks/*.html")]
     assert sum(text.count('<p class="guess">') for text in texts) > 20
-    assert not [text for text in texts if "made no guess" in text or "Run this cell to enter" in text]
+    assert not [
+        text for text in texts if "made no guess" in text or "Run this cell to enter" in text
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -114,7 +143,8 @@ def test_a_lessons_pictures_are_as_wide_as_in_jupyterlab_and_all_is_accessible(s
 
 
 @pytest.mark.parametrize(
-    ("word", "leads_to"), [("quads", "The texture cache"), ("ubit_extract", "The language"), ("gemm_packed", "The API")]
+    ("word", "leads_to"),
+    [("quads", "The texture cache"), ("ubit_extract", "The language"), ("gemm_packed", "The API")],
 )
 def test_a_word_is_found_in_lessons_language_and_api(site, page, word, leads_to):
     page.goto(f"file://{site}/search.html?q={word}")
@@ -128,13 +158,20 @@ def test_solutions_and_teachers_answers_are_left_out(site, pytestconfig):
     assert not {file.stem for file in (site / "docs").iterdir()} & {"answers", "questions"}
     assert "Answers, for teachers" not in (site / "searchindex.js").read_text()
     lesson = (pytestconfig.rootpath / "notebooks/09_bus.ipynb").read_text()
-    told = [str(read_lesson(lesson, solutions=asked)).count("<summary>Solution") for asked in (False, True)]
+    told = [
+        str(read_lesson(lesson, solutions=asked)).count("<summary>Solution")
+        for asked in (False, True)
+    ]
     assert told == [0, 3]
 
 
 def test_what_is_wrong_with_a_site_is_told(tmp_path):
-    (tmp_path / "a.html").write_text('<p id=x name=z><a href="#x"><a href="#z"><a href="b.html"><a href="a.html#y">')
-    (tmp_path / "c.html").write_text('<img src="https://else.where/a.png" srcset="d.png"><a href="https://else.where">')
+    (tmp_path / "a.html").write_text(
+        '<p id=x name=z><a href="#x"><a href="#z"><a href="b.html"><a href="a.html#y">'
+    )
+    (tmp_path / "c.html").write_text(
+        '<img src="https://else.where/a.png" srcset="d.png"><a href="https://else.where">'
+    )
     assert sorted(faults(tmp_path)) == [
         "a.html links to a.html#y, which isn't there",
         "a.html links to b.html, which isn't there",

@@ -1,4 +1,6 @@
-"""The checks accept what is right, reject what is wrong and say where to look; and what lessons show beside them."""
+"""The checks accept what is right, reject what is wrong and say where to look; and what lessons
+show beside them.
+"""
 
 import _thread
 import math
@@ -50,7 +52,9 @@ CHECKS = planted()
 
 
 def in_one_copy(work: Callable[[], str]) -> str:
-    """What some work returns in a copy of this process, where no answer is judged in a copy of its own."""
+    """What some work returns in a copy of this process, where no answer is judged in a copy of its
+    own.
+    """
     return shell._copied(lambda: Verdict(True, work())).finding if shell.FORKS else work()
 
 
@@ -58,19 +62,38 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
     """What is wrong with the verdict on a planted answer, or nothing."""
     verdict = check(answer)
     text = str(verdict)
-    fine = verdict.right == right and bool(verdict.hint) != right and all(word in text for word in words)
-    return "" if fine else f"{answer.__code__.co_filename if hasattr(answer, '__code__') else repr(answer)}: {text}\n"
+    fine = (
+        verdict.right == right
+        and bool(verdict.hint) != right
+        and all(word in text for word in words)
+    )
+    return (
+        ""
+        if fine
+        else (
+            f"{answer.__code__.co_filename if hasattr(answer, '__code__') else repr(answer)}:"
+            f" {text}\n"
+        )
+    )
 
 
-SIMULATES = contest.check_entry, contest.check_two_steps, contest.check_chip  # whole launches for each answer
+SIMULATES = (
+    contest.check_entry,
+    contest.check_two_steps,
+    contest.check_chip,
+)  # whole launches for each answer
 EACH = [pytest.param(check, marks=[pytest.mark.slow] * (check in SIMULATES)) for check in CHECKS]
 
 
-@pytest.mark.parametrize("check", EACH, ids=lambda check: f"{check.__module__.split('.')[-1]}-{check.__name__}")
+@pytest.mark.parametrize(
+    "check", EACH, ids=lambda check: f"{check.__module__.split('.')[-1]}-{check.__name__}"
+)
 def test_planted_answers_get_their_verdicts(check):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
     right, wrong = CHECKS[check]
-    planted = [(answer, True) for answer in right] + [(answer, False, *words) for answer, words in wrong]
+    planted = [(answer, True) for answer in right] + [
+        (answer, False, *words) for answer, words in wrong
+    ]
 
     def failed() -> str:
         return "".join(said_otherwise(check, *one) for one in planted)
@@ -79,14 +102,24 @@ def test_planted_answers_get_their_verdicts(check):
 
 
 def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
-    loop = Finding("endless", "mine.il", 4, 1, "endloop", "this loop has not ended", "what ends it?")
+    loop = Finding(
+        "endless", "mine.il", 4, 1, "endloop", "this loop has not ended", "what ends it?"
+    )
     opcode = replace(loop, message="mad reads r1, which was never written")
-    assert fault(Findings([loop])).finding == "This loop has not ended. Line 4 of the kernel: endloop"
-    assert fault(Findings([loop] * 2)).finding.endswith("(1 more finding follows from it, or comes next.)")
-    assert fault(Findings([loop] * 3)).finding.endswith("(2 more findings follow from it, or come next.)")
+    assert (
+        fault(Findings([loop])).finding == "This loop has not ended. Line 4 of the kernel: endloop"
+    )
+    assert fault(Findings([loop] * 2)).finding.endswith(
+        "(1 more finding follows from it, or comes next.)"
+    )
+    assert fault(Findings([loop] * 3)).finding.endswith(
+        "(2 more findings follow from it, or come next.)"
+    )
     assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
     assert fault(Findings([opcode])).finding.startswith("mad reads")
-    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).finding.startswith("Work-item 3 reads it.")
+    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).finding.startswith(
+        "Work-item 3 reads it."
+    )
 
 
 def test_every_check_has_answers():
@@ -97,12 +130,17 @@ def test_every_check_has_answers():
         checks = {value for name, value in vars(module).items() if name.startswith("check_")}
         own = {check for check in checks if check.__module__ == lesson}
         assert not own - set(CHECKS)
-        assert {tuple(signature(check).parameters)[1:] for check in own} <= {(), ("step",)}, "each takes an answer"
+        assert {tuple(signature(check).parameters)[1:] for check in own} <= {
+            (),
+            ("step",),
+        }, "each takes an answer"
 
 
 def test_a_slip_is_named_only_if_it_explains_every_result():
     def judged(answer):
-        made = formula.formula_exercise([(2.0,), (3.0,)], {"SLIP": lambda x: 2 * x + 4}, "HINT", name="f")
+        made = formula.formula_exercise(
+            [(2.0,), (3.0,)], {"SLIP": lambda x: 2 * x + 4}, "HINT", name="f"
+        )
         return made(lambda x: x * x)(answer)
 
     assert judged(lambda x: x**2).right
@@ -114,29 +152,40 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
 
 def test_where_a_whole_number_is_right_its_neighbour_is_not():
     def judged(answer):
-        return formula.formula_exercise([(100,), (200,)], {}, "HINT", name="f")(lambda x: x**3)(answer).right
+        return formula.formula_exercise([(100,), (200,)], {}, "HINT", name="f")(lambda x: x**3)(
+            answer
+        ).right
 
     assert judged(lambda x: float(x**3)) and not judged(lambda x: x**3 + 1)
 
 
 def test_who_knows_the_shown_results_by_heart_is_found_out():
-    """A function that is right as often as it was called before it was found to be right for what is shown."""
+    """A function that is right as often as it was called before it was found to be right for what
+    is shown.
+    """
 
     def by_heart(right, asked, *case):
         value = right(*case)
         return value if next(asked) else not value if isinstance(value, bool) else value - 1
 
     formulas = {
-        check: right for check, ((right, *_), _) in CHECKS.items()
+        check: right
+        for check, ((right, *_), _) in CHECKS.items()
         if check.__wrapped__.__code__.co_filename == formula.__file__
-    }  # fmt: skip
+    }
 
     def missed() -> str:
         told = []
         for check, right in formulas.items():
             count, counts, _ = check(right).finding.partition(" calls give what they should")
-            verdict = check(partial(by_heart, right, chain(repeat(True, int(count) if counts else 0), repeat(False))))
-            fine = "is wrong for other numbers." in verdict.finding and "should be" not in str(verdict)
+            verdict = check(
+                partial(
+                    by_heart, right, chain(repeat(True, int(count) if counts else 0), repeat(False))
+                )
+            )
+            fine = "is wrong for other numbers." in verdict.finding and "should be" not in str(
+                verdict
+            )
             told += [] if fine and not verdict.right else [f"{check}: {verdict}"]
         return "\n".join(told)
 
@@ -189,7 +238,10 @@ def peak_that_fails(engines, processors, lanes, clock):
 def test_an_error_in_an_answer_names_its_line():
     line = peak_that_fails.__code__.co_firstlineno + 2
     finding = start.check_peak(peak_that_fails).finding
-    assert finding == f"peak stops with IndexError: list index out of range, in line {line}: `return chips[3]`."
+    assert (
+        finding == f"peak stops with IndexError: list index out of range, in line {line}: `return"
+        " chips[3]`."
+    )
 
 
 # -- what a notebook shows of any verdict
@@ -205,7 +257,14 @@ def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_
 
 
 @pytest.mark.parametrize(
-    "cells", [[CHECK], ["", GOOD, CHECK], [BROKEN, GOOD, CHECK], [GOOD, "other = (", CHECK], [BROKEN, "v = 1", "v"]]
+    "cells",
+    [
+        [CHECK],
+        ["", GOOD, CHECK],
+        [BROKEN, GOOD, CHECK],
+        [GOOD, "other = (", CHECK],
+        [BROKEN, "v = 1", "v"],
+    ],
 )
 def test_cells_that_can_be_read_leave_the_verdict(cells):
     assert unread(cells) is None
@@ -213,7 +272,9 @@ def test_cells_that_can_be_read_leave_the_verdict(cells):
 
 @pytest.fixture
 def ipython():
-    """A function that starts IPython's shell with these members, which gets the verdicts' ways, and `ck`, if asked."""
+    """A function that starts IPython's shell with these members, which gets the verdicts' ways, and
+    `ck`, if asked.
+    """
     kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
 
     def start(installed=True, **members):
@@ -249,7 +310,10 @@ def test_a_notebook_shows_it(ipython, capsys):
     ):
         run(shell, cell, HALF)
     shown = re.findall(r"(?:Right|Not yet)\. (.*?)[:,.<]", capsys.readouterr().out)
-    isnt, stopped = "Your cell with half isn't valid Python", "Your cell with half stopped with ZeroDivisionError"
+    isnt, stopped = (
+        "Your cell with half isn't valid Python",
+        "Your cell with half stopped with ZeroDivisionError",
+    )
     lacks = "Your cell with half stopped with AttributeError"
     assert shown == ["N = 896 reaches 56", isnt, *[stopped] * 3, lacks, "half is 2", "half is "]
 
@@ -258,7 +322,11 @@ def test_an_answer_that_was_never_set_is_told_why(ipython, capsys):
     run(ipython(), "half = 2\nhalf = = 2", HALF, "print(other)")
     _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
     assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
-    assert "line 2 of that cell" in rest and "name 'half'" not in rest and "name 'other' is not defined" in rest
+    assert (
+        "line 2 of that cell" in rest
+        and "name 'half'" not in rest
+        and "name 'other' is not defined" in rest
+    )
 
 
 def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys):
@@ -269,7 +337,9 @@ def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys
         run(running, cell)
         assert "would end the notebook's kernel" in capsys.readouterr().out
     run(running, "half = 2", "exit()", "def half():\n    quit()\nhalf()", HALF)
-    assert "Not yet. half is " in capsys.readouterr().out  # the definition didn't stop, but the line after it
+    assert (
+        "Not yet. half is " in capsys.readouterr().out
+    )  # the definition didn't stop, but the line after it
     assert not left
 
 
@@ -284,7 +354,9 @@ def test_ipythons_exit_in_an_answer_is_told_and_the_kernel_stays(ipython, monkey
 
 def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
     display = pytest.importorskip("IPython.display").display
-    monkeypatch.setattr(ipython().display_pub, "publish", lambda **_: None)  # a kernel's reaches nobody from a copy
+    monkeypatch.setattr(
+        ipython().display_pub, "publish", lambda **_: None
+    )  # a kernel's reaches nobody from a copy
     assert start.check_peak(lambda e, p, u, g: display(42) or 2 * e * p * u * g).right
     assert capsys.readouterr().out == "42\n" * (4 + formula.DRAWN)
 
@@ -307,7 +379,9 @@ def test_any_block_multiplies_and_fetches_one_word_for_b_flops(size):
     assert run.out_of_range == 0
 
 
-@pytest.mark.parametrize(("name", "words"), [("sgemm_tn", 1 / 8), ("dgemm_tn_stream_2x8", 5 / 16), ("ddgemm_naive", 1)])
+@pytest.mark.parametrize(
+    ("name", "words"), [("sgemm_tn", 1 / 8), ("dgemm_tn_stream_2x8", 5 / 16), ("ddgemm_naive", 1)]
+)
 def test_kernels_fetch_what_the_formula_says(name, words):
     assert counted(name) == words
 
@@ -327,7 +401,9 @@ def test_the_table_shows_each_slot_and_what_is_handed_on():
     assert lines[0].split() == list("xyzwt")
     assert [line.split().count(".") for line in lines[1:]] == [4, 4]
     assert "ADD*" in lines[2] and "*" not in lines[1]
-    assert "RECIP" in bundles.table(bundles.tiny("rcp r0, r1.x")).splitlines()[1][49:], "t is the last column"
+    assert "RECIP" in bundles.table(bundles.tiny("rcp r0, r1.x")).splitlines()[1][49:], (
+        "t is the last column"
+    )
 
 
 def test_the_loop_is_the_cards_and_the_bound_the_compilers():
@@ -345,12 +421,17 @@ def test_more_chains_take_fewer_bundles_down_to_a_bound():
     assert counts[:2] == [31, 16] and counts[2] <= 10 and min(counts) >= 7
 
 
-@pytest.mark.parametrize(("what", "reads", "want"), bundles.PORTS, ids=[what for what, *_ in bundles.PORTS])
+@pytest.mark.parametrize(
+    ("what", "reads", "want"), bundles.PORTS, ids=[what for what, *_ in bundles.PORTS]
+)
 def test_the_compiler_judges_the_examples_alike(what, reads, want):
-    """Operands in turns of three to a slot, in the order in which they are listed, or sorted so that they fit."""
+    """Operands in turns of three to a slot, in the order in which they are listed, or sorted so
+    that they fit.
+    """
     for words in (reads, sorted(reads)):
         units = [
-            slot_reads([("xyzw".index(c), r) for r, c in words[n : n + 3]], False) for n in range(0, len(words), 3)
+            slot_reads([("xyzw".index(c), r) for r, c in words[n : n + 3]], False)
+            for n in range(0, len(words), 3)
         ]
         if Ports().fit(units) == want:
             return
@@ -361,7 +442,8 @@ def test_the_budget_lies_between_late_and_early():
     from answers.l04 import ADDS, READS, kernel
 
     late, early = (
-        compile(ck.assemble(kernel(*lines)), style="best").gprs for lines in (([], READS + ADDS), (READS, ADDS))
+        compile(ck.assemble(kernel(*lines)), style="best").gprs
+        for lines in (([], READS + ADDS), (READS, ADDS))
     )
     assert late <= BUDGET < early
 
@@ -373,7 +455,10 @@ def test_hilbert_times_its_inverse_is_one(n):
 
 
 def test_a_quad_shares_lines_as_the_lesson_says():
-    lines = {name: len({(r, t // 4) for r, t in first_quad(name)}) for name in ("sgemv_n", "sgemv_n_reduce4")}
+    lines = {
+        name: len({(r, t // 4) for r, t in first_quad(name)})
+        for name in ("sgemv_n", "sgemv_n_reduce4")
+    }
     assert lines == {"sgemv_n": 4, "sgemv_n_reduce4": 1}
 
 
@@ -399,7 +484,11 @@ def test_a_pipeline_by_hand():
 @pytest.mark.parametrize("shape", [(4, 4, 1), (4, 8, 2), (8, 8, 3), (12, 4, 1)])
 def test_written_kernels_are_right(shape):
     score = contest.judge(contest.write(*shape), n=256)
-    assert score.verdict.right and score.gflops > 0 and score.report.kernel.startswith(f"{shape[0]} x {shape[1]}")
+    assert (
+        score.verdict.right
+        and score.gflops > 0
+        and score.report.kernel.startswith(f"{shape[0]} x {shape[1]}")
+    )
 
 
 SGEMM = ck.kernels["sgemm_tn"]
@@ -409,9 +498,16 @@ TEXT = SGEMM.text
 def test_the_leaderboard_judges_sorts_and_names_the_paper():
     own = replace(ck.HD5870, name="mine", lds_bytes=0, register_pool=288)
     kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
-    lines = contest.leaderboard([*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256)
+    lines = contest.leaderboard(
+        [*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256
+    )
     head, paper, *rest, wrong = lines.splitlines()
-    assert "N = 256" in head and "Nakasato 2010" in paper and len(rest) == 3 and "clock_ghz is not" in wrong
+    assert (
+        "N = 256" in head
+        and "Nakasato 2010" in paper
+        and len(rest) == 3
+        and "clock_ghz is not" in wrong
+    )
     speeds = [float(line.split()[0]) for line in rest]
     assert speeds == sorted(speeds, reverse=True) and speeds[-1] > 0
     assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
@@ -483,23 +579,31 @@ PEAK = "peak(20, 16, 5, 0.85)"
 def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main):
     with ThreadPoolExecutor(1) as pool:
         verdict = check(answer) if main else pool.submit(check, answer).result()
-    assert str(verdict).startswith(f"Not yet. `{call}` had not ended after 0.2 s of computing: does its loop end?\n")
+    assert str(verdict).startswith(
+        f"Not yet. `{call}` had not ended after 0.2 s of computing: does its loop end?\n"
+    )
     assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
 
 
 @forks
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
     monkeypatch.setattr(shell, "WALL", 0.3)
-    assert "had not ended after 0.3 s by the clock" in start.check_peak(lambda *_: time.sleep(100)).finding
+    assert (
+        "had not ended after 0.3 s by the clock"
+        in start.check_peak(lambda *_: time.sleep(100)).finding
+    )
 
 
 @forks
-@pytest.mark.parametrize("answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))], ids=["one call", "a list"])
+@pytest.mark.parametrize(
+    "answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))], ids=["one call", "a list"]
+)
 def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
     assert (
-        verdict.finding == f"`{PEAK}` fills the memory: is an array too large, or growing without end?"
+        verdict.finding
+        == f"`{PEAK}` fills the memory: is an array too large, or growing without end?"
         and "add to" in verdict.hint
     )
 
@@ -560,7 +664,10 @@ def test_without_room_for_a_copy_no_answer_is_run(monkeypatch):
         (lambda *_: sys.exit(), "tries to quit Python"),
         (lambda *_: input("?"), f"`{PEAK}` waits for `input`"),
         (lambda *_: bytes(10**18), f"`{PEAK}` fills the memory"),
-        (lambda *_: _thread.interrupt_main() or forever(), f"You stopped it while `{PEAK}` was running"),
+        (
+            lambda *_: _thread.interrupt_main() or forever(),
+            f"You stopped it while `{PEAK}` was running",
+        ),
         (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
         (unsayable, "peak stops with Unsayable, in line"),
     ],
@@ -587,21 +694,41 @@ def test_a_page_of_what_an_answer_prints_is_shown(capsys):
 
     assert start.check_peak(talks).right
     out = capsys.readouterr().out.splitlines()
-    assert out[19] == "line 19" and len(out) == 21 and re.fullmatch(r"\.\.\. and 349,981 lines more", out[20])
+    assert (
+        out[19] == "line 19"
+        and len(out) == 21
+        and re.fullmatch(r"\.\.\. and 349,981 lines more", out[20])
+    )
     assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
     assert capsys.readouterr().out == "once\n" * (4 + formula.DRAWN)
 
 
 def test_lines_are_counted_from_the_students_first():
-    assert "reduction.il:3:" in str(small.check_reduction("\nishl r3.x, vTidInGrpFlat.x, l2.x\nlds_laod r1\n"))
-    assert "mine.il:2:" in str(contest.check_two_steps("whileloop\nmda r10, r2.x, r4, r10\nendloop\n"))
+    assert "reduction.il:3:" in str(
+        small.check_reduction("\nishl r3.x, vTidInGrpFlat.x, l2.x\nlds_laod r1\n")
+    )
+    assert "mine.il:2:" in str(
+        contest.check_two_steps("whileloop\nmda r10, r2.x, r4, r10\nendloop\n")
+    )
 
 
 def test_right_and_not_yet_are_told_apart_by_colour_sign_and_words():
-    right, wrong = html(Verdict(True, "a < b")), html(Verdict(False, "line\n^", "<there>"), "1 of 3")
+    right, wrong = (
+        html(Verdict(True, "a < b")),
+        html(Verdict(False, "line\n^", "<there>"), "1 of 3"),
+    )
     assert "ends in <code>a &lt; b</code>" in html(Verdict(False, "ends in `a < b`"))
-    assert "✓ Right." in right and "a &lt; b" in right and "○ Not yet." in wrong and "&lt;there&gt;" in wrong
-    assert right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7] and "monospace" in wrong and "1 of 3" in wrong
+    assert (
+        "✓ Right." in right
+        and "a &lt; b" in right
+        and "○ Not yet." in wrong
+        and "&lt;there&gt;" in wrong
+    )
+    assert (
+        right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7]
+        and "monospace" in wrong
+        and "1 of 3" in wrong
+    )
 
 
 def test_progress_counts_the_lessons_exercises():
@@ -626,23 +753,33 @@ def changed(*changes: tuple[str, str]) -> Written:
 
 SMALL = "lt r1.w, cb0[0].z, l8.x"
 WHERE, TEST = "break_logicalnz r1.x", "ge r1.x, r0.z, cb0[0].z"
-ONLY = (WHERE, f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z")
+ONLY = (
+    WHERE,
+    f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z",
+)
 NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10, cb0[0].x\nendif")
 NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
 UNSET = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.y\nif_logicalnz r1.y\nmov r31.x, r30.x\nendif")
 LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
 NOT_FAR = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y")
 ENDLESS = (WHERE, f"ge r1.y, l8.y, cb0[0].z\niand r1.x, r1.x, r1.y\n{WHERE}")
-UNEVEN = ("    mad r10, r2.x, r4, r10", "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif")
+UNEVEN = (
+    "    mad r10, r2.x, r4, r10",
+    "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif",
+)
 
 
 def sleight(n: int) -> Written:
-    """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing; the last ones do those
-    blocks once more. A timing of the first wavefronts alone takes it for faster than the chip."""
+    """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing;
+    the last ones do those blocks once more. A timing of the first wavefronts alone takes it for
+    faster than the chip.
+    """
     head, body = TEXT.split("mad r0.xy", 1)
     loop, stores = ("mad r0.xy" + body.split("endmain")[0]).split("endloop\n", 1)
     loop = loop.replace("vWinCoord0", "r30").replace("cb0[0].z", "r31.x")
-    head = head.replace("dcl_cb ", f"dcl_literal l8, 0.5, {3 * n // 64}.0, {5 * n // 64}.0, {n}.0\ndcl_cb ", 1)
+    head = head.replace(
+        "dcl_cb ", f"dcl_literal l8, 0.5, {3 * n // 64}.0, {5 * n // 64}.0, {n}.0\ndcl_cb ", 1
+    )
     early = """mov r30.xy, vWinCoord0.xy
         mov r31.x, cb0[0].z
         eq r31.w, cb0[0].z, l8.w
@@ -671,7 +808,11 @@ CHEATS = {
     "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
     "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
     "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024, where it would be timed"),
-    "nothing far to the right": (1024, changed(NOT_FAR), "50 % of the elements are wrong, the first C[0, 512]"),
+    "nothing far to the right": (
+        1024,
+        changed(NOT_FAR),
+        "50 % of the elements are wrong, the first C[0, 512]",
+    ),
     "endless once k is large": (1024, changed(ENDLESS), "not ended"),
     "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
     "a workgroup": (1024, contest.entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
@@ -681,7 +822,11 @@ CHEATS = {
     "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
     "no beta": (512, changed(NO_BETA), "beta = "),
     "fetches ahead": (512, changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
-    "registers that nobody set, far out": (512, changed(UNSET), "r30.x is read, but nothing has set it"),
+    "registers that nobody set, far out": (
+        512,
+        changed(UNSET),
+        "r30.x is read, but nothing has set it",
+    ),
 }
 
 
@@ -690,7 +835,9 @@ def test_wrong_entries_and_cheats_have_no_speed(name):
     n, mine, said = CHEATS[name]
     score = contest.judge(mine, n=n)
     assert score.gflops == 0 and score.report is None
-    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), score.verdict
+    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), (
+        score.verdict
+    )
     assert "     -  mine" in contest.leaderboard([mine], n=n)
 
 
@@ -711,9 +858,17 @@ def test_the_judges_matrices_are_drawn_anew():
 
 @pytest.mark.slow
 def test_the_bar_is_what_write_reaches():
-    shapes = [(rows, columns, steps) for rows in (4, 8, 12) for columns in (4, 8, 12) for steps in (1, 2, 3, 4)]
+    shapes = [
+        (rows, columns, steps)
+        for rows in (4, 8, 12)
+        for columns in (4, 8, 12)
+        for steps in (1, 2, 3, 4)
+    ]
     for n, exact, left in ((1024, False, 9), (contest.N, False, 3), (contest.N, True, 1)):
-        reports = {shape: ck.simulate(contest.write(*shape), n, exact=exact, progress=False) for shape in shapes}
+        reports = {
+            shape: ck.simulate(contest.write(*shape), n, exact=exact, progress=False)
+            for shape in shapes
+        }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
     assert contest.write(*shapes[0]) == contest.BAR
 
@@ -724,7 +879,10 @@ def test_a_launch_is_timed_whole():
     score = contest.judge(sleight(1024), n=1024)
     assert score.verdict.right and score.report.simulated == 1, score.verdict
     assert score.gflops < contest.judge(SGEMM, n=1024).gflops
-    samples = [contest.judge(contest.write(4, 4, 1), exact=exact).report.simulated for exact in (True, False)]
+    samples = [
+        contest.judge(contest.write(4, 4, 1), exact=exact).report.simulated
+        for exact in (True, False)
+    ]
     assert samples[0] == 1 > samples[1]
 
 
@@ -739,14 +897,18 @@ def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
     contest._judged.cache_clear()
-    monkeypatch.setattr(contest, "timed", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6))
+    monkeypatch.setattr(
+        contest, "timed", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6)
+    )
     score = contest.judge(SGEMM, n=256)
     contest._judged.cache_clear()
     assert score.report is None and "for what it did the chip takes" in score.verdict.finding
 
 
 def test_one_entry_can_not_spoil_the_board():
-    named = [contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")]
+    named = [
+        contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")
+    ]
     entries = [SGEMM, *named, 7, None]
     lines = contest.leaderboard([*entries, (SGEMM, None), (SGEMM, HD5870, 3)], n=256).splitlines()
     assert len(lines) == 2 + len(entries) + 2 and all(line.isprintable() for line in lines)

@@ -35,7 +35,9 @@ timed = cache(simulate)  # a launch that several tests ask about is simulated on
 
 
 def test_what_bounds_kernels():
-    found = {name: timed(name, 1024, k=512).bound for name in ("dgemm_nn", "dgemm_tn", "sgemm_64x64")}
+    found = {
+        name: timed(name, 1024, k=512).bound for name in ("dgemm_nn", "dgemm_tn", "sgemm_64x64")
+    }
     assert found == {"dgemm_nn": "texture", "dgemm_tn": "ALU", "sgemm_64x64": "texture"}
 
 
@@ -45,14 +47,22 @@ def sampled(name, n, k, policy, device=HD5870):
     code, shape = compile(kernel.program, device, "amd"), kernel.shape(n, n, k, 1.0, 0.0, 1)
     lds = sum(size for _, size in kernel.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, shape.group_wavefronts)
-    return [sample(code, shape, device, "linear", active, exact, False, policy) for exact in (False, True)]
+    return [
+        sample(code, shape, device, "linear", active, exact, False, policy)
+        for exact in (False, True)
+    ]
 
 
 STEADY = {
-    "sgemm_tn": (1024, 1024), "sgemm_nn": (1024, 512), "dgemm_nn": (1024, 512), "dgemm_tn": (1024, 512),
-    "sgemm_64x64_lds": (1024, 512), "ddgemm_tn_fma": (512, 512), "sgemm_nn_reduce2": (1024, 1024),
+    "sgemm_tn": (1024, 1024),
+    "sgemm_nn": (1024, 512),
+    "dgemm_nn": (1024, 512),
+    "dgemm_tn": (1024, 512),
+    "sgemm_64x64_lds": (1024, 512),
+    "ddgemm_tn_fma": (512, 512),
+    "sgemm_nn_reduce2": (1024, 1024),
     "dgemm_tn_buffer": (1024, 512),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -64,17 +74,23 @@ def test_turns_that_are_passed_over_are_told_within_1_per_cent(name):
     for what in ("alu", "texture", "lds", "l1_asked", "written"):
         assert few.outcome.counts[what] == pytest.approx(all_.outcome.counts[what], rel=0.01)
     rows = len(few.outcome.timeline)
-    assert rows > 100 and np.array_equal(few.outcome.timeline, all_.outcome.timeline[:rows]), "a timeline has no gaps"
+    assert rows > 100 and np.array_equal(few.outcome.timeline, all_.outcome.timeline[:rows]), (
+        "a timeline has no gaps"
+    )
 
 
 def test_a_loop_whose_pace_does_not_settle_is_simulated():
-    few, all_ = sampled("sgemm_nn_buffer", 1024, 256, Policy(whole=5e5))  # ever fewer wavefronts meet in one channel
+    few, all_ = sampled(
+        "sgemm_nn_buffer", 1024, 256, Policy(whole=5e5)
+    )  # ever fewer wavefronts meet in one channel
     assert few.share > 0.9 and few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])
 def test_rounds_that_are_left_out_are_told_within_1_per_cent(name):
-    few, all_ = sampled(name, 512, 256, Policy(whole=5e5, rounds=(3,)), replace(HD5870, simd_engines=4))
+    few, all_ = sampled(
+        name, 512, 256, Policy(whole=5e5, rounds=(3,)), replace(HD5870, simd_engines=4)
+    )
     assert few.part < 0.6
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
@@ -110,48 +126,75 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     endloop
     mov o0, r0""",
     )
-    shape = Shape(program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)})
+    shape = Shape(
+        program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
+    )
     policy = Policy(whole=3e5, rounds=(1,))
     code = compile(program)
-    default, exact = (sample(code, shape, HD5870, "linear", 4, exact, policy=policy) for exact in (False, True))
+    default, exact = (
+        sample(code, shape, HD5870, "linear", 4, exact, policy=policy) for exact in (False, True)
+    )
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launch", [("dgemm_tt", 2048, 2048), ("sgemm_nt", 3072, 512)])
-def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(launch):  # its pace is even, but more and more misses
+def test_a_launch_that_is_losing_its_sharing_is_simulated_whole(
+    launch,
+):  # its pace is even, but more and more misses
     assert len({each.clocks for each in sampled(*launch, Policy())}) == 1
-    assert sampled(*launch, Policy(moving=0, most=0))[0].part == 1  # too long for that: turns are skipped, no rounds
+    assert (
+        sampled(*launch, Policy(moving=0, most=0))[0].part == 1
+    )  # too long for that: turns are skipped, no rounds
 
 
 @pytest.mark.parametrize(
     "alu, dram, slower, even, moving",
-    [(0.95, 0.3, 0, 1, 0), (0.8, 0.3, 0, 0, 0), (0.95, 0.9, 0, 0, 0), (0.95, 0.3, 9, 0, 0), (0.95, 0.3, 90, 0, 1)],
+    [
+        (0.95, 0.3, 0, 1, 0),
+        (0.8, 0.3, 0, 0, 0),
+        (0.95, 0.9, 0, 0, 0),
+        (0.95, 0.3, 9, 0, 0),
+        (0.95, 0.3, 90, 0, 1),
+    ],
 )
 @pytest.mark.parametrize("rest", [False, True])
-def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(alu, dram, slower, even, moving, rest):
+def test_more_and_more_misses_are_hidden_by_a_busy_unit_while_dram_has_time(
+    alu, dram, slower, even, moving, rest
+):
     rounds = np.arange(8.0)[:, np.newaxis]
     done = dict.fromkeys(("texture", "lds", "dram_rows"), 0 * rounds)
-    missed = np.maximum(rounds, 1.5 * rounds - 1.5) if rest else rounds**1.3  # half as many again, from round 3 on
+    missed = (
+        np.maximum(rounds, 1.5 * rounds - 1.5) if rest else rounds**1.3
+    )  # half as many again, from round 3 on
     done |= {"alu": 1000 * alu * rounds, "dram": 1000 * dram * rounds, "l2_missed": missed}
     clocks = (1000 * rounds + slower * np.maximum(rounds - 3, 0))[:-1, 0]
     outcome = Outcome(7000.0, *[rounds] * 4, clocks, 100, done, {}, 1.0)
     work = SimpleNamespace(path=np.zeros(100, int), clauses_run=np.ones(1))
-    assert observed_pace(outcome, work, 6, 100) == (1000 + slower, even or (rest and not moving), moving)
+    assert observed_pace(outcome, work, 6, 100) == (
+        1000 + slower,
+        even or (rest and not moving),
+        moving,
+    )
 
 
 def test_one_wavefront_by_hand():
-    """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board without surprises."""
+    """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board
+    without surprises.
+    """
     program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
     board = replace(HD5870, launch_us=0.0, switch_clocks=0, clause_clocks=0, dram_row_clocks=0)
     report = simulate(compile(program, board), launch=launch, device=board)
     fetch = next(e for e in report.timeline if e.kind == "TEX")
-    # The two rows of a quad are of 8 texels, so that they lie in the same banks: 2 clocks for each of 16 quads.
+    # The two rows of a quad are of 8 texels, so that they lie in the same banks: 2 clocks for each
+    # of 16 quads.
     line = 64 / (153.6 / 0.85 / 8 * 0.84)
     assert fetch.end - fetch.start == pytest.approx(board.dram_clocks + 32, abs=8 * line)
-    assert report.bytes["L1"] == 32 * 64 and report.bytes["DRAM"] == 16 * 64 == report.bytes["written"]
+    assert (
+        report.bytes["L1"] == 32 * 64 and report.bytes["DRAM"] == 16 * 64 == report.bytes["written"]
+    )
     assert report.gflops == 0 and report.wavefronts == 1
 
 
@@ -170,21 +213,37 @@ def test_one_wavefront_by_hand():
     ],
 )
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
-    usual, other = (timed(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change)))
-    assert (other.seconds < 0.99 * usual.seconds) if faster else (other.seconds > 1.01 * usual.seconds)
+    usual, other = (
+        timed(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))
+    )
+    assert (
+        (other.seconds < 0.99 * usual.seconds) if faster else (other.seconds > 1.01 * usual.seconds)
+    )
 
 
 OLDER = replace(  # a member of the family as its data sheet might have it
-    HD5870, name="older", simd_engines=10, clock_ghz=0.75, memory_gb_s=115.2, memory_channels=4, l2_slices=4,
-    memory_bytes=512 << 20, max_wavefronts_chip=256, lds_bytes=16 << 10, l1_bytes=16 << 10, l2_bytes=256 << 10,
-)  # fmt: skip
+    HD5870,
+    name="older",
+    simd_engines=10,
+    clock_ghz=0.75,
+    memory_gb_s=115.2,
+    memory_channels=4,
+    l2_slices=4,
+    memory_bytes=512 << 20,
+    max_wavefronts_chip=256,
+    lds_bytes=16 << 10,
+    l1_bytes=16 << 10,
+    l2_bytes=256 << 10,
+)
 
 
 def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
-@pytest.mark.parametrize("board", [HD5870, pytest.param(OLDER, marks=pytest.mark.slow)], ids=["HD5870", "older"])
+@pytest.mark.parametrize(
+    "board", [HD5870, pytest.param(OLDER, marks=pytest.mark.slow)], ids=["HD5870", "older"]
+)
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "dgemm_nn", "sgemm_64x64_lds", "dgemm_nn_buffer"])
 @pytest.mark.parametrize(
     "changes",
@@ -202,14 +261,18 @@ def seconds(kernel, board):
 )
 def test_more_of_anything_is_never_slower(kernel, board, changes):
     if kernel == "dgemm_nn_buffer" and "memory_channels" in changes[0]:
-        pytest.skip("its stride of 4 KB keeps to one channel, and of more channels each has less bandwidth")
+        pytest.skip(
+            "its stride of 4 KB keeps to one channel, and of more channels each has less bandwidth"
+        )
     times = [seconds(kernel, replace(board, **change)) for change in changes]
     for less, more in pairwise(times):
         assert more <= 1.05 * less, times  # the order of events shifts a little with every change
 
 
 def test_a_board_never_seen_is_slower_by_about_what_it_lacks():
-    assert 2 < seconds("dgemm_nn", OLDER) / seconds("dgemm_nn", HD5870) < 2.6  # 20/10 engines x 0.85/0.75 GHz
+    assert (
+        2 < seconds("dgemm_nn", OLDER) / seconds("dgemm_nn", HD5870) < 2.6
+    )  # 20/10 engines x 0.85/0.75 GHz
 
 
 def test_a_report_as_text_and_row():
@@ -217,7 +280,9 @@ def test_a_report_as_text_and_row():
     assert "sgemm_tn 256 x 256 x 256 on HD 5850" in str(report)
     assert report.row()["gflops"] == pytest.approx(report.gflops, abs=0.01)
     assert report.wavefronts == 16 and report.active == 10
-    assert pickle.loads(pickle.dumps(report)).busy == report.busy, "it can come from another process"
+    assert pickle.loads(pickle.dumps(report)).busy == report.busy, (
+        "it can come from another process"
+    )
 
 
 def test_bound_is_the_busiest_unit_or_why_none_is_busy():
@@ -228,15 +293,24 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.0) == "too few wavefronts"
     assert bound({"ALU": 0.5, "DRAM": 0.5, "DRAM rows": 0.4}, 0.3, 1.0) == "DRAM rows"
     quick = replace(HD5870, dram_row_clocks=0)
-    assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == ["DRAM rows", "DRAM"]
+    assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == [
+        "DRAM rows",
+        "DRAM",
+    ]
 
 
 def test_textures_are_as_large_as_the_boards_may_be():
     kernel = KERNELS["sgemm_tn"]
-    launch = Shape(kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants)
-    assert simulate(kernel.program, launch=launch, device=replace(HD5870, texture_side=200)).clocks > 0
+    launch = Shape(
+        kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants
+    )
+    assert (
+        simulate(kernel.program, launch=launch, device=replace(HD5870, texture_side=200)).clocks > 0
+    )
     small = replace(HD5870, name="small", texture_side=199)
-    with pytest.raises(ValueError, match="has 200 rows of 16 texels: a texture of the small has at most 199 rows"):
+    with pytest.raises(
+        ValueError, match="has 200 rows of 16 texels: a texture of the small has at most 199 rows"
+    ):
         simulate(kernel.program, launch=launch, device=small)
     large = replace(HD5870, texture_side=20_000)
     launch = Shape(kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, launch.constants)
@@ -269,7 +343,10 @@ def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
     def errors(name, value):
         boards = [replace(board, **{name: value}) for board in (HD5870, HD5970)]
         if name == "dram_clocks":
-            speeds = [simulate(kernel, 2048, device=boards[0]).gflops for kernel in ("sgemm_tn", "sgemm_tn_37")]
+            speeds = [
+                simulate(kernel, 2048, device=boards[0]).gflops
+                for kernel in ("sgemm_tn", "sgemm_tn_37")
+            ]
             return [speeds[0] / speeds[1] / 1.3 - 1]
         unit = kernel_rate("dgemm_tn", 2048, 2048, 4096, boards[1]) / HD5970.double_gflops / 1e9
         return [simulate("dgemm_tn", 1664, device=boards[0]).gflops / 472 - 1, unit / 0.94 - 1]
@@ -280,9 +357,13 @@ def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
 
 
 def test_code_whose_address_is_data_is_refused():
-    program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "ftoi r1.x, r0.x", "mov g[r1.x], r0")
+    program = pixel(
+        UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "ftoi r1.x, r0.x", "mov g[r1.x], r0"
+    )
     texels = np.zeros((8, 8, 4), np.float32)
-    launch = prepare(program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32))
+    launch = prepare(
+        program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32)
+    )
     with pytest.raises(DataDependentError, match=r"(?s)test\.il:3: .*test\.il:5: "):
         simulate(compile(program), launch=launch)
     with pytest.raises(ValueError, match="needs its launch"):
@@ -290,7 +371,9 @@ def test_code_whose_address_is_data_is_refused():
 
 
 def test_fewer_channels_than_l2_slices_share_all_slices():
-    assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds("dgemm_tn", HD5870)
+    assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds(
+        "dgemm_tn", HD5870
+    )
 
 
 def test_shapes_of_a_launch_are_those_of_the_arrays():
@@ -312,7 +395,9 @@ def test_a_sweep_is_a_table_that_saves(tmp_path):
 
 
 def test_a_sweep_over_one_thing_needs_no_list():
-    assert list(sweep("sgemm_tn", 64, HD5870, progress=False)) == list(sweep(["sgemm_tn"], [64], progress=False))
+    assert list(sweep("sgemm_tn", 64, HD5870, progress=False)) == list(
+        sweep(["sgemm_tn"], [64], progress=False)
+    )
     with pytest.raises(TypeError, match=r"executor is a concurrent\.futures\.Executor.* not 4"):
         sweep("sgemm_tn", 64, executor=4)
 
@@ -359,15 +444,24 @@ def test_score_has_every_figure_of_the_kernels(monkeypatch):
     assert {key for key in spoken if key[1] not in silent} <= set(rows)
     assert rows["sgemm_64x64", "mads"]["simulated"] == 256
     assert rows["bandwidth_need_tb_s", "sgemm"] == {
-        "id": "bandwidth_need_tb_s", "quantity": "sgemm", "published": 10.88, "simulated": 10.88, "ratio": 1.0
-    }  # fmt: skip
+        "id": "bandwidth_need_tb_s",
+        "quantity": "sgemm",
+        "published": 10.88,
+        "simulated": 10.88,
+        "ratio": 1.0,
+    }
 
 
 @pytest.mark.slow
 def test_the_documents_sensitivities_are_the_models(monkeypatch):
     monkeypatch.setattr(sensitivity, "HEADLINES", (("dgemm_tn", 1664),))
     text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
-    table = text.split("<!-- sensitivity -->")[1].split("<!-- end of sensitivity -->")[0].strip().splitlines()
+    table = (
+        text.split("<!-- sensitivity -->")[1]
+        .split("<!-- end of sensitivity -->")[0]
+        .strip()
+        .splitlines()
+    )
     header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
     kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
     assert kept == pytest.approx(sensitivity.sensitivity()["dgemm_tn"], abs=0.2)
@@ -376,7 +470,11 @@ def test_the_documents_sensitivities_are_the_models(monkeypatch):
 def test_a_report_is_made_once_and_a_program_compiled_once():
     report = simulate("sgemm_tn", 128)
     assert simulate(KERNELS["sgemm_tn"], 128, m=128, progress=False) is report
-    other = simulate("sgemm_tn", 128, exact=True), simulate("sgemm_tn", 128, beta=1.0), simulate("sgemm_tn", 192)
+    other = (
+        simulate("sgemm_tn", 128, exact=True),
+        simulate("sgemm_tn", 128, beta=1.0),
+        simulate("sgemm_tn", 192),
+    )
     assert all(one is not report for one in other)
     assert simulate("sgemm_tn", 128, device=replace(HD5870, clock_ghz=0.8)) is not report
     text = KERNELS["sgemm_tn"].text

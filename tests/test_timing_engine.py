@@ -30,7 +30,9 @@ LANES = np.arange(64)
 
 
 def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1, group=1):
-    return run(pack([Path(np.arange(wavefronts), ((tuple(clauses), repeats),))], group), device, slots)
+    return run(
+        pack([Path(np.arange(wavefronts), ((tuple(clauses), repeats),))], group), device, slots
+    )
 
 
 def schedule(result):
@@ -57,7 +59,10 @@ def test_two_wavefronts_interleave_and_a_third_waits():
 
 
 def test_a_switch_of_clauses_takes_its_clocks():
-    assert schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, switch_clocks=40))) == "0 ALU 0-8 | 0 ALU 48-56"
+    assert (
+        schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, switch_clocks=40)))
+        == "0 ALU 0-8 | 0 ALU 48-56"
+    )
 
 
 def test_a_clause_takes_its_clocks_to_get_going():
@@ -92,7 +97,10 @@ def test_a_workgroup_starts_only_when_all_its_slots_are_free():
 
 
 def test_workgroups_retire_in_order_so_the_next_starts_when_a_long_one_before_it_has_ended():
-    paths = [Path(np.array([0]), (((Clause(ALU, 10),), 1),)), Path(np.arange(1, 4), (((Clause(ALU, 1),), 1),))]
+    paths = [
+        Path(np.array([0]), (((Clause(ALU, 10),), 1),)),
+        Path(np.arange(1, 4), (((Clause(ALU, 1),), 1),)),
+    ]
     result = run(pack(paths), ONE, 2)
     assert result.end.tolist()[:2] == [80, 8] and result.start.tolist() == [0, 0, 80, 80]
 
@@ -137,7 +145,9 @@ def test_a_quad_takes_a_clock_for_each_of_its_lines(addresses, cost, lines):
 
 def test_the_sgemm_kernels_rule_tn_one_line_nn_two():
     corner_y = LANES // 2 % 2  # a quad's rows
-    tn = (2 * (2 * (LANES // 16) + corner_y)) * 16  # A transposed: neighbours' texels lie in one row
+    tn = (
+        2 * (2 * (LANES // 16) + corner_y)
+    ) * 16  # A transposed: neighbours' texels lie in one row
     nn = (8 * (2 * (LANES // 16) + corner_y)) * 8192  # A by rows: every work-item row has its own
     assert (int(fetch(tn).cost[0]), int(fetch(nn).cost[0])) == (16, 32)
 
@@ -149,16 +159,23 @@ def test_work_items_that_are_not_there_take_no_clocks():
 def test_a_miss_costs_dram_a_line_of_another_wavefront_on_its_way_is_waited_for():
     one_line = fetch(0 * LANES, 2)
     result = outcome([Clause(TEX, streams=(one_line,))], 2)
-    # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow right behind.
+    # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow
+    # right behind.
     assert schedule(result) == "0 TEX 0-316 | 1 TEX 16-332"
-    assert (result.counts["l1_asked"], result.counts["l1_missed"], result.counts["l2_missed"]) == (32, 1, 1)
+    assert (result.counts["l1_asked"], result.counts["l1_missed"], result.counts["l2_missed"]) == (
+        32,
+        1,
+        1,
+    )
 
 
 def test_the_texture_unit_serves_in_the_order_of_coming():
     clauses = [Clause(ALU, 1), Clause(TEX, streams=(fetch(0 * LANES, 3),))]
     assert [part for part in schedule(outcome(clauses, 3)).split(" | ") if "TEX" in part] == [
-        "0 TEX 8-324", "1 TEX 24-340", "2 TEX 40-356"
-    ]  # fmt: skip
+        "0 TEX 8-324",
+        "1 TEX 24-340",
+        "2 TEX 40-356",
+    ]
 
 
 # L2 (units.l2); DRAM by itself is in test_timing_memory
@@ -166,7 +183,9 @@ def test_the_texture_unit_serves_in_the_order_of_coming():
 
 @pytest.mark.parametrize("bytes_clock, clocks", [(64, 16 + 150), (16, 60 + 150 + 1)])
 def test_a_slice_gives_its_lines_one_after_another(bytes_clock, clocks):
-    """16 lines of one slice, which L2 has by then; at a quarter of the rate the last is sent in clock 60, not 15."""
+    """16 lines of one slice, which L2 has by then; at a quarter of the rate the last is sent in
+    clock 60, not 15.
+    """
     board = replace(ONE, l2_slice_bytes_clock=bytes_clock, l1_bytes=0)
     same = [byte for byte in range(0, 1 << 20, 256) if place(byte // 64, geometry(board))[0] == 0]
     lines = fetch(np.array(same)[LANES // 4])
@@ -180,7 +199,9 @@ def test_latencies_of_the_three_levels():
     again = schedule(outcome([*warm, Clause(TEX, streams=(fetch(0 * LANES),))])).split(" | ")[-1]
     assert again == "0 TEX 1116-1232"  # 16 + l1_clocks
     past_l1 = Clause(TEX, streams=(fetch(0 * LANES, uncached=True),))
-    assert schedule(outcome([*warm, past_l1])).split(" | ")[-1] == "0 TEX 1116-1282"  # 16 + l2_clocks
+    assert (
+        schedule(outcome([*warm, past_l1])).split(" | ")[-1] == "0 TEX 1116-1282"
+    )  # 16 + l2_clocks
 
 
 def test_without_caches_every_quad_line_goes_to_dram():
@@ -204,14 +225,19 @@ def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
 @pytest.mark.parametrize("phases", [1, 2])
 def test_a_wavefront_fetches_what_it_would_alone_also_where_its_lines_are_copied(phases):
     random = np.random.default_rng(phases)
-    rows = 16 * random.integers(0, 200, 64) + np.array([[0], [64], [576], [16], [1040], [64]])  # lines, and parts
+    rows = 16 * random.integers(0, 200, 64) + np.array(
+        [[0], [64], [576], [16], [1040], [64]]
+    )  # lines, and parts
     on = np.ones(rows.shape, bool)
     on[2:, :7] = False
     together = stream(rows, on, phases=phases)
     for n in range(len(rows)):
         alone, own = stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
         for name, part in (("line", own), ("offset", own), ("cost", [n]), ("asked", [n])):
-            assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (n, name)
+            assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (
+                n,
+                name,
+            )
 
 
 # The store path (units.store_path)
@@ -233,7 +259,10 @@ def test_a_wavefront_waits_until_its_stores_are_taken():
 
 def test_reads_go_before_stores_that_wait():
     read = Clause(TEX, streams=(fetch(0 * LANES, 2, base=1 << 34, uncached=True),))
-    paths = [Path(np.array([0]), (((store(1),), 1),)), Path(np.array([1]), (((Clause(ALU, 5), read), 1),))]
+    paths = [
+        Path(np.array([0]), (((store(1),), 1),)),
+        Path(np.array([1]), (((Clause(ALU, 5), read), 1),)),
+    ]
     result = run(pack(paths), ONE, 2)
     assert result.end[1] == 40 + 300 + 16  # it found 64 lines to be stored and passed them
     assert result.end[0] == pytest.approx(8 + 64 * LINE)
@@ -242,7 +271,9 @@ def test_reads_go_before_stores_that_wait():
 
 def test_stores_leave_together_each_line_once_in_order():
     first, second = (fetch(4096 * (LANES % 4)[::-1] + offset) for offset in (0, 16))
-    clauses = combined_stores([Clause(WRITE, streams=(first,)), Clause(ALU, 1), Clause(WRITE, streams=(second,))])
+    clauses = combined_stores(
+        [Clause(WRITE, streams=(first,)), Clause(ALU, 1), Clause(WRITE, streams=(second,))]
+    )
     assert [s.line.tolist() for c in clauses for s in c.streams] == [[], [0, 64, 128, 192]]
     assert [c.kind for c in clauses] == [WRITE, ALU, WRITE]
 

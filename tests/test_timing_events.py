@@ -1,4 +1,6 @@
-"""The addresses that are timed are those of the explaining engine's events, and everything it does is timed."""
+"""The addresses that are timed are those of the explaining engine's events, and everything it does
+is timed.
+"""
 
 from collections import defaultdict
 
@@ -17,7 +19,9 @@ LINE = ck.HD5870.line_bytes
 
 
 class Touched(Observer):
-    """The bytes that the 64 lanes of a wavefront touch in each access (-1: none), by memory: a resource, or "g"."""
+    """The bytes that the 64 lanes of a wavefront touch in each access (-1: none), by memory: a
+    resource, or "g".
+    """
 
     def start(self, launch):
         self.launch, self.found = launch, defaultdict(set)
@@ -41,7 +45,11 @@ class Touched(Observer):
     def wrote(self, event):
         if event.register.kind == "o":
             of = self.launch.outputs[event.register.index]
-            self.add("g", self.second * pitch(of.width, of.texel) + self.first * of.texel, event.active[self.items])
+            self.add(
+                "g",
+                self.second * pitch(of.width, of.texel) + self.first * of.texel,
+                event.active[self.items],
+            )
 
 
 def pitch(width, texel):
@@ -50,7 +58,9 @@ def pitch(width, texel):
 
 
 def timed(program, arguments, monkeypatch):
-    """What ``Touched`` finds, as the timing asks for it: loops turn by turn, nothing of the same line put together."""
+    """What ``Touched`` finds, as the timing asks for it: loops turn by turn, nothing of the same
+    line put together.
+    """
     calls = defaultdict(set)
     made = surfaces.stream
 
@@ -79,19 +89,34 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     m, n, k = 37, 1 if kernel.vector else 21, 11
     pair = (2,) if kernel.precision == "double-double" else ()
     rng = np.random.default_rng(5)
-    a, b, c = (rng.standard_normal((*shape, *pair)).astype(kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n)))
+    a, b, c = (
+        rng.standard_normal((*shape, *pair)).astype(kernel.dtype)
+        for shape in (*kernel.stored(m, n, k), (m, n))
+    )
     arguments = kernel.arguments(a, b, c, 2.0, 0.5)
     assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)
 
 
-@pytest.mark.parametrize("opcode, literal", [
-    ("sample", "0x80000001"), ("sample", "0x807fffff"), ("sample", "0x00000001"), ("sample", "-0.0"),
-    ("sample", "0xbf800000"), ("sample", "0x7fc00000"), ("sample", "0xff800000"), ("load", "3"), ("load", "0x80000001"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "opcode, literal",
+    [
+        ("sample", "0x80000001"),
+        ("sample", "0x807fffff"),
+        ("sample", "0x00000001"),
+        ("sample", "-0.0"),
+        ("sample", "0xbf800000"),
+        ("sample", "0x7fc00000"),
+        ("sample", "0xff800000"),
+        ("load", "3"),
+        ("load", "0x80000001"),
+    ],
+)
 def test_a_fetch_at_an_odd_coordinate_lies_where_the_machine_finds_it(opcode, literal, monkeypatch):
     sampler = "_sampler(0)" if opcode == "sample" else ""
     fetch = f"{opcode}_resource(0){sampler} r1, l0.xy00"
-    program = pixel(TEXTURE.format(0, "2d,unnorm"), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1")
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1"
+    )
     arguments = {
         "domain": (8, 8),
         "inputs": {0: np.ones((8, 8, 4), np.float32)},

@@ -1,5 +1,6 @@
-"""What the timing model charges is what the code asks for, counted apart from it: `tools.fuzz.law` on a few launches of
-each kind. `make fuzz` does the same with any kernel, size, board and style."""
+"""What the timing model charges is what the code asks for, counted apart from it: `tools.fuzz.law`
+on a few launches of each kind. `make fuzz` does the same with any kernel, size, board and style.
+"""
 
 import random
 from dataclasses import replace
@@ -19,30 +20,48 @@ LAUNCHES = [
     ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}, "best", "tiled"),
     ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}, "amd", "linear"),
     ("sgemm_64x64_lds_worst", (64, 128, 12), {}, "best", "linear"),
-    ("sgemm_64x64_lds_rows", (128, 64, 12), {"lds_banks": 16, "lds_items_clock": 8}, "amd", "linear"),
+    (
+        "sgemm_64x64_lds_rows",
+        (128, 64, 12),
+        {"lds_banks": 16, "lds_items_clock": 8},
+        "amd",
+        "linear",
+    ),
     ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}, "amd", "linear"),
     ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}, "amd", "linear"),
     ("sgemv_n", (300, 1, 64), {"l2_slices": 3}, "best", "linear"),
     ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}, "amd", "tiled"),
     ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}, "amd", "linear"),
-    ("sgemm_naive", (640, 640, 640), {}, "amd", "linear"),  # simulated in part, or it would be Uncounted
+    (
+        "sgemm_naive",
+        (640, 640, 640),
+        {},
+        "amd",
+        "linear",
+    ),  # simulated in part, or it would be Uncounted
     (write(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "amd", "linear"),
 ]
 
 
-def faults(kernel, size, board=HD5870, style="amd", layout="linear", beta=0.0, wrong=()) -> list[str]:
+def faults(
+    kernel, size, board=HD5870, style="amd", layout="linear", beta=0.0, wrong=()
+) -> list[str]:
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
     (m, n, k), code = size, compile(kernel.program, board, style)
     options = {"m": m, "k": k, "device": board, "style": style, "layout": layout, "beta": beta}
     report = simulate(kernel, n, **options)
-    report = replace(report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()})
+    report = replace(
+        report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}
+    )
     whole = simulate(kernel, n, **options, exact=True) if report.simulated < 1 else None
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), layout, report, whole)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0])
 @pytest.mark.parametrize("kernel, size, change, style, layout", LAUNCHES)
-def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, style, layout, beta):
+def test_units_are_busy_for_the_clocks_that_the_code_asks_for(
+    kernel, size, change, style, layout, beta
+):
     assert faults(kernel, size, replace(HD5870, **change), style, layout, beta) == []
 
 
@@ -71,7 +90,9 @@ def test_a_report_that_breaks_the_law_is_told(change, said):
 
 def test_errors_that_cancel_are_told(monkeypatch):
     right = law.walk
-    monkeypatch.setattr(law, "walk", lambda *of: [replace(p, wavefronts=p.wavefronts[::-1]) for p in right(*of)])
+    monkeypatch.setattr(
+        law, "walk", lambda *of: [replace(p, wavefronts=p.wavefronts[::-1]) for p in right(*of)]
+    )
     assert [fault.split(":")[0] for fault in faults("sgemm_naive", (50, 70, 9))] == ["wavefront 0"]
 
 
@@ -79,5 +100,7 @@ def test_errors_that_cancel_are_told(monkeypatch):
 def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
     short, long = (simulate(name, 256, k=k) for k in (64, 128))
     for unit, clocks in clocks_of_turn(name).items():
-        spent = [r.busy[unit] * r.clocks * r.device.simd_engines / r.wavefronts for r in (short, long)]
+        spent = [
+            r.busy[unit] * r.clocks * r.device.simd_engines / r.wavefronts for r in (short, long)
+        ]
         assert spent[1] - spent[0] == pytest.approx(clocks * (128 - 64) / KERNELS[name].k_step)

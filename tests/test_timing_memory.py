@@ -26,7 +26,8 @@ def trace(cache, addresses) -> str:
 
 
 def test_a_set_keeps_the_lines_used_last():
-    # One set of two ways: line 0, 1, 0 again (so 1 is the older), 2 drives 1 out, 0 stays, 1 is gone.
+    # One set of two ways: line 0, 1, 0 again (so 1 is the older), 2 drives 1 out, 0 stays, 1 is
+    # gone.
     assert trace(Cache(128, 2, 64), [0, 64, 32, 128, 0, 64]) == "mmhmhm"
 
 
@@ -39,7 +40,8 @@ def test_more_lines_than_ways_in_rotation_always_miss_and_fewer_always_hit():
 def test_sets_are_the_line_number_folded():
     assert fold(0b1010_0110, 4) == 0b1010 ^ 0b0110
     assert fold(0x3_0005, 16) == 3 ^ 5 and fold(5, 32) == 5
-    # 16 lines a power of two apart fall into 16 different sets: all stay. Without folding they would share one.
+    # 16 lines a power of two apart fall into 16 different sets: all stay. Without folding they
+    # would share one.
     assert trace(Cache(1024, 1, 64), [1024 * n for n in range(16)] * 2) == "m" * 16 + "h" * 16
 
 
@@ -57,7 +59,9 @@ def test_address_bits_choose_channel_and_bank():
 class Dram:
     """A device's DRAM, which nobody else reads."""
 
-    begin = staticmethod(njit(lambda *state: read_dram(*state)))  # the unit's own is for native code alone
+    begin = staticmethod(
+        njit(lambda *state: read_dram(*state))
+    )  # the unit's own is for native code alone
 
     def __init__(self, device):
         self.device = device
@@ -66,7 +70,9 @@ class Dram:
     def read(self, address, clock=0.0, image=False):
         """The clock at which the line's last byte has left its channel."""
         at = line_place(self.device, address, image)
-        return line_clocks(self.device) + self.begin(self.chip.memory, self.chip.clocks, self.chip.tally, clock, *at)
+        return line_clocks(self.device) + self.begin(
+            self.chip.memory, self.chip.clocks, self.chip.tally, clock, *at
+        )
 
 
 def read_clocks(stride, count=8, **more):
@@ -91,8 +97,12 @@ def test_another_row_of_a_bank_costs_its_opening():
     dram, line = Dram(HD5870), line_clocks(HD5870)
     assert dram.read(0) == pytest.approx(34 + line)  # opens row 0
     assert dram.read(64) == pytest.approx(34 + 2 * line)  # the same row
-    assert dram.read(1 << 18) == pytest.approx(2 * 34 + 3 * line)  # row 1 of the same bank, after the transfer
-    assert dram.read(1 << 11) == pytest.approx(2 * 34 + 4 * line)  # another bank opened its row meanwhile
+    assert dram.read(1 << 18) == pytest.approx(
+        2 * 34 + 3 * line
+    )  # row 1 of the same bank, after the transfer
+    assert dram.read(1 << 11) == pytest.approx(
+        2 * 34 + 4 * line
+    )  # another bank opened its row meanwhile
     assert dram.chip.tally.dram_rows[0] == 2 * 34, "in which the channel has sent nothing"
 
 
@@ -113,8 +123,12 @@ def test_lds_clocks_of_one_word_each(addresses, clocks):
 
 def test_lds_gives_two_words_a_clock_and_four_take_two_rounds():
     words = np.arange(4)[:, np.newaxis]
-    assert clocks_of(8 * LANES + 4 * words[:2]) == 4  # float2: all 32 banks, conflict-free (APP guide 4.7)
-    assert clocks_of(16 * LANES + 4 * words) == 16  # float4: half the banks at a time, half the rate
+    assert (
+        clocks_of(8 * LANES + 4 * words[:2]) == 4
+    )  # float2: all 32 banks, conflict-free (APP guide 4.7)
+    assert (
+        clocks_of(16 * LANES + 4 * words) == 16
+    )  # float4: half the banks at a time, half the rate
 
 
 def test_lds_leaves_out_who_is_not_there():
@@ -128,7 +142,9 @@ def test_another_number_of_banks_changes_the_conflicts():
 
 @pytest.mark.slow
 def test_a_buffer_sgemm_collapses_where_its_rows_are_a_power_of_two_apart():
-    """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts apart, all in turn."""
+    """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts
+    apart, all in turn.
+    """
     kept, spread = (simulate("sgemm_nn_buffer", n, m=512, k=n).gflops for n in (4096, 4160))
     assert 3 < spread / kept < 8
     cached = [simulate("sgemm_nn", n, m=512, k=n).gflops for n in (4096, 4160)]

@@ -1,4 +1,6 @@
-"""The disk cache of the timing model's native code: stale after an edit, and never a reason to fail."""
+"""The disk cache of the timing model's native code: stale after an edit, and never a reason to
+fail.
+"""
 
 import errno
 import importlib.util
@@ -27,8 +29,9 @@ def thrice(x):
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """A function that does what a new Python would: import the file, call both functions, and say how often something
-    came from disk and what was warned of."""
+    """A function that does what a new Python would: import the file, call both functions, and say
+    how often something came from disk and what was warned of.
+    """
     path = tmp_path / "tiny.py"
     path.write_text(TEXT)
 
@@ -53,7 +56,9 @@ def kept(tmp_path, ending):
 def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
     assert session() == (0, [])
     assert len(kept(tmp_path, "nbi")) == len(kept(tmp_path, "nbc")) == 2  # nothing for the part
-    monkeypatch.setattr("numba.core.base.BaseContext.refresh", None)  # what numba itself could compile isn't loaded
+    monkeypatch.setattr(
+        "numba.core.base.BaseContext.refresh", None
+    )  # what numba itself could compile isn't loaded
     assert session() == (2, [])
 
 

@@ -1,4 +1,6 @@
-"""Compiled code walked without data: its addresses, what it refuses, and that a counted loop is the loop."""
+"""Compiled code walked without data: its addresses, what it refuses, and that a counted loop is the
+loop.
+"""
 
 from dataclasses import fields, replace
 
@@ -41,11 +43,15 @@ def paths(of, layout="linear", code=None):
 def streams(of, layout="linear"):
     """The streams of the only path's TEX clauses."""
     (path,) = paths(of, layout)
-    return [s for body, _ in path.segments for c in body if KINDS[c.kind] == "TEX" for s in c.streams]
+    return [
+        s for body, _ in path.segments for c in body if KINDS[c.kind] == "TEX" for s in c.streams
+    ]
 
 
 def unrolled(path):
-    """Every clause of a path with the cost and sorted lines of each access and wavefront, whatever form it has."""
+    """Every clause of a path with the cost and sorted lines of each access and wavefront, whatever
+    form it has.
+    """
     result = []
     for body, times in path.segments:
         for n in range(times):
@@ -54,7 +60,8 @@ def unrolled(path):
                 for s in clause.streams:
                     entries = np.arange(len(path.wavefronts)) * s.phases + n % s.phases
                     lines = [
-                        np.sort(s.line[s.ptr[e] : s.ptr[e + 1]] + n // s.phases * s.step).tolist() for e in entries
+                        np.sort(s.line[s.ptr[e] : s.ptr[e + 1]] + n // s.phases * s.step).tolist()
+                        for e in entries
                     ]
                     accesses.append((s.cost[entries].tolist(), lines))
                 result.append((clause.kind, clause.bundles, accesses))
@@ -62,7 +69,9 @@ def unrolled(path):
 
 
 @pytest.mark.parametrize("layout", ["linear", "tiled"])
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
+@pytest.mark.parametrize(
+    "name", ["sgemm_tn", "sgemm_nn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"]
+)
 def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
     (counted,) = paths(of, layout)
@@ -73,7 +82,8 @@ def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
     assert unrolled(counted) == unrolled(stepped)
 
 
-COUNTERS = {  # a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
+# a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
+COUNTERS = {
     "up": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ge r1.x, r0.x, l2.x"),
     "down": ("mov r0.x, l2.x", "sub r0.x, r0.x, l0.x", "ge r1.x, l0.w, r0.x"),
     "by two": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
@@ -84,7 +94,11 @@ COUNTERS = {  # a loop's start, its step, its test: of x in l0 and r0, which are
     "times two": ("mov r0.x, l0.x", "mul r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
     "unsigned": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ftou r1.x, r0.x\nult r1.x, l3.x, r1.x"),
     "through the texture": ("mov r0.x, l4.x", "add r0.x, r0.x, l4.y", "ge r1.x, r0.x, l4.z"),
-    "to -infinity": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "breakc_relop(ge) r0.x, l3.y\nge r1.x, r0.x, l2.x"),
+    "to -infinity": (
+        "mov r0.x, l0.w",
+        "add r0.x, r0.x, l0.x",
+        "breakc_relop(ge) r0.x, l3.y\nge r1.x, r0.x, l2.x",
+    ),
 }
 
 
@@ -109,7 +123,13 @@ def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
     )
     (counted,) = paths(of)
     at_once = ("while equal", "to -infinity")
-    stepped_too = (*at_once, "halves", "thirds", "times two", "through the texture")  # half texels, inexact, not affine
+    stepped_too = (
+        *at_once,
+        "halves",
+        "thirds",
+        "times two",
+        "through the texture",
+    )  # half texels, inexact, not affine
     assert counter in stepped_too or max(times for _, times in counted.segments) > 4
     monkeypatch.setattr(walk, "can_count", lambda code, start: False)
     (stepped,) = paths(of)
@@ -117,7 +137,9 @@ def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
 
 
 def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
-    """Values of the last turn and of the counter, one of them (a square) no affine function of the turn."""
+    """Values of the last turn and of the counter, one of them (a square) no affine function of the
+    turn.
+    """
     of = shapes("""
         mov r0.x, l0.w
         whileloop
@@ -181,7 +203,13 @@ def test_data_of_some_lanes_are_no_address_of_others():
         (f"{FETCH} r1, vWinCoord0.xy00\n{FETCH} r2, r1.xy00\nmov g[0], r2\n", (8, 9)),
         (f"{FETCH} r1, vWinCoord0.xy00\nftoi r2.x, r1.x\nmov g[r2.x], r1\n", (8, 10)),
         ("mov r1, g[3]\nif_logicalnz r1.x\nmov g[0], r1\nendif\n", (8, 9)),
-        ("mov r1, g[3]\nwhileloop\nbreak_logicalnz r1.x\nmov g[0], r1\nadd r1.x, r1.x, l0.x\nendloop\n", (8, 10)),
+        (
+            (
+                "mov r1, g[3]\nwhileloop\nbreak_logicalnz r1.x\nmov g[0], r1\nadd r1.x, r1.x,"
+                " l0.x\nendloop\n"
+            ),
+            (8, 10),
+        ),
     ],
 )
 def test_addresses_and_branches_that_depend_on_data_are_refused_with_both_lines(body, lines):
@@ -218,8 +246,11 @@ def test_wavefronts_that_take_different_ways_are_walked_apart():
         """,
         (16, 8),
     )
-    # Work-items of a wavefront leave one by one: the last one, at x = 7.5 or 15.5, sets the number of turns.
-    fetches = {int(p.wavefronts[0]): [c for c in unrolled(p) if KINDS[c[0]] == "TEX"] for p in paths(of)}
+    # Work-items of a wavefront leave one by one: the last one, at x = 7.5 or 15.5, sets the number
+    # of turns.
+    fetches = {
+        int(p.wavefronts[0]): [c for c in unrolled(p) if KINDS[c[0]] == "TEX"] for p in paths(of)
+    }
     assert {w: len(turns) for w, turns in fetches.items()} == {0: 8, 1: 16}
 
 
@@ -239,7 +270,9 @@ def test_both_sides_of_a_branch_are_taken_by_who_goes_there():
 
 
 def test_fetches_outside_a_texture_touch_no_line():
-    (fetch,) = streams(shapes("sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nmov g[0], r1", width=4))
+    (fetch,) = streams(
+        shapes("sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nmov g[0], r1", width=4)
+    )
     assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
 
 
@@ -249,7 +282,10 @@ def test_a_tiled_image_has_eight_rows_in_a_kilobyte():
     assert sorted(lines["tiled"]) == list(range(16))
     assert sorted(lines["linear"]) == sorted(16 * y + x for y in range(8) for x in range(2))
     (below,) = streams(shapes(body, (8, 16), width=60), "tiled")
-    assert sorted(below.line) == [*range(16), *range(128, 144)], "a row of eight tiles, of which the last is cut"
+    assert sorted(below.line) == [
+        *range(16),
+        *range(128, 144),
+    ], "a row of eight tiles, of which the last is cut"
 
 
 @pytest.mark.parametrize("step", ["add r0.x, r0.x, l0.w", "mul r0.x, r0.x, l0.x"])
@@ -258,9 +294,12 @@ def test_a_loop_without_end_is_an_error(step, monkeypatch):
     monkeypatch.setattr(walk, "MOST_TURNS", 100)
     fetch = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00"
     body = (
-        f"mov r0.x, l0.w\nwhileloop\nge r2.x, r0.x, l0.x\nbreak_logicalnz r2.x\n{fetch}\n{step}\nendloop\nmov g[0], r1"
+        "mov r0.x, l0.w\nwhileloop\nge r2.x, r0.x, l0.x\nbreak_logicalnz"
+        f" r2.x\n{fetch}\n{step}\nendloop\nmov g[0], r1"
     )
-    with pytest.raises(RuntimeError, match=r"test\.il:9: whileloop\n +this loop has not ended after 100 turns"):
+    with pytest.raises(
+        RuntimeError, match=r"test\.il:9: whileloop\n +this loop has not ended after 100 turns"
+    ):
         paths(shapes("\n" + body))
 
 
@@ -283,9 +322,18 @@ def test_what_a_walk_reads_of_a_board_is_listed(name, layout):
 
 
 def test_walks_are_shared_by_boards_that_look_alike_to_them():
-    shape, code = KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1), compile(KERNELS["sgemm_tn"].program)
+    shape, code = (
+        KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1),
+        compile(KERNELS["sgemm_tn"].program),
+    )
     beta = KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.0, 1)
-    boards = HD5870, replace(HD5870, dram_clocks=900), replace(HD5870, texture_banks=8), HD5870, HD5870
+    boards = (
+        HD5870,
+        replace(HD5870, dram_clocks=900),
+        replace(HD5870, texture_banks=8),
+        HD5870,
+        HD5870,
+    )
     one, *others = (
         walk.walk(code, Surfaces(of, board, "linear"), np.arange(count))
         for board, of, count in zip(boards, [shape] * 4 + [beta], (4, 4, 4, 2, 4))

@@ -1,4 +1,6 @@
-"""The kernels for a GPU of today on numba's simulator of one, the record of a real one, and what lessons say of it."""
+"""The kernels for a GPU of today on numba's simulator of one, the record of a real one, and what
+lessons say of it.
+"""
 
 import os
 import re
@@ -11,33 +13,42 @@ from conftest import ROOT
 from cypresskit.teach import l13_what_is_left as lesson
 from cypresskit.today import figures, record
 
-#: The simulator's `fma` rounds twice, it has no `syncwarp` (`syncthreads`, in a workgroup of a warp), and takes seconds
-#: for what is timed again and again: here each kernel runs once, on matrices of 16 x 16.
+#: The simulator's `fma` rounds twice, it has no `syncwarp` (`syncthreads`, in a workgroup of a
+#: warp), and takes seconds for what is timed again and again: here each kernel runs once, on
+#: matrices of 16 x 16.
 SIMULATED = """
 from fractions import Fraction
 from numba.cuda.simulator.kernelapi import FakeCUDAModule
 from cypresskit.today import cuda_kernels, experiments
-FakeCUDAModule.fma = lambda _, a, b, c: float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
+FakeCUDAModule.fma = lambda _, a, b, c: float(
+    Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+)
 FakeCUDAModule.syncwarp = FakeCUDAModule.syncthreads
 def add(self, experiment, case, unit, amount, work, **more):
     unit == "Gflop/s" or work()  # whose product has been checked
     self.rows.append({"experiment": experiment, "case": str(case), "unit": unit})
 timed, experiments.Bench.add = experiments.Bench.add, add
-bench = experiments.Bench(n=16, sizes=(16,), side=2, megabytes=1, turns=2, warps=2, warm=1, runs=3, seconds=1e-9)
+bench = experiments.Bench(
+    n=16, sizes=(16,), side=2, megabytes=1, turns=2, warps=2, warm=1, runs=3, seconds=1e-9
+)
 """
 
 
 def simulated(code: str) -> str:
     """What a script prints after ``SIMULATED``, on a simulated GPU."""
     env = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
-    run = subprocess.run([sys.executable, "-c", SIMULATED + code], env=env, capture_output=True, text=True, cwd=ROOT)
+    run = subprocess.run(
+        [sys.executable, "-c", SIMULATED + code], env=env, capture_output=True, text=True, cwd=ROOT
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout
 
 
 @pytest.mark.slow
 def test_every_kernel_agrees_with_numpy_on_a_simulated_gpu():
-    """``record`` runs all that the record of a real GPU has, but for the library's, and checks it."""
+    """``record`` runs all that the record of a real GPU has, but for the library's, and checks
+    it.
+    """
     said = simulated("print([(row['experiment'], row['unit']) for row in bench.record()['rows']])")
     known = {(row["experiment"], row["unit"]) for row in record()["rows"]}
     assert {*eval(said)} == known - {("library", "Gflop/s")}
@@ -46,22 +57,37 @@ def test_every_kernel_agrees_with_numpy_on_a_simulated_gpu():
 @pytest.mark.parametrize(
     ("broken", "experiment", "said"),
     [
-        ("", "product('', '', cuda_kernels.blocked(8, 8), 16, 8, transposed=False)", "a product of 16 x 16 in float32"),
+        (
+            "",
+            "product('', '', cuda_kernels.blocked(8, 8), 16, 8, transposed=False)",
+            "a product of 16 x 16 in float32",
+        ),
         ("experiments.pitched = {(1, 32): lambda *_: None}", "pitches()", "at a pitch of 1 words"),
         ("FakeCUDAModule.fma = lambda _, a, b, c: a * b + c", "double_double()", "has lost digits"),
     ],
 )
 def test_a_wrong_result_is_found(broken, experiment, said):
-    code = f"{broken}\ntry:\n    bench.{experiment}\nexcept ArithmeticError as error:\n    print(error)"
+    code = (
+        f"{broken}\ntry:\n    bench.{experiment}\nexcept ArithmeticError as error:\n   "
+        " print(error)"
+    )
     assert said in simulated(code)
 
 
 def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     clock = "experiments.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
     said = simulated(
-        clock + "bench.seconds = 1\ntimed(bench, 'it', 8, 'ns', 10, lambda: None, more=1)\nprint(bench.rows[0])"
+        clock + "bench.seconds = 1\ntimed(bench, 'it', 8, 'ns', 10, lambda: None,"
+        " more=1)\nprint(bench.rows[0])"
     )
-    assert eval(said) == {"experiment": "it", "case": "8", "value": 30.0, "unit": "ns", "spread": 0.6667, "more": 1}
+    assert eval(said) == {
+        "experiment": "it",
+        "case": "8",
+        "value": 30.0,
+        "unit": "ns",
+        "spread": 0.6667,
+        "more": 1,
+    }
 
 
 def test_the_record_is_of_a_real_gpu_and_steady():
@@ -75,9 +101,20 @@ def test_the_record_is_of_a_real_gpu_and_steady():
 
 
 def test_without_a_gpu_nothing_is_imported():
-    code = "import sys; from cypresskit.teach import l13_what_is_left as l; import cypresskit.today as t; t.record()\n"
-    code += "l.which = lambda _: None; assert l.own() is None; print([m for m in sys.modules if 'cuda' in m])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT).stdout == "[]\n"
+    code = (
+        "import sys; from cypresskit.teach import l13_what_is_left as l; import cypresskit.today as"
+        " t; t.record()\n"
+    )
+    code += (
+        "l.which = lambda _: None; assert l.own() is None; print([m for m in sys.modules if 'cuda'"
+        " in m])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_figures_side_by_side():
@@ -86,7 +123,10 @@ def test_figures_side_by_side():
     assert lines[0].split() == ["Cypress", *record()["device"].split(), "mine"]
     nn, tn = (figures("layout")[case] for case in ("NN", "TN"))
     assert lines[2].split() == ["TN", "150", "1.50", "x", f"{tn:,.0f}", f"{tn / nn:.2f}", "x", "-"]
-    assert lesson.gain("layout", "NN", "TN") == tn / nn and lesson.gain("bank, 32 warps", "32", "33") > 1
+    assert (
+        lesson.gain("layout", "NN", "TN") == tn / nn
+        and lesson.gain("bank, 32 warps", "32", "33") > 1
+    )
 
 
 LIBRARY, PINNED = figures("library"), figures("bus")["pinned"]

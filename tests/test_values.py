@@ -1,4 +1,6 @@
-"""What a notebook shows: values, short and with nothing of a name taken for HTML, and the names of `ck`."""
+"""What a notebook shows: values, short and with nothing of a name taken for HTML, and the names of
+`ck`.
+"""
 
 import builtins
 import re
@@ -18,7 +20,10 @@ VALUES = {
     "code": (CODE, "<Code of sgemm_tn.il for the HD 5870: 25 registers, "),
     "card": (CODE.card(), "KernelCard(name="),
     "catalogue": (ck.kernels, "sgemm_tn "),
-    "device": (ck.HD5870, "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in"),
+    "device": (
+        ck.HD5870,
+        "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in",
+    ),
     "report": (ck.simulate(KERNEL, 64), "sgemm_tn 64 x 64 x 64 on HD 5870: "),
     "table": (ck.sweep(KERNEL, [64], progress=False), "<Table of 1 rows: kernel, device, m, "),
 }
@@ -45,7 +50,9 @@ def test_names_are_no_html():
 
 
 def test_a_slip_in_a_name_is_told_with_the_nearest():
-    with pytest.raises(AttributeError, match=r"no attribute 'simulat'\. Did you mean `simulate`\?$"):
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'simulat'\. Did you mean `simulate`\?$"
+    ):
         _ = ck.simulat
     with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'\.$"):
         _ = ck.xyzzy

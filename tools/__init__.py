@@ -1,1 +1,3 @@
-"""Tools for working on cypresskit, run from a clone: the fuzzer, the notebook and page makers, the oracle."""
+"""Tools for working on cypresskit, run from a clone: the fuzzer, the notebook and page makers, the
+oracle.
+"""

@@ -1,10 +1,12 @@
-"""How fast this is, each time beside a yardstick of the same run: `make bench`, or `make bench ARGS="clock lessons"`.
+"""How fast this is, each time beside a yardstick of the same run: `make bench`, or `make bench
+ARGS="clock lessons"`.
 
-A row's ratio is the median of its runs, with the span of the middle half. Yardsticks are numpy's product of the same
-matrices, a loop of plain Python, or an empty process or page, so machines of any speed have about the same ratios.
-``--write`` keeps them in bench.json, and ``--check`` fails if one is three times what is kept there. Each group runs in
-a process of its own, on one thread unless it says otherwise, since numpy's BLAS reads only once how many it may use.
-Times are processor time, which other programs disturb least.
+A row's ratio is the median of its runs, with the span of the middle half. Yardsticks are numpy's
+product of the same matrices, a loop of plain Python, or an empty process or page, so machines of
+any speed have about the same ratios. ``--write`` keeps them in bench.json, and ``--check`` fails if
+one is three times what is kept there. Each group runs in a process of its own, on one thread unless
+it says otherwise, since numpy's BLAS reads only once how many it may use. Times are processor time,
+which other programs disturb least.
 """
 
 import argparse
@@ -36,21 +38,44 @@ ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("bench.json")
 LIMIT = 3  # times the ratio that is kept, from which on `--check` fails
 LEAST = 0.02  # of a yardstick: what takes less isn't kept
-ONE_THREAD = {f"{library}_THREADS": "1" for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")}
+ONE_THREAD = {
+    f"{library}_THREADS": "1"
+    for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")
+}
 LONG = 1.0  # seconds of runs that are enough
 SIZES = (64, 256, 512, 1024, 2048)  # of sgemm_tn
-OTHERS = (("dgemm_tn", 512, "fast"), ("ddgemm_tn_fma", 512, "fast"), ("sgemm_64x64_lds", 512, "fast"),
-          ("sgemm_tn", 64, "explain"), ("sgemm_tn", 256, "explain"), ("ddgemm_tn_fma", 64, "explain"))  # fmt: skip
+OTHERS = (
+    ("dgemm_tn", 512, "fast"),
+    ("ddgemm_tn_fma", 512, "fast"),
+    ("sgemm_64x64_lds", 512, "fast"),
+    ("sgemm_tn", 64, "explain"),
+    ("sgemm_tn", 256, "explain"),
+    ("ddgemm_tn_fma", 64, "explain"),
+)
 TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
-EPS = {"single": 2.0**-24, "double": 2.0**-53, "double-double": 2.0**-53}  # numpy's share for the last
+EPS = {
+    "single": 2.0**-24,
+    "double": 2.0**-53,
+    "double-double": 2.0**-53,
+}  # numpy's share for the last
 
-CHIPS = (replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count())  # new ones, for which nothing is kept
+CHIPS = (
+    replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count()
+)  # new ones, for which nothing is kept
 T = TypeVar("T")
 Row = dict[str, Any]
 Run = Callable[[], float]  # what it took
 
 
-def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, most: int = 100, note: str = "") -> Row:
+def row(
+    name: str,
+    ours: Run,
+    yardstick: Run,
+    unit: str = "s",
+    least: int = 3,
+    most: int = 100,
+    note: str = "",
+) -> Row:
     """Run both in turn until they have taken long enough together, for a row of the table."""
     runs: list[tuple[float, float]] = []
     start = perf_counter()
@@ -59,8 +84,15 @@ def row(name: str, ours: Run, yardstick: Run, unit: str = "s", least: int = 3, m
     ratios = [here / there for here, there in runs]
     low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
     here, there = (median(part) for part in zip(*runs))
-    return {"name": name, "here": here, "unit": unit, "yardstick": there, "ratio": median(ratios), "span": [low, high],
-            "note": note}  # fmt: skip
+    return {
+        "name": name,
+        "here": here,
+        "unit": unit,
+        "yardstick": there,
+        "ratio": median(ratios),
+        "span": [low, high],
+        "note": note,
+    }
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
@@ -71,7 +103,9 @@ def seconds(work: Callable[[], object], clock: Callable[[], float] = process_tim
 
 
 def loop(turns: int = 10**7) -> float:
-    """Seconds of ``for i in range(10**8): pass`` at a prompt: the yardstick of everything that only computes."""
+    """Seconds of ``for i in range(10**8): pass`` at a prompt: the yardstick of everything that only
+    computes.
+    """
     return seconds(partial(exec, f"for i in range({turns}): pass", {})) * 10**8 / turns
 
 
@@ -86,7 +120,9 @@ def product(name: str, n: int, engine: str, threads: int | None) -> Row:
     ours = partial(ck.gemm, *given, trans_a=True, kernel=kernel, engine=engine, threads=threads)
     got = ours()
     error = float(np.max(np.abs(getattr(got, "hi", got) - a.T @ b)))
-    bound = 2 * float(n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b)))  # both of n terms, n ulp/2 each
+    bound = 2 * float(
+        n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b))
+    )  # both of n terms, n ulp/2 each
     if not error <= bound:
         sys.exit(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
     clock = process_time if threads else perf_counter
@@ -109,7 +145,9 @@ def arithmetic() -> Iterator[Row]:
 
 def threads() -> Iterator[Row]:
     """Products on all threads, by the clock on the wall: numpy's product"""
-    yield from (product(name, n, "fast", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024))
+    yield from (
+        product(name, n, "fast", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024)
+    )
 
 
 def clock() -> Iterator[Row]:
@@ -123,8 +161,13 @@ def clock() -> Iterator[Row]:
         for n in (256, 1024, 2048, 4096):
             note = ""
             if n <= 1024:
-                sampled, exact = (ck.simulate(name, n, exact=exact, progress=False).clocks for exact in (False, True))
-                note = f"exact {spent(name, n, exact=True):.2f} s; clocks {sampled / exact:.4f} of its"
+                sampled, exact = (
+                    ck.simulate(name, n, exact=exact, progress=False).clocks
+                    for exact in (False, True)
+                )
+                note = (
+                    f"exact {spent(name, n, exact=True):.2f} s; clocks {sampled / exact:.4f} of its"
+                )
             yield row(f"{name} {n}", partial(spent, name, n), loop, most=3, note=note)
 
 
@@ -146,15 +189,28 @@ def words() -> Iterator[Row]:
             compile(kernel.program, next(CHIPS), style)
 
     for style in STYLES:
-        yield row(f"all kernels compiled, style {style}", partial(seconds, partial(compile_all, style)), loop)
+        yield row(
+            f"all kernels compiled, style {style}",
+            partial(seconds, partial(compile_all, style)),
+            loop,
+        )
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
     checked = partial(check, kernel.program, **kernel.arguments(ones, ones, None, 1.0, 0.0))
     yield row("sgemm_tn 256 checked", partial(seconds, checked), loop)
-    texts = {"many lines": "mov r0, r1\n" * 350_000, "one line": "mov" + "_x2" * 1_300_000 + " r0, r1"}
+    texts = {
+        "many lines": "mov r0, r1\n" * 350_000,
+        "one line": "mov" + "_x2" * 1_300_000 + " r0, r1",
+    }
     for name, text in texts.items():
         refused = partial(refuse, text)
         yield row(f"refused: {name}", partial(seconds, refused), loop)
-        yield row(f"refused: {name}, memory", partial(traced, refused), partial(float, len(text) / 1e6), "MB", most=3)
+        yield row(
+            f"refused: {name}, memory",
+            partial(traced, refused),
+            partial(float, len(text) / 1e6),
+            "MB",
+            most=3,
+        )
     planned = partial(five_stage, 32768, 32768, 1536, Machine())
     planned()  # its kernel's rate is simulated once
     yield row("five_stage 32768 planned", partial(seconds, planned), loop)
@@ -176,7 +232,12 @@ def start() -> Iterator[Row]:
         before = os.times()
         subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
         after = os.times()
-        return after.children_user - before.children_user + after.children_system - before.children_system
+        return (
+            after.children_user
+            - before.children_user
+            + after.children_system
+            - before.children_system
+        )
 
     for text in ("import cypresskit", "import cypresskit; cypresskit.draw.load()"):
         yield row(text, partial(ran, text), partial(ran, "pass"))
@@ -198,15 +259,22 @@ print(json.dumps(spent))
 def lessons() -> Iterator[Row]:
     """Cells of the solved lessons, all threads' and processes' time: 10**8 turns of a loop"""
     for path in book.sources(ROOT / "notebooks"):
-        cells = [cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"]
+        cells = [
+            cell.source for cell in book.solved(book.read(path)).cells if cell.cell_type == "code"
+        ]
         with tempfile.TemporaryDirectory() as folder:  # for what lessons save
-            run = partial(subprocess.run, input=json.dumps(cells), capture_output=True, text=True, cwd=folder)
+            run = partial(
+                subprocess.run, input=json.dumps(cells), capture_output=True, text=True, cwd=folder
+            )
             ran = run([sys.executable, "-c", LESSON])
         if ran.returncode:
             sys.exit(f"{path.stem}: {ran.stderr[-2000:]}")
         spent, turns = json.loads(ran.stdout), loop()
         begins = [source.strip().splitlines()[0][:50] for source in cells]
-        parts = [("all", sum(spent), ""), *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1))]
+        parts = [
+            ("all", sum(spent), ""),
+            *((f"cell {n}", *cell) for n, cell in enumerate(zip(spent, begins), 1)),
+        ]
         for name, time, begin in parts:
             once = partial(float, time), partial(float, turns)
             yield row(f"{path.stem[:2]}: {name}", *once, least=1, most=1, note=begin)
@@ -217,26 +285,34 @@ DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationF
 
 
 def worker(page) -> Callable[[Callable[[], object]], float]:
-    """A function that measures an act: milliseconds of the page's main thread, without other programs."""
+    """A function that measures an act: milliseconds of the page's main thread, without other
+    programs.
+    """
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def spent() -> float:
         metrics = session.send("Performance.getMetrics")["metrics"]
-        return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+        return 1000 * next(
+            metric["value"] for metric in metrics if metric["name"] == "TaskDuration"
+        )
 
     return lambda act: seconds(act, spent)
 
 
 def pages() -> Iterator[Row]:
-    """The browser's work to show each view, and for a step of it: ten million turns of a loop on an empty page"""
+    """The browser's work to show each view, and for a step of it: ten million turns of a loop on an
+    empty page
+    """
     from playwright.sync_api import sync_playwright
 
     from tools.gallery import VIEWS
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         page, empty = browser.new_page(), browser.new_page()
         work, yardstick = worker(page), partial(worker(empty), partial(empty.evaluate, COUNT))
 
@@ -258,7 +334,9 @@ def pages() -> Iterator[Row]:
         browser.close()
 
 
-GROUPS = {group.__name__: group for group in (arithmetic, threads, clock, words, start, lessons, pages)}
+GROUPS = {
+    group.__name__: group for group in (arithmetic, threads, clock, words, start, lessons, pages)
+}
 
 
 # -- the table
@@ -266,8 +344,12 @@ GROUPS = {group.__name__: group for group in (arithmetic, threads, clock, words,
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all, if none is named")
-    parser.add_argument("--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept")
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all, if none is named"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept"
+    )
     parser.add_argument("--write", action="store_true", help=f"keep these ratios, in {KEPT.name}")
     args = parser.parse_args(arguments)
     if wrong := [name for name in args.groups if name not in GROUPS]:
@@ -276,12 +358,23 @@ def main(arguments: list[str] | None = None) -> int:
     for group in args.groups or GROUPS:
         with patch.dict(os.environ, ONE_THREAD if group != "threads" else {}):
             lines = in_new_process(measured, group)
-        slow += [line for line in lines if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))]
+        slow += [
+            line
+            for line in lines
+            if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))
+        ]
         if args.write:
-            kept[group] = {line["name"]: float(f"{line['ratio']:.3g}") for line in lines if line["ratio"] > LEAST}
+            kept[group] = {
+                line["name"]: float(f"{line['ratio']:.3g}")
+                for line in lines
+                if line["ratio"] > LEAST
+            }
             KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     for line in slow:
-        print(f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times what is kept")
+        print(
+            f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times what"
+            " is kept"
+        )
     return int(args.check and bool(slow))
 
 
@@ -296,12 +389,18 @@ def in_new_process(function: Callable[..., T], *arguments) -> T:
 def measured(group: str) -> list[Row]:
     """The rows of a group, each printed as it comes."""
     title, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
-    print(f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the runs")
+    print(
+        f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the"
+        " runs"
+    )
     rows = []
     for row in GROUPS[group]():
         low, high = row["span"]
         numbers = f"{row['here']:9.4g} {row['unit']:2} {row['yardstick']:10.4g} {row['ratio']:9.3g}"
-        print(f"{row['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {row['note']}".rstrip(), flush=True)
+        print(
+            f"{row['name'][:38]:38} {numbers}  {low:.3g} to {high:<9.3g} {row['note']}".rstrip(),
+            flush=True,
+        )
         rows.append(row)
     return rows
 

@@ -1,8 +1,9 @@
 """The book tool: from one source per lesson, the student's notebook and the solved one.
 
-``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a source is written. Saved
-outputs are those of the run, except for what differs each time: the cell that loads the players' scripts, the ids of
-widgets, progress bars. Prose, which would reveal folded solutions, can't be edited, and checks can't be deleted.
+``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a
+source is written. Saved outputs are those of the run, except for what differs each time: the cell
+that loads the players' scripts, the ids of widgets, progress bars. Prose, which would reveal folded
+solutions, can't be edited, and checks can't be deleted.
 """
 
 import argparse
@@ -21,7 +22,10 @@ from cypresskit.timing.native import NOTICE
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
 WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # and the answer
-ASKS, PLACE = "**In one sentence:** ", "*Double-click here, and write your sentence below this line.*"
+ASKS, PLACE = (
+    "**In one sentence:** ",
+    "*Double-click here, and write your sentence below this line.*",
+)
 ASKED = rf"{ASKS}\1\n\n{PLACE}"
 APART = re.compile(r"\n(?=## |<!-- why: |\*\*What you will do)")  # what begins a cell of prose
 GLOSSARY = "<!-- glossary -->"
@@ -29,7 +33,9 @@ WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.m
 PREDICT = "ck.draw.predict("
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
-BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))  # what is told on a busy or new computer alone
+BUSY = re.compile(
+    r"\s*simulating:|" + re.escape(NOTICE)
+)  # what is told on a busy or new computer alone
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -37,16 +43,23 @@ METADATA = {
 
 
 def read(path: Path) -> NotebookNode:
-    """A lesson's source as a notebook, solutions still marked. Raises ``ValueError`` if marks don't pair."""
+    """A lesson's source as a notebook, solutions still marked. Raises ``ValueError`` if marks don't
+    pair.
+    """
     import jupytext
 
     cells = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md").cells
     for cell in cells:
         left = MARKS.sub("", cell.source)
         if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
-            raise ValueError(f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't pair:\n{cell.source}")
+            raise ValueError(
+                f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't"
+                f" pair:\n{cell.source}"
+            )
         if GLOSSARY in cell.source:
-            glossary = WORDS.search((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+            glossary = WORDS.search(
+                (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+            )
             assert glossary, "CONTRIBUTING.md has lost its glossary"
             fold = f"<details><summary>All words</summary>\n\n{glossary[1]}\n\n</details>"
             cell.source = cell.source.replace(GLOSSARY, fold)
@@ -69,14 +82,17 @@ def solved(source: NotebookNode) -> NotebookNode:
 
 
 def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question. A ``FOLD`` shows
-    the solutions marked between it and the fold before."""
+    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question.
+    A ``FOLD`` shows the solutions marked between it and the fold before.
+    """
     cells, above = [], ""
     for cell in source.cells:
         text = cell.source
         above += "".join(MARKS.findall(text)) if cell.cell_type == "code" else ""
         if FOLD in text:
-            fold = f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
+            fold = (
+                f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
+            )
             text, above = text.replace(FOLD, fold), ""
         cells.append(_cell(cell.cell_type, WHY.sub(why, MARKS.sub(lines, text)), cell.metadata))
     return _notebook(cells)
@@ -86,7 +102,12 @@ def execute(notebook: NotebookNode) -> None:
     """Run a notebook from top to bottom, in a folder of its own, keeping its outputs."""
     from nbclient import NotebookClient
 
-    options: dict = {"timeout": 120, "kernel_name": "python3", "coalesce_streams": True, "record_timing": False}
+    options: dict = {
+        "timeout": 120,
+        "kernel_name": "python3",
+        "coalesce_streams": True,
+        "record_timing": False,
+    }
     with TemporaryDirectory() as where:
         NotebookClient(notebook, resources={"metadata": {"path": where}}, **options).execute()
     # As JupyterLab would save it, so that a lesson just opened isn't marked as changed.
@@ -102,7 +123,9 @@ def execute(notebook: NotebookNode) -> None:
 
 
 def lasting(output: NotebookNode) -> bool:
-    """Whether to keep an output: not a progress bar, nor the notice that the engine is being compiled."""
+    """Whether to keep an output: not a progress bar, nor the notice that the engine is being
+    compiled.
+    """
     return not BUSY.match(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
@@ -114,8 +137,14 @@ def write(notebook: NotebookNode, path: Path) -> None:
 
 
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
-    """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default all."""
-    return [p for p in sorted((book / "source").glob("*.md")) if not chosen or p.name.startswith(tuple(chosen))]
+    """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default
+    all.
+    """
+    return [
+        p
+        for p in sorted((book / "source").glob("*.md"))
+        if not chosen or p.name.startswith(tuple(chosen))
+    ]
 
 
 def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:
@@ -124,7 +153,9 @@ def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:
 
 
 def _notebook(cells: list[NotebookNode]) -> NotebookNode:
-    """A notebook whose cell ids are hashes of their contents, so that they change only with these."""
+    """A notebook whose cell ids are hashes of their contents, so that they change only with
+    these.
+    """
     seen: dict[str, int] = {}
     for cell in cells:
         name = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
@@ -148,15 +179,25 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
 
 
 def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
-    """The cells of nbconvert's eight slides, by number: title, case by hand, picture, its questions, a guess, its
-    result, what was measured, summary."""
+    """The cells of nbconvert's eight slides, by number: title, case by hand, picture, its
+    questions, a guess, its result, what was measured, summary.
+    """
 
     def find(words: str, kind: str = "markdown", after: int = -1) -> int:
         places = range(after + 1, len(cells))
-        return next((n for n in places if cells[n][0] == kind and re.search(words, cells[n][1])), after)
+        return next(
+            (n for n in places if cells[n][0] == kind and re.search(words, cells[n][1])), after
+        )
 
-    hand, measured, asked = find("^## "), find("^## What was m"), find(r"(?m)^1\. ", after=find("^## The picture"))
-    picture = max((n for n in range(asked) if re.search(r"(?m)^ck\.draw\.(?!load|predict)", cells[n][1])), default=0)
+    hand, measured, asked = (
+        find("^## "),
+        find("^## What was m"),
+        find(r"(?m)^1\. ", after=find("^## The picture")),
+    )
+    picture = max(
+        (n for n in range(asked) if re.search(r"(?m)^ck\.draw\.(?!load|predict)", cells[n][1])),
+        default=0,
+    )
     guess = find(r"\*\*Predict first", after=asked)
     result = find(rf"(?s)\A(?!.*{re.escape(PREDICT)})", "code", guess)
     goes_on = find("", "code", hand), find("", "code", measured), *range(guess + 1, result)
@@ -165,17 +206,27 @@ def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.book", description="Make the lessons' notebooks.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.book", description="Make the lessons' notebooks."
+    )
     parser.add_argument("book", type=Path, help="the directory with source/, usually notebooks")
-    parser.add_argument("lessons", nargs="*", help="how the names begin of those to make, as 01; by default all")
+    parser.add_argument(
+        "lessons", nargs="*", help="how the names begin of those to make, as 01; by default all"
+    )
     asked = parser.parse_args(arguments)
     chosen = sources(asked.book, asked.lessons)
     if not chosen:
-        print(f"There is no lesson {' '.join(asked.lessons) or 'at all'} in {asked.book / 'source'}", file=sys.stderr)
+        print(
+            f"There is no lesson {' '.join(asked.lessons) or 'at all'} in {asked.book / 'source'}",
+            file=sys.stderr,
+        )
         return 1
     for path in chosen:
         source = read(path)
-        for notebook, place in ((student(source), asked.book), (solved(source), asked.book / "solutions")):
+        for notebook, place in (
+            (student(source), asked.book),
+            (solved(source), asked.book / "solutions"),
+        ):
             execute(notebook)
             target = place / f"{path.stem}.ipynb"
             write(notebook, target)

@@ -1,7 +1,8 @@
-"""Make the README's moving picture, light and dark, and its stills from the views themselves: ``make clip``.
+"""Make the README's moving picture, light and dark, and its stills from the views themselves:
+``make clip``.
 
-The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as a reader would, and photographed frame
-by frame. It needs Chromium and Playwright, which the tests bring.
+The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as a reader would, and
+photographed frame by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
 import re
@@ -23,7 +24,9 @@ FOLDER = ROOT / "docs/pictures"
 
 
 def pipelines() -> Shown:
-    """Four and five stages at their end. The view's own still is an early frame, which doesn't answer its question."""
+    """Four and five stages at their end. The view's own still is an early frame, which doesn't
+    answer its question.
+    """
     shown = ck.draw.timeline()
     shown.tells = len(shown) - 1
     return shown
@@ -31,9 +34,13 @@ def pipelines() -> Shown:
 
 STILLS: dict[str, Callable[[], Shown]] = {"road": ck.draw.road, "pipelines": pipelines}
 SIZE = ViewportSize(width=1120, height=655)
-COLOURS, PACE, READ = 64, 140, 900  # of a clip; milliseconds that a frame stands, and one that has words to read
-# Of each level how often which key is pressed before each photograph, how many are taken, and the source and which of
-# its cells is clicked at last.
+COLOURS, PACE, READ = (
+    64,
+    140,
+    900,
+)  # of a clip; milliseconds that a frame stands, and one that has words to read
+# Of each level how often which key is pressed before each photograph, how many are taken, and the
+# source and which of its cells is clicked at last.
 STEPS = (
     (5, 12, "engines", 0),
     (5, 12, "computes sgemm_tn to come", 2),
@@ -41,10 +48,14 @@ STEPS = (
     (1, 26, "cells C", 10),
     (1, 16, "", 0),
 )
-PLACE = re.findall(r"(?s)const place = (.+?)\n\n", (ROOT / "tests/pages.js").read_text(encoding="utf-8"))[0]
+PLACE = re.findall(
+    r"(?s)const place = (.+?)\n\n", (ROOT / "tests/pages.js").read_text(encoding="utf-8")
+)[0]
 POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
-    if (x >= 0) document.body.insertAdjacentHTML("beforeend", `<div id="pointer" style="position: fixed; width: 20px;
-        height: 20px; left: ${x - 13}px; top: ${y - 13}px; border: 3px solid #d55e00; border-radius: 50%"></div>`) }"""
+    if (x >= 0) document.body.insertAdjacentHTML("beforeend",
+      `<div id="pointer" style="position: fixed; width: 20px;
+        height: 20px; left: ${x - 13}px; top: ${y - 13}px; border: 3px solid #d55e00;
+          border-radius: 50%"></div>`) }"""
 
 
 def photograph(page: Page) -> Image.Image:
@@ -76,8 +87,12 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """Write a GIF in the colours of all frames."""
     pictures, times = zip(*frames)
     some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
-    palette = some.quantize(COLOURS, Image.Quantize.FASTOCTREE)  # others lose the pale greys to a red
-    first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
+    palette = some.quantize(
+        COLOURS, Image.Quantize.FASTOCTREE
+    )  # others lose the pale greys to a red
+    first, *rest = (
+        picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
+    )
     first.save(path, save_all=True, append_images=rest, duration=list(times), loop=0, optimize=True)
 
 
@@ -85,7 +100,9 @@ def main() -> None:
     for name, view in STILLS.items():
         view().save(FOLDER / f"{name}.svg")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         saved = ck.draw.explore("sgemm_tn", 256).save(Path(folder) / "journey.html")
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport=SIZE, color_scheme=scheme)

@@ -1,7 +1,8 @@
 """The package's pictures, and the lessons from their stored notebooks, for the site.
 
-Pictures play. A result that is to be guessed is folded below a field for the guess; what needs a running kernel
-(sliders that compute) shows what it shows at first. Solutions are left out unless asked for.
+Pictures play. A result that is to be guessed is folded below a field for the guess; what needs a
+running kernel (sliders that compute) shows what it shows at first. Solutions are left out unless
+asked for.
 """
 
 import re
@@ -22,11 +23,23 @@ from tools.book import PLACE
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "road": ("The road: what each lesson's idea is worth", draw.road),
     "explore": ("From the chip to the register, click by click", draw.explore),
-    "register_block": ("A work-item's 8 x 8 block fills up", lambda: draw.register_block("sgemm_tn")),
-    "block_race": ("Blocks race: words per flop", lambda: draw.block_race(register_block.block_runs())),
-    "texture_fetch": ("Lines and clocks of a wavefront's fetches: TN against NN", draw.texture_fetch),
+    "register_block": (
+        "A work-item's 8 x 8 block fills up",
+        lambda: draw.register_block("sgemm_tn"),
+    ),
+    "block_race": (
+        "Blocks race: words per flop",
+        lambda: draw.block_race(register_block.block_runs()),
+    ),
+    "texture_fetch": (
+        "Lines and clocks of a wavefront's fetches: TN against NN",
+        draw.texture_fetch,
+    ),
     "waiting": ("The toy of lesson 04: computing, waiting and company", draw.waiting),
-    "lds_transpose": ("A tile of A through the LDS, with and without bank conflicts", draw.lds_transpose),
+    "lds_transpose": (
+        "A tile of A through the LDS, with and without bank conflicts",
+        draw.lds_transpose,
+    ),
     "lds_pitch": ("The same rows at other pitches: which banks they share", draw.lds_pitch),
     "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
@@ -35,7 +48,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
-    "channels": ("Matrix-vector kernels on one clock: who waits for memory to open a row", draw.channels),
+    "channels": (
+        "Matrix-vector kernels on one clock: who waits for memory to open a row",
+        draw.channels,
+    ),
     "roofline": ("Rooflines: Cypress against Fermi", draw.roofline),
     "performance": ("Gflop/s against N", draw.performance),
     "card_memory": (
@@ -51,13 +67,19 @@ SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 ENTRY = '<p class="guess"><label><b>Your guess:</b> {} <input size="8"></label>{}</p>'
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
-FOLDED = {"tags": ["hide-output"], "mystnb": {"code_prompt_show": "The result: guess first, then open this",
-          "code_prompt_hide": "The result"}}  # fmt: skip
+FOLDED = {
+    "tags": ["hide-output"],
+    "mystnb": {
+        "code_prompt_show": "The result: guess first, then open this",
+        "code_prompt_hide": "The result",
+    },
+}
 
 
 def write_pages(folder: Path) -> str:
-    """Write each picture's page and still into ``folder``. Returns HTML with the stills as links, for a page in a
-    folder beside it."""
+    """Write each picture's page and still into ``folder``. Returns HTML with the stills as links,
+    for a page in a folder beside it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     scripts = '<script src="../_static/players.js" async></script>'
     links = '<a href="../docs/views.html">More pictures</a>'
@@ -72,7 +94,9 @@ def write_pages(folder: Path) -> str:
 
 
 def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
-    """A notebook's text as the site shows it. Links to headings are in small letters there, in Jupyter as written."""
+    """A notebook's text as the site shows it. Links to headings are in small letters there, in
+    Jupyter as written.
+    """
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
     book = nbformat.reads(small, as_version=4)
     for cell in book.cells:
@@ -86,7 +110,9 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
 
 
 def ask_on_a_page(output: NotebookNode) -> None:
-    """Give an output that asks for a guess a field to type it into, and drop the remark that none was made."""
+    """Give an output that asks for a guess a field to type it into, and drop the remark that none
+    was made.
+    """
     if asked := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": ENTRY.format(*map(escape, asked.groups()))}
     elif "text" in output:

@@ -1,9 +1,11 @@
-"""Marks: an answer judged from a notebook's text, in a copy of this process, whose package is untouched.
+"""Marks: an answer judged from a notebook's text, in a copy of this process, whose package is
+untouched.
 
-``judge`` takes a notebook's code cells, and a check as the lesson calls it. Only the cells that the answer needs are
-run, in the notebook's order: those that set its name, and the names used there. Then the check runs. A patched check,
-device or judge earns no point: the package's functions, classes and devices are compared before and after. What
-happened in the kernel in which the notebook was written doesn't count.
+``judge`` takes a notebook's code cells, and a check as the lesson calls it. Only the cells that the
+answer needs are run, in the notebook's order: those that set its name, and the names used there.
+Then the check runs. A patched check, device or judge earns no point: the package's functions,
+classes and devices are compared before and after. What happened in the kernel in which the notebook
+was written doesn't count.
 
 Not proof against code written to deceive this module, which runs in the same process as the answer.
 """
@@ -27,12 +29,16 @@ from cypresskit.teach.check import Verdict, error_text
 
 CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
 SECONDS = 60.0  # for an exercise, its cells included
-LAST = "only the cells that the answer needs are run: does it use something that was set elsewhere, or by hand?"
+LAST = (
+    "only the cells that the answer needs are run: does it use something that was set elsewhere, or"
+    " by hand?"
+)
 
 
 def judge(cells: Sequence[str], check: str) -> Verdict:
-    """The verdict on the answer in a notebook's code ``cells`` by ``check``, spelled as in the lesson,
-    ``ck.teach.bus.check_seconds(seconds)``. It never raises, whatever the cells do."""
+    """The verdict on the answer in a notebook's code ``cells`` by ``check``, spelled as in the
+    lesson, ``ck.teach.bus.check_seconds(seconds)``. It never raises, whatever the cells do.
+    """
     try:
         return apart.call(apart_judged, cells, check, seconds=SECONDS)
     except apart.Lost as lost:
@@ -55,7 +61,11 @@ def apart_judged(cells: Sequence[str], check: str) -> Verdict:
         except MemoryError:
             raise
         except SyntaxError as error:
-            return Verdict(False, f"{where} isn't valid Python: {error.msg}.", f"line {error.lineno} of that cell.")
+            return Verdict(
+                False,
+                f"{where} isn't valid Python: {error.msg}.",
+                f"line {error.lineno} of that cell.",
+            )
         except Exception as error:
             return Verdict(False, f"{where} stops with {error_text(error)}.", LAST)
     if answer not in names:
@@ -78,7 +88,9 @@ def _plain(cell: str) -> str:
 
 
 def needed(cells: Sequence[str], asked: str) -> list[str]:
-    """The cells that set what the code ``asked`` uses, and those that set what these use, in order."""
+    """The cells that set what the code ``asked`` uses, and those that set what these use, in
+    order.
+    """
     wanted, seen, chosen = _uses(_table(asked)), set[str](), set[int]()
     while wanted - seen:
         name = (wanted - seen).pop()
@@ -103,22 +115,27 @@ def _uses(table: SymbolTable) -> set[str]:
     """The names that code uses but doesn't set itself."""
     inner = [_uses(child) for child in table.get_children()]
     top = table.get_type() == "module"
-    taken = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    taken = {
+        s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())
+    }
     return taken.union(*inner) - vars(builtins).keys()
 
 
 def _sets(cell: str, name: str) -> bool:
     """Whether a cell sets a name; of one that isn't Python, whether it seems to."""
     try:
-        symbols = {symbol.get_name(): symbol for symbol in symtable(cell, "<cell>", "exec").get_symbols()}
+        symbols = {
+            symbol.get_name(): symbol for symbol in symtable(cell, "<cell>", "exec").get_symbols()
+        }
     except SyntaxError:
         return bool(re.search(rf"^(def )?{name} *[=(]", cell, re.M))
     return name in symbols and (symbols[name].is_assigned() or symbols[name].is_imported())
 
 
 def _sets_anew(cell: str, name: str) -> bool:
-    """Whether what a cell sets a name to, before it uses it, hangs on no earlier value: ``n += 1`` does, and an ``n``
-    that is set in a loop or a branch may."""
+    """Whether what a cell sets a name to, before it uses it, hangs on no earlier value: ``n += 1``
+    does, and an ``n`` that is set in a loop or a branch may.
+    """
     try:
         body = ast.parse(cell).body
     except SyntaxError:
@@ -128,14 +145,18 @@ def _sets_anew(cell: str, name: str) -> bool:
             if statement.name == name:
                 return True
             continue  # what it uses is looked up when it is called
-        if found := [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name]:
+        if found := [
+            node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name
+        ]:
             plain = isinstance(statement, ast.Assign | ast.AnnAssign)
             return plain and all(isinstance(node.ctx, ast.Store) for node in found)
     return True
 
 
 def _state() -> dict[str, object]:
-    """What each name of the package, and of what it rests on, stands for: a function, class, module or device."""
+    """What each name of the package, and of what it rests on, stands for: a function, class, module
+    or device.
+    """
     state: dict[str, object] = {}
     for name, module in [*sys.modules.items()]:
         if name.split(".")[0] in ("cypresskit", "builtins", "math") or module is np:
@@ -157,7 +178,13 @@ def _note(state: dict[str, object], owner, place: str) -> None:
             state[key] = [(kernel, id(value[kernel])) for kernel in value]
         elif isinstance(value, Board):
             state[key] = id(value), repr(vars(value))
-        elif callable(value) or isinstance(value, ModuleType | property | classmethod | staticmethod):
+        elif callable(value) or isinstance(
+            value, ModuleType | property | classmethod | staticmethod
+        ):
             state[key] = id(value)
-            if isinstance(value, type) and value.__module__ == place and place.startswith("cypresskit"):
+            if (
+                isinstance(value, type)
+                and value.__module__ == place
+                and place.startswith("cypresskit")
+            ):
                 _note(state, value, key)

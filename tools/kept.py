@@ -1,4 +1,6 @@
-"""Simulate again what the pictures' stored figures come from, in some two minutes: ``python -m tools.kept``."""
+"""Simulate again what the pictures' stored figures come from, in some two minutes: ``python -m
+tools.kept``.
+"""
 
 import base64
 import json
@@ -22,19 +24,27 @@ def dial() -> dict:
     arrays = [part for entry in points for part in (*entry.bars, entry.alu, entry.texture)]
     numbers = np.concatenate([part.ravel() for part in arrays]).astype(np.uint16)
     parts = base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode()
-    return {"gflops": [entry.gflops for entry in points], "rows": [len(part) for part in arrays], "parts": parts}
+    return {
+        "gflops": [entry.gflops for entry in points],
+        "rows": [len(part) for part in arrays],
+        "parts": parts,
+    }
 
 
 CARD = host.Machine(ck.HD5870)
 PRODUCTS = {
-    "round_trip": lambda n: host.round_trip(n, 1e9 * CARD.host.dma_gb_s, kernel_rate("dgemm_tn", n, n, n, ck.HD5870)),
+    "round_trip": lambda n: host.round_trip(
+        n, 1e9 * CARD.host.dma_gb_s, kernel_rate("dgemm_tn", n, n, n, ck.HD5870)
+    ),
     "blocked_time": lambda n: host.blocked_time(n, n, n, CARD, block=1792),
     "five_stage": lambda n: host.five_stage(n, n, 2048, host.Machine(ck.HD5970)),
 }
 
 
 def road(launch: str) -> tuple[float, float, str]:
-    """(Gflop/s, what its busiest unit would allow without a pause, that unit) of a launch of the road."""
+    """(Gflop/s, what its busiest unit would allow without a pause, that unit) of a launch of the
+    road.
+    """
     name, n, *style = launch.split()
     run: Any
     if name in PRODUCTS:
@@ -51,5 +61,10 @@ def road(launch: str) -> tuple[float, float, str]:
 
 if __name__ == "__main__":
     launches = sorted({launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch})
-    for name, kept in {"road": {launch: road(launch) for launch in launches}, "dial": dial()}.items():
-        (Path(ck.draw.__file__).parent / f"{name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    for name, kept in {
+        "road": {launch: road(launch) for launch in launches},
+        "dial": dial(),
+    }.items():
+        (Path(ck.draw.__file__).parent / f"{name}.json").write_text(
+            json.dumps(kept) + "\n", encoding="utf-8"
+        )

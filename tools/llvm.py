@@ -1,10 +1,13 @@
-"""A second opinion: the kernels as compiled by LLVM's back end for this chip (triple ``r600--``, cpu ``cypress``).
+"""A second opinion: the kernels as compiled by LLVM's back end for this chip (triple ``r600--``,
+cpu ``cypress``).
 
-    python -m tools.llvm     # writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it
+    python -m tools.llvm     # writes cypresskit/data/llvm.json, with LLVM's version and the date;
+    lesson 03 shows it
 
-The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the resulting assembly, registers and
-the bundles of the innermost loop are counted. Kernels with doubles or LDS, which can't be written this way, are not in
-the record. The rest is up to the back end's own scheduler: it is nobody's optimum.
+The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the resulting
+assembly, registers and the bundles of the innermost loop are counted. Kernels with doubles or LDS,
+which can't be written this way, are not in the record. The rest is up to the back end's own
+scheduler: it is nobody's optimum.
 """
 
 import datetime
@@ -17,23 +20,52 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 import cypresskit as ck
-from cypresskit.compiler.ir import BasicBlock, CompileError, FetchDetail, Function, Op, Src, StoreDetail, Word, refuse
+from cypresskit.compiler.ir import (
+    BasicBlock,
+    CompileError,
+    FetchDetail,
+    Function,
+    Op,
+    Src,
+    StoreDetail,
+    Word,
+    refuse,
+)
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 
 FILE = Path(ck.__file__).parent / "data" / "llvm.json"
-I32, I64, FLOAT, V4 = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.VectorType(ir.FloatType(), 4)
+I32, I64, FLOAT, V4 = (
+    ir.IntType(32),
+    ir.IntType(64),
+    ir.FloatType(),
+    ir.VectorType(ir.FloatType(), 4),
+)
 TEXTURE = ir.FunctionType(V4, [V4, *[I32] * 9])
 RELATIONS = {"eq": "==", "ne": "!=", "ge": ">=", "gt": ">", "lt": "<", "le": "<="}
-PLAIN = {"ADD": "fadd", "MUL_IEEE": "fmul", "ADD_INT": "add", "SUB_INT": "sub", "AND_INT": "and_", "LSHL_INT": "shl",
-         "LSHR_INT": "lshr", "MULLO_INT": "mul"}  # fmt: skip
+PLAIN = {
+    "ADD": "fadd",
+    "MUL_IEEE": "fmul",
+    "ADD_INT": "add",
+    "SUB_INT": "sub",
+    "AND_INT": "and_",
+    "LSHL_INT": "shl",
+    "LSHR_INT": "lshr",
+    "MULLO_INT": "mul",
+}
 FMA = ir.FunctionType(FLOAT, [FLOAT] * 3)
-MEANING: dict[str, Callable] = {name: getattr(ir.IRBuilder, made) for name, made in PLAIN.items()} | {
+MEANING: dict[str, Callable] = {
+    name: getattr(ir.IRBuilder, made) for name, made in PLAIN.items()
+} | {
     "MOV": lambda b, x: x,
-    "MULADD_IEEE": lambda b, *xyz: b.call(b.module.declare_intrinsic("llvm.fmuladd", [FLOAT], FMA), xyz),
+    "MULADD_IEEE": lambda b, *xyz: b.call(
+        b.module.declare_intrinsic("llvm.fmuladd", [FLOAT], FMA), xyz
+    ),
     "FLT_TO_INT": lambda b, x: b.fptosi(x, I32),
     "INT_TO_FLT": lambda b, x: b.sitofp(x, FLOAT),
-    "MULHI_UINT": lambda b, x, y: b.trunc(b.lshr(b.mul(b.zext(x, I64), b.zext(y, I64)), I64(32)), I32),
+    "MULHI_UINT": lambda b, x, y: b.trunc(
+        b.lshr(b.mul(b.zext(x, I64), b.zext(y, I64)), I64(32)), I32
+    ),
     "CNDE_INT": lambda b, x, y, z: b.select(b.icmp_signed("==", x, I32(0)), y, z),
     "RECIP_UINT": lambda b, x: b.udiv(I32(-1), x),
 }
@@ -50,11 +82,15 @@ def opinion(program: ck.Program) -> dict[str, int]:
 
 
 def read(assembly: str) -> dict[str, int]:
-    """The figures of the back end's assembly: control flow, then the clauses that it names by address. A bundle's
-    slots have a line each, with a star at the last one."""
+    """The figures of the back end's assembly: control flow, then the clauses that it names by
+    address. A bundle's slots have a line each, with a star at the last one.
+    """
     _, *clauses = re.split(r"(ALU|Fetch) clause starting at (\d+):", assembly)
     last = re.compile(r"^\s+[A-Z]\S* +\*", re.MULTILINE)
-    bundles = {address: len(last.findall(body)) for kind, address, body in zip(*[iter(clauses)] * 3, strict=True)}
+    bundles = {
+        address: len(last.findall(body))
+        for kind, address, body in zip(*[iter(clauses)] * 3, strict=True)
+    }
     loop = re.search(r"LOOP_START(?:(?!LOOP_START).)*?END_LOOP", assembly, re.DOTALL)
     named = re.findall(r"^\s*ALU.*?@(\d+)", loop[0], re.MULTILINE) if loop else []
     registers = len(set(re.findall(r"\bT(\d+)\.", assembly)))
@@ -70,14 +106,20 @@ class ModuleWriter:
         self.main.calling_convention = "amdgpu_ps"
         for register in self.main.args:
             register.add_attribute("inreg")
-        self.blocks = {block: self.main.append_basic_block() for block in function.blocks if not block.dead}
+        self.blocks = {
+            block: self.main.append_basic_block() for block in function.blocks if not block.dead
+        }
         for block, made in self.blocks.items():
             self.values |= {phi: ir.IRBuilder(made).phi(I32) for phi in block.phis}
         for block in self.blocks:
             self.block(block)
-        for phi, (before, value) in ((p, arg) for block in self.blocks for p in block.phis for arg in p.args.items()):
+        for phi, (before, value) in (
+            (p, arg) for block in self.blocks for p in block.phis for arg in p.args.items()
+        ):
             if value.kind in ("constant", "input"):
-                raise CompileError("an input that flows into a loop unchanged is not known to the way through LLVM")
+                raise CompileError(
+                    "an input that flows into a loop unchanged is not known to the way through LLVM"
+                )
             self.values[phi].add_incoming(self.word(value), self.blocks[before])
 
     def word(self, value: Word) -> ir.Value:
@@ -109,7 +151,11 @@ class ModuleWriter:
         return made
 
     def block(self, block: BasicBlock) -> None:
-        self.b, test, targets = ir.IRBuilder(self.blocks[block]), None, [self.blocks[b] for b in block.succs]
+        self.b, test, targets = (
+            ir.IRBuilder(self.blocks[block]),
+            None,
+            [self.blocks[b] for b in block.succs],
+        )
         for op in block.ops:
             if op.row.predicate:
                 test = self.computed(op)
@@ -123,16 +169,30 @@ class ModuleWriter:
     def op(self, op: Op) -> None:
         detail = op.detail
         if isinstance(detail, FetchDetail) and op.name != "LD":
-            vector = self.sampled(op, detail) if op.samples else self.load(1, self.address(detail.offset[0], op.srcs))
-            parts = (self.b.extract_element(vector, I32(channel)) for channel in range(len(op.results)))
-            self.values |= {word: self.b.bitcast(part, I32) for word, part in zip(op.results, parts)}
-        elif isinstance(detail, StoreDetail) and op.name == "MEM_WRITE" and detail.mask == (0, 1, 2, 3):
+            vector = (
+                self.sampled(op, detail)
+                if op.samples
+                else self.load(1, self.address(detail.offset[0], op.srcs))
+            )
+            parts = (
+                self.b.extract_element(vector, I32(channel)) for channel in range(len(op.results))
+            )
+            self.values |= {
+                word: self.b.bitcast(part, I32) for word, part in zip(op.results, parts)
+            }
+        elif (
+            isinstance(detail, StoreDetail)
+            and op.name == "MEM_WRITE"
+            and detail.mask == (0, 1, 2, 3)
+        ):
             vector, address = self.vector(op.srcs[:4]), self.address(detail.place, op.srcs[4:])
             self.b.store(vector, self.b.inttoptr(address, ir.PointerType(addrspace=1)))
         elif len(op.results) == 1 and (op.row.relation or op.name in MEANING):
             self.values[op.results[0]] = self.computed(op)
         else:
-            raise refuse(self.function.program, op.at, f"{op.name} is not known to the way through LLVM")
+            raise refuse(
+                self.function.program, op.at, f"{op.name} is not known to the way through LLVM"
+            )
 
     def computed(self, op: Op) -> ir.Value:
         """The i32 that an operation computes, or a test's i1."""

@@ -5,10 +5,11 @@
     python tools/oracle.py | diff before -
     python tools/oracle.py zoo host           # some parts
 
-For each kernel of the catalogue: the counts of a run, a hash of the arrays that it leaves on each engine and as VLIW
-code, a hash of the listing in each style, and ``Report.row()`` at three sizes (``kernels``). For each bug of the zoo,
-the findings' texts (``zoo``); for each planted answer to an exercise, the verdict (``verdicts``); for each view, its
-captions, texts and frames (``views``); for plans of the host, when each task begins and ends (``host``).
+For each kernel of the catalogue: the counts of a run, a hash of the arrays that it leaves on each
+engine and as VLIW code, a hash of the listing in each style, and ``Report.row()`` at three sizes
+(``kernels``). For each bug of the zoo, the findings' texts (``zoo``); for each planted answer to an
+exercise, the verdict (``verdicts``); for each view, its captions, texts and frames (``views``); for
+plans of the host, when each task begins and ends (``host``).
 """
 
 import copy
@@ -37,7 +38,11 @@ def plain(value: object) -> object:
     """numpy's numbers as exact JSON, arrays and the like as a hash of their bytes."""
     if isinstance(value, np.generic):
         return value.item()
-    return hashed(np.ascontiguousarray(value).tobytes()) if isinstance(value, np.ndarray) else str(value)
+    return (
+        hashed(np.ascontiguousarray(value).tobytes())
+        if isinstance(value, np.ndarray)
+        else str(value)
+    )
 
 
 def hashed(value: object) -> str:
@@ -48,20 +53,34 @@ def hashed(value: object) -> str:
 def kernels() -> Lines:
     for name, kernel in ck.kernels.items():
         columns = 1 if kernel.vector else N
-        pair, count = (2,) if kernel.precision == "double-double" else (), (3,) if kernel.packed else ()
+        pair, count = (
+            (2,) if kernel.precision == "double-double" else (),
+            (3,) if kernel.packed else (),
+        )
         rng, shapes = np.random.default_rng(1), [*kernel.stored(M, columns, K), (M, columns)]
-        a, b, c = (rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes)
+        a, b, c = (
+            rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes
+        )
         given = kernel.arguments(a, b, c, 1.5, -0.5)
         for engine in ("explain", "fast"):
             arguments = copy.deepcopy(given)
-            yield f"{name}, counts, {engine}", asdict(ck.launch(kernel.program, engine=engine, **arguments))
+            yield (
+                f"{name}, counts, {engine}",
+                asdict(ck.launch(kernel.program, engine=engine, **arguments)),
+            )
             written = [arguments.get("global_memory"), *arguments.get("outputs", {}).values()]
             yield f"{name}, bits, {engine}", written
         launch = prepare(kernel.program, **given)
         execute(ck.compile(kernel.program), launch)
-        yield f"{name}, bits, vliw", [launch.global_memory, *(surface.words for surface in launch.outputs.values())]
+        yield (
+            f"{name}, bits, vliw",
+            [launch.global_memory, *(surface.words for surface in launch.outputs.values())],
+        )
         for style in ck.compiler.STYLES:
-            yield f"{name}, listing, {style}", hashed(ck.compile(kernel.program, style=style).listing())
+            yield (
+                f"{name}, listing, {style}",
+                hashed(ck.compile(kernel.program, style=style).listing()),
+            )
         for n in (128, 512, 1024):
             yield f"{name}, time, {n}", ck.simulate(name, n).row()
 
@@ -80,7 +99,10 @@ def verdicts() -> Lines:
     for check, (right, wrong) in planted().items():
         for kind, answers in {"right": right, "wrong": [answer for answer, _ in wrong]}.items():
             for n, answer in enumerate(answers):
-                yield f"{check.__module__.split('.')[-1]} {check.__name__} {kind} {n}", str(check(answer))
+                yield (
+                    f"{check.__module__.split('.')[-1]} {check.__name__} {kind} {n}",
+                    str(check(answer)),
+                )
 
 
 def views() -> Lines:
@@ -93,14 +115,22 @@ def views() -> Lines:
             if not hasattr(player, "tracks"):  # a toy
                 yield title, hashed([repr(player), vars(player)])
                 continue
-            words = [player.title, repr(player), player.captions, player.scenes, list(player.about.items())]
+            words = [
+                player.title,
+                repr(player),
+                player.captions,
+                player.scenes,
+                list(player.about.items()),
+            ]
             yield f"{title}, {len(player)} frames", hashed(words)
             for n, track in enumerate(player.tracks):
                 yield f"{title}, {n} {track.source.name or ''} {track.column}", track.frames
 
 
 def plans() -> Lines:
-    """For each plan of the host, of every kind, its speed, and a hash of every task's name, start and end."""
+    """For each plan of the host, of every kind, its speed, and a hash of every task's name, start
+    and end.
+    """
     machine, single, size = host.Machine(), host.Machine(ck.HD5870), (8192, 8192, 1536)
     timelines = {
         "five stages": host.five_stage(*size, machine),
@@ -109,9 +139,15 @@ def plans() -> Lines:
         "blocked": host.blocked_time(5376, 5376, 3584, single, block=1792),
         "one at a time": host.blocked_time(5376, 5376, 3584, single, block=1792, overlap=False),
     }
-    timelines |= {f"call {n}, share {share!r}": plan for n, (share, plan) in enumerate(host.adaptive(*size, machine))}
+    timelines |= {
+        f"call {n}, share {share!r}": plan
+        for n, (share, plan) in enumerate(host.adaptive(*size, machine))
+    }
     for name, plan in timelines.items():
-        yield name, [plan.gflops, hashed([(span.task.name, span.start, span.end) for span in plan.spans])]
+        yield (
+            name,
+            [plan.gflops, hashed([(span.task.name, span.start, span.end) for span in plan.spans])],
+        )
 
 
 PARTS = {"kernels": kernels, "zoo": zoo, "verdicts": verdicts, "views": views, "host": plans}

@@ -1,9 +1,11 @@
-"""The effect of the calibrations: the tables of docs/model.md, by ``python -m tools.sensitivity``, some minutes.
+"""The effect of the calibrations: the tables of docs/model.md, by ``python -m tools.sensitivity``,
+some minutes.
 
-``sensitivity``: by how many per cent the headlines move if a calibration is halved or doubled. ``leave_one_out``
-predicts each published peak with ``clause_clocks`` and ``dram_clocks`` fitted on a grid to the other peaks alone, and
-to the ratio of 25 to 37 registers. A row has the values that fit best, the peak that they predict, its ratio to the
-published one, and the lowest and highest prediction of values that fit nearly as well.
+``sensitivity``: by how many per cent the headlines move if a calibration is halved or doubled.
+``leave_one_out`` predicts each published peak with ``clause_clocks`` and ``dram_clocks`` fitted on
+a grid to the other peaks alone, and to the ratio of 25 to 37 registers. A row has the values that
+fit best, the peak that they predict, its ratio to the published one, and the lowest and highest
+prediction of values that fit nearly as well.
 """
 
 from collections.abc import Collection, Iterable
@@ -26,23 +28,33 @@ RATIO_N = 2048  # N at which 25 registers are held against 37
 NEARLY = 0.005  # more error than the best, as a root mean square of logarithms
 LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
 HEADLINES = (  # what the papers are known for: kernel and N
-    ("sgemm_tn", 4352), ("sgemm_tn_37", 2048), ("dgemm_tn", 1664), ("dgemm_nn", 3712), ("ddgemm_tn_fma", 1408),
-    ("sgemm_64x64", 2048), ("sgemm_64x64_lds", 2048),
-)  # fmt: skip
+    ("sgemm_tn", 4352),
+    ("sgemm_tn_37", 2048),
+    ("dgemm_tn", 1664),
+    ("dgemm_nn", 3712),
+    ("ddgemm_tn_fma", 1408),
+    ("sgemm_64x64", 2048),
+    ("sgemm_64x64_lds", 2048),
+)
 
 
 def calibrated(device: Device, **values: Any) -> Device:
     """The device with other ``values``; latencies that would be out of order are moved along."""
     for i, name in enumerate(LATENCIES):
         if name in values:
-            others = {n: (min if m < i else max)(values[name], getattr(device, n)) for m, n in enumerate(LATENCIES)}
+            others = {
+                n: (min if m < i else max)(values[name], getattr(device, n))
+                for m, n in enumerate(LATENCIES)
+            }
             return replace(device, **(others | values))
     return replace(device, **values)
 
 
 def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
     """Gflop/s: a row for each kernel and N, a column for each board."""
-    rows = timed([(name, n, board) for name, n in launches for board in boards], None, progress=False)
+    rows = timed(
+        [(name, n, board) for name, n in launches for board in boards], None, progress=False
+    )
     return np.array([row["gflops"] for row in rows]).reshape(-1, len(boards))
 
 
@@ -55,19 +67,28 @@ def sensitivity(device: Device = HD5870) -> Table:
     gflops = rates(HEADLINES, boards.values())
     moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
     names = [name for name, _ in HEADLINES]
-    return Table([
-        {"calibration": name, "value": value} | dict(zip(names, column.tolist()))
-        for (name, value), column in zip(boards, moved.T)
-    ])  # fmt: skip
+    return Table(
+        [
+            {"calibration": name, "value": value} | dict(zip(names, column.tolist()))
+            for (name, value), column in zip(boards, moved.T)
+        ]
+    )
 
 
 def leave_one_out() -> Table:
     fits: list[dict] = [dict(zip(FITTED, values)) for values in product(*FITTED.values())]
     boards = [replace(ck.HD5870, **fit) for fit in fits]
-    peaks = {name: row for name, row in published.kernels().items() if name in ck.kernels and "gflops_max" in row}
+    peaks = {
+        name: row
+        for name, row in published.kernels().items()
+        if name in ck.kernels and "gflops_max" in row
+    }
     sizes = {name: row.get("n_at_max", LARGE) for name, row in peaks.items()}
     few, many = rates([("sgemm_tn", RATIO_N), ("sgemm_tn_37", RATIO_N)], boards)
-    ratios = {name: row / peaks[name]["gflops_max"] for name, row in zip(sizes, rates(sizes.items(), boards))}
+    ratios = {
+        name: row / peaks[name]["gflops_max"]
+        for name, row in zip(sizes, rates(sizes.items(), boards))
+    }
     ratios["sgemm_tn_37"] = few / many / published.kernel("sgemm_tn_37")["slower_than_sgemm_tn_by"]
     table = []
     for name in peaks:
@@ -76,9 +97,15 @@ def leave_one_out() -> Table:
         best, near = int(error.argmin()), error <= error.min() + NEARLY
         published_peak = peaks[name]["gflops_max"]
         predicted = ratios[name] * published_peak
-        row = {"id": name} | {field: getattr(boards[best], field) for field in FITTED} | {"published": published_peak}
+        row = (
+            {"id": name}
+            | {field: getattr(boards[best], field) for field in FITTED}
+            | {"published": published_peak}
+        )
         row |= {"predicted": f"{predicted[best]:.4g}", "ratio": f"{ratios[name][best]:.3f}"}
-        table.append(row | {"low": f"{predicted[near].min():.4g}", "high": f"{predicted[near].max():.4g}"})
+        table.append(
+            row | {"low": f"{predicted[near].min():.4g}", "high": f"{predicted[near].max():.4g}"}
+        )
     return Table(table)
 
 

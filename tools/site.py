@@ -1,7 +1,9 @@
-"""The documentation as a site that works from disk, without network: `make docs`, or `python -m tools.site FOLDER`.
+"""The documentation as a site that works from disk, without network: `make docs`, or `python -m
+tools.site FOLDER`.
 
-Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are checked. Solutions, and
-the pages of answers for teachers, are left out unless asked for with `--solutions`.
+Sphinx builds it as `docs/conf.py` says; then every link in every page, and the site's size, are
+checked. Solutions, and the pages of answers for teachers, are left out unless asked for with
+`--solutions`.
 """
 
 import argparse
@@ -19,42 +21,76 @@ MOST_BYTES = 12_000_000
 
 
 def faults(site: Path) -> list[str]:
-    """The faults of a built site: links that lead nowhere, things that need the network, and too large a size."""
-    pages = {file.resolve(): BeautifulSoup(file.read_bytes(), "html.parser") for file in site.rglob("*.html")}
-    places = {file: {tag.get(a) for tag in page.find_all(True) for a in ("id", "name")} for file, page in pages.items()}
+    """The faults of a built site: links that lead nowhere, things that need the network, and too
+    large a size.
+    """
+    pages = {
+        file.resolve(): BeautifulSoup(file.read_bytes(), "html.parser")
+        for file in site.rglob("*.html")
+    }
+    places = {
+        file: {tag.get(a) for tag in page.find_all(True) for a in ("id", "name")}
+        for file, page in pages.items()
+    }
     wrong = []
     for file, page in pages.items():
         where = file.relative_to(site.resolve())
-        values = [(tag.name, tag.get(a)) for tag in page.find_all(True) for a in ("href", "src", "srcset")]
+        values = [
+            (tag.name, tag.get(a)) for tag in page.find_all(True) for a in ("href", "src", "srcset")
+        ]
         for tag, link in ((tag, str(value)) for tag, value in values if value):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 wrong += [f"{where} loads {link}"] if tag != "a" and parts.scheme != "data" else []
                 continue
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
-            fine = unquote(parts.fragment) in places.get(target, {parts.fragment}) or not parts.fragment
-            wrong += [] if fine and target.is_file() else [f"{where} links to {link}, which isn't there"]
+            fine = (
+                unquote(parts.fragment) in places.get(target, {parts.fragment})
+                or not parts.fragment
+            )
+            wrong += (
+                [] if fine and target.is_file() else [f"{where} links to {link}, which isn't there"]
+            )
     size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
-    return wrong + ([f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else [])
+    return wrong + (
+        [f"{size:,} bytes, and {MOST_BYTES:,} are allowed"] if size > MOST_BYTES else []
+    )
 
 
 def build(site: Path, solutions: bool = False) -> None:
-    """Build the site from scratch, with or without ``solutions``. Raises ``SystemExit`` if Sphinx warns, or if the
-    folder holds something else."""
+    """Build the site from scratch, with or without ``solutions``. Raises ``SystemExit`` if Sphinx
+    warns, or if the folder holds something else.
+    """
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
         raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     with TemporaryDirectory() as trees:
-        options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs"), "-d", trees]
+        options = [
+            "-q",
+            "-W",
+            "--keep-going",
+            "-j",
+            "auto",
+            "-b",
+            "html",
+            "-c",
+            str(ROOT / "docs"),
+            "-d",
+            trees,
+        ]
         options += ["-t", "solutions"] * solutions
         if build_main([*options, str(ROOT), str(site)]):
             raise SystemExit("the site has faults: see above")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m tools.site", description="The documentation as a site.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.site", description="The documentation as a site."
+    )
     parser.add_argument("site", type=Path, help="the folder to write into")
-    parser.add_argument("--solutions", action="store_true", help="with solutions, and the answers for teachers")
+    parser.add_argument(
+        "--solutions", action="store_true", help="with solutions, and the answers for teachers"
+    )
     asked = parser.parse_args()
     build(asked.site, asked.solutions)
     print(*(lost := faults(asked.site)) or [f"open {asked.site}/index.html"], sep="\n")

@@ -6,5 +6,13 @@ from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
 __all__ = [
-    "DD", "CardMemoryError", "Choice", "MatrixFactory", "OnCard", "choose", "gemm", "gemm_packed", "gemv",
-]  # fmt: skip
+    "DD",
+    "CardMemoryError",
+    "Choice",
+    "MatrixFactory",
+    "OnCard",
+    "choose",
+    "gemm",
+    "gemm_packed",
+    "gemv",
+]

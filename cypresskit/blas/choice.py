@@ -1,14 +1,15 @@
 """``choose``: the fastest kernel of the catalogue for a product, by an estimate of its time.
 
-Every kernel of the precision that is meant for use is a candidate, even if a matrix has to be transposed for it first:
-that costs a read and a write of the matrix, and the multiplication may gain more. A launch is timed at the padded
-sizes, so a kernel whose tile wastes less may beat one that is faster on full tiles, and one that shares k among
-work-items wins where C is small.
+Every kernel of the precision that is meant for use is a candidate, even if a matrix has to be
+transposed for it first: that costs a read and a write of the matrix, and the multiplication may
+gain more. A launch is timed at the padded sizes, so a kernel whose tile wastes less may beat one
+that is faster on full tiles, and one that shares k among work-items wins where C is small.
 
-Simulating every candidate for every product would take too long. So the timing model was asked beforehand how many
-clocks one wavefront of each kernel takes alone, and how many on a full engine (``figures``); both are linear in k. A
-launch then takes as long as its fullest SIMD engine. Left out: what else depends on the size, such as the caches, and
-the launch's overhead, which is the same for all.
+Simulating every candidate for every product would take too long. So the timing model was asked
+beforehand how many clocks one wavefront of each kernel takes alone, and how many on a full engine
+(``figures``); both are linear in k. A launch then takes as long as its fullest SIMD engine. Left
+out: what else depends on the size, such as the caches, and the launch's overhead, which is the same
+for all.
 """
 
 from dataclasses import dataclass, replace
@@ -28,8 +29,10 @@ SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "pac
 
 @dataclass(frozen=True)
 class Choice:
-    """The ``kernel`` for a product of ``size`` (m, n, k), run at the sizes ``padded``; ``seconds`` on the device;
-    ``transposed``: "", "a", "b" or "ab", the matrices that are transposed first; ``others``: the runners-up."""
+    """The ``kernel`` for a product of ``size`` (m, n, k), run at the sizes ``padded``; ``seconds``
+    on the device; ``transposed``: "", "a", "b" or "ab", the matrices that are transposed first;
+    ``others``: the runners-up.
+    """
 
     kernel: Kernel
     size: tuple[int, int, int]
@@ -47,7 +50,11 @@ class Choice:
     @property
     def gflops(self) -> float:
         """Useful Gflop/s: 2 m n k, padding not counted."""
-        return 2e-9 * self.size[0] * self.size[1] * self.size[2] / self.seconds if self.seconds else 0.0
+        return (
+            2e-9 * self.size[0] * self.size[1] * self.size[2] / self.seconds
+            if self.seconds
+            else 0.0
+        )
 
     def __str__(self) -> str:
         size, padded = (" x ".join(map(str, sizes)) for sizes in (self.size, self.padded))
@@ -67,10 +74,12 @@ def choose(
     trans_b: bool = False,
     device: Device = HD5870,
 ) -> Choice:
-    """The kernel that ``gemm`` uses for op(A), m x k, times op(B), k x n, with the runners-up as ``others``.
+    """The kernel that ``gemm`` uses for op(A), m x k, times op(B), k x n, with the runners-up as
+    ``others``.
 
-    ``precision``: "single", "double" or "double-double". ``trans_a``, ``trans_b``: A is stored k x m, B n x k. Raises
-    ``ValueError`` for other precisions, fractions and negative sizes, ``TypeError`` for no ``Device``.
+    ``precision``: "single", "double" or "double-double". ``trans_a``, ``trans_b``: A is stored k x
+    m, B n x k. Raises ``ValueError`` for other precisions, fractions and negative sizes,
+    ``TypeError`` for no ``Device``.
     """
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
@@ -82,15 +91,21 @@ def choose(
 
 
 @lru_cache(maxsize=1024)
-def _fastest(m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device) -> Choice:
+def _fastest(
+    m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device
+) -> Choice:
     choices = []
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):
             continue
-        if kernel.vector != (n == 1 and precision == "single"):  # the one precision that has vector kernels
+        if kernel.vector != (
+            n == 1 and precision == "single"
+        ):  # the one precision that has vector kernels
             continue
         big_m, big_n, big_k = layout_size = kernel.padded(m, n, k)
-        turned = "a" * (kernel.trans_a != trans_a) + "b" * (kernel.trans_b != trans_b and not kernel.vector)
+        turned = "a" * (kernel.trans_a != trans_a) + "b" * (
+            kernel.trans_b != trans_b and not kernel.vector
+        )
         moved = 2 * BYTES[precision] * sum({"a": m * k, "b": k * n}[which] for which in turned)
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
         per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
@@ -106,6 +121,8 @@ def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
     cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
     if cypress and (stored := read().get(kernel.name)):
         return stored
-    from cypresskit.blas.modelled import modelled  # numba stands behind it, which takes long to import
+    from cypresskit.blas.modelled import (
+        modelled,
+    )  # numba stands behind it, which takes long to import
 
     return modelled(kernel, device)

@@ -1,10 +1,12 @@
-"""Double-double arrays: each number the unevaluated sum of two float64, high and low, about 32 decimal digits.
+"""Double-double arrays: each number the unevaluated sum of two float64, high and low, about 32
+decimal digits.
 
-``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the sum rounded to
-float64, so |low| is at most half a unit in its last place. Arithmetic runs on the host, by the algorithms of the
-double-double kernels (Knuth's two-sum; Dekker's product; Hida, Li and Bailey's sum, relative error 2^-105). Conversion
-from and to fractions is exact; text has as many digits as asked for. Overflow and NaN give what float64 gives, with a
-low part of 0 (in the kernels an overflow becomes NaN). Left out: division, functions, order, assignment to elements.
+``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the
+sum rounded to float64, so |low| is at most half a unit in its last place. Arithmetic runs on the
+host, by the algorithms of the double-double kernels (Knuth's two-sum; Dekker's product; Hida, Li
+and Bailey's sum, relative error 2^-105). Conversion from and to fractions is exact; text has as
+many digits as asked for. Overflow and NaN give what float64 gives, with a low part of 0 (in the
+kernels an overflow becomes NaN). Left out: division, functions, order, assignment to elements.
 """
 
 from collections.abc import Callable
@@ -31,14 +33,18 @@ def fast_two_sum(a, b):
 
 
 def two_product(a, b):
-    """p = a b rounded, and the rounding error e: p + e = a b exactly, barring over- and underflow (Dekker)."""
+    """p = a b rounded, and the rounding error e: p + e = a b exactly, barring over- and underflow
+    (Dekker).
+    """
     p = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
 def _halves(a):
-    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)  # or the largest numbers would overflow here
+    scale = np.where(
+        np.abs(a) > 2.0**990, 2.0**-30, 1.0
+    )  # or the largest numbers would overflow here
     t = a * scale * 134217729.0  # 2^27 + 1
     high = (t - (t - a * scale)) / scale
     return high, a - high
@@ -47,9 +53,9 @@ def _halves(a):
 class DD:
     """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
 
-    ``DD(values)`` takes a DD, an array or nested lists of floats, integers of any size, fractions, decimals, or strings
-    such as "0.1" or "1/3"; each is rounded once. Pairs that exist already are given as ``DD.from_pairs(high, low)``.
-    Raises ``TypeError`` for what is no number.
+    ``DD(values)`` takes a DD, an array or nested lists of floats, integers of any size, fractions,
+    decimals, or strings such as "0.1" or "1/3"; each is rounded once. Pairs that exist already are
+    given as ``DD.from_pairs(high, low)``. Raises ``TypeError`` for what is no number.
     """
 
     pairs: np.ndarray
@@ -81,7 +87,9 @@ class DD:
         """The DD of pairs (high, low), with ``ends`` wherever high isn't finite."""
         high, low = parts
         finite = np.isfinite(high)
-        return cls.wrap(np.stack([np.where(finite, high, ends), np.where(finite, low, 0.0)], axis=-1))
+        return cls.wrap(
+            np.stack([np.where(finite, high, ends), np.where(finite, low, 0.0)], axis=-1)
+        )
 
     @classmethod
     def wrap(cls, pairs: np.ndarray) -> "DD":
@@ -125,7 +133,9 @@ class DD:
 
     def __getitem__(self, index) -> "DD":
         index = index if isinstance(index, tuple) else (index,)
-        return DD.wrap(self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))])
+        return DD.wrap(
+            self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))]
+        )
 
     # Arithmetic
 
@@ -157,7 +167,9 @@ class DD:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other):
-        """Element by element: an array of bool, or one for single numbers. False beside what is no number."""
+        """Element by element: an array of bool, or one for single numbers. False beside what is no
+        number.
+        """
         try:
             return np.all(self.pairs == _dd(other).pairs, axis=-1)
         except TypeError:
@@ -172,11 +184,15 @@ class DD:
         return float(self.hi)
 
     def fractions(self) -> np.ndarray:
-        """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single number)."""
+        """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single
+        number).
+        """
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
 
     def text(self, digits: int = DIGITS) -> np.ndarray:
-        """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one string."""
+        """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one
+        string.
+        """
         return self._each(lambda pair: _decimal(pair, digits))
 
     def _each(self, convert: Callable):
@@ -189,7 +205,11 @@ class DD:
 
     def __str__(self) -> str:
         texts = self.text()
-        return str(texts) if not self.shape else np.array2string(texts, formatter={"all": str}, max_line_width=120)
+        return (
+            str(texts)
+            if not self.shape
+            else np.array2string(texts, formatter={"all": str}, max_line_width=120)
+        )
 
     def __repr__(self) -> str:
         return f"DD({self})"
@@ -200,7 +220,9 @@ def _dd(value) -> DD:
 
 
 def _rounded(value) -> tuple[float, float]:
-    """(high, low) of a number or text: high is it rounded to float64, low the remainder, rounded again."""
+    """(high, low) of a number or text: high is it rounded to float64, low the remainder, rounded
+    again.
+    """
     if isinstance(value, DD):
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
@@ -211,7 +233,9 @@ def _rounded(value) -> tuple[float, float]:
         return high, float(exact - Fraction(high))
     except OverflowError:
         size = exact.numerator.bit_length() - exact.denominator.bit_length()
-        raise OverflowError(f"about 2^{size} is too large for a double-double, which ends at 2^1024, 1.8e308") from None
+        raise OverflowError(
+            f"about 2^{size} is too large for a double-double, which ends at 2^1024, 1.8e308"
+        ) from None
 
 
 def _exact(value) -> Fraction:
@@ -219,7 +243,10 @@ def _exact(value) -> Fraction:
         if isinstance(value, np.floating):
             return Fraction(*value.as_integer_ratio())
         return Fraction(int(value) if isinstance(value, np.integer) else value)
-    raise TypeError(f"{value!r} is no number that a double-double can be made of: try a float, '0.1', '1/3', Fraction")
+    raise TypeError(
+        f"{value!r} is no number that a double-double can be made of: try a float, '0.1', '1/3',"
+        " Fraction"
+    )
 
 
 def _decimal(pair: np.ndarray, digits: int) -> str:

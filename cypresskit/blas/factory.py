@@ -1,13 +1,15 @@
-"""The matrix factory: matrices that stay on the card from one operation to the next (after Ashraf's OPLib).
+"""The matrix factory: matrices that stay on the card from one operation to the next (after Ashraf's
+OPLib).
 
     with ck.open(ck.HD5870) as gpu:
         a, b = gpu.upload(x, "a"), gpu.upload(y, "b")
         print(gpu.download(gpu.multiply(a, b, b, beta=1.0)))
 
-The card's memory is finite and accounted for. A matrix takes rows in multiples of 8 and columns in multiples of 64,
-filled with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write 64 at a time. It begins at a multiple
-of 256 numbers, so that a kernel's result can serve as a texture later. A texture has at most 16384 rows of 16384
-texels. Padding counts in ``used`` and is never part of a result. Left out: addresses, and the time of transfers.
+The card's memory is finite and accounted for. A matrix takes rows in multiples of 8 and columns in
+multiples of 64, filled with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write
+64 at a time. It begins at a multiple of 256 numbers, so that a kernel's result can serve as a
+texture later. A texture has at most 16384 rows of 16384 texels. Padding counts in ``used`` and is
+never part of a result. Left out: addresses, and the time of transfers.
 """
 
 from collections.abc import Iterator
@@ -31,8 +33,9 @@ class CardMemoryError(MemoryError):
 
 @dataclass(eq=False)
 class OnCard:
-    """A matrix on the card: its ``name``, ``shape``, ``precision``, and its ``bytes``, padding included. Of a product,
-    ``choice`` says which kernel computed it."""
+    """A matrix on the card: its ``name``, ``shape``, ``precision``, and its ``bytes``, padding
+    included. Of a product, ``choice`` says which kernel computed it.
+    """
 
     name: str
     shape: tuple[int, int]
@@ -43,8 +46,9 @@ class OnCard:
 
 
 class MatrixFactory:
-    """A card with empty memory, ``ck.open(device)``, for a ``with`` statement, at whose end its memory is given back.
-    ``device`` is a board such as ``ck.HD5870``."""
+    """A card with empty memory, ``ck.open(device)``, for a ``with`` statement, at whose end its
+    memory is given back. ``device`` is a board such as ``ck.HD5870``.
+    """
 
     def __init__(self, device: Device = HD5870):
         if not isinstance(device, Device):
@@ -67,7 +71,10 @@ class MatrixFactory:
         return sum(matrix.bytes for matrix in self.matrices)
 
     def __repr__(self) -> str:
-        rows = [f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}" for m in self.matrices]
+        rows = [
+            f"{m.bytes:14,}  {m.name}, {m.shape[0]} x {m.shape[1]} {m.precision}"
+            for m in self.matrices
+        ]
         total = f"{self.used:14,}  bytes of {self.device.memory_bytes:,} on the {self.device.name}"
         return "\n".join([*rows, total])
 
@@ -102,8 +109,10 @@ class MatrixFactory:
         trans_b: bool = False,
         name: str = "",
     ) -> OnCard:
-        """A new matrix, alpha op(a) op(b) + beta c, as of ``ck.gemm``. A matrix that the kernel wants transposed takes
-        room twice while it runs. Raises ``gemm``'s errors, and ``CardMemoryError`` where there is no room."""
+        """A new matrix, alpha op(a) op(b) + beta c, as of ``ck.gemm``. A matrix that the kernel
+        wants transposed takes room twice while it runs. Raises ``gemm``'s errors, and
+        ``CardMemoryError`` where there is no room.
+        """
         values: list = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
         how: dict = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
@@ -119,27 +128,36 @@ class MatrixFactory:
 
     def _values(self, matrix: OnCard) -> np.ndarray | DD:
         if not isinstance(matrix, OnCard):
-            raise TypeError(f"this takes a matrix on the card, not {type(matrix).__name__}: upload it first")
+            raise TypeError(
+                f"this takes a matrix on the card, not {type(matrix).__name__}: upload it first"
+            )
         if not any(matrix is held for held in self.matrices) or matrix.values is None:
             raise ValueError(f"{matrix.name} is not on this card (any more)")
         return matrix.values
 
     @contextmanager
     def _room(self, shape: tuple[int, ...], precision: str, name: str) -> Iterator[OnCard]:
-        """Account for a new matrix, or raise ``CardMemoryError``. Its room is given back if it gets no values."""
+        """Account for a new matrix, or raise ``CardMemoryError``. Its room is given back if it gets
+        no values.
+        """
         size = BYTES[precision]
-        rows, columns = (-(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True))
+        rows, columns = (
+            -(-side // step) * step for side, step in zip(shape, (ROWS, COLUMNS), strict=True)
+        )
         most = self.device.texture_side
         if rows > most or columns * size > most * 16:
             holds = f"it has at most {most} rows of {most * 16 // size} {precision} numbers"
-            raise ValueError(f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: {holds}")
+            raise ValueError(
+                f"a matrix of {shape[0]} x {shape[1]} is too large for a texture: {holds}"
+            )
         self._made += not name
         needed = -(-rows * columns // START) * START * size
         matrix = OnCard(name or f"matrix {self._made}", (shape[0], shape[1]), precision, needed)
         if self.used + needed > self.device.memory_bytes:
             raise CardMemoryError(
-                f"{matrix.name} ({shape[0]} x {shape[1]} {precision}) needs {needed:,} bytes; {self.device.name} has "
-                f"{self.device.memory_bytes - self.used:,} left. Free a matrix, or work in blocks. On the card:\n{self}"
+                f"{matrix.name} ({shape[0]} x {shape[1]} {precision}) needs {needed:,} bytes;"
+                f" {self.device.name} has {self.device.memory_bytes - self.used:,} left. Free a"
+                f" matrix, or work in blocks. On the card:\n{self}"
             )
         self.matrices.append(matrix)
         try:

@@ -1,8 +1,10 @@
-"""Figures of the catalogue's kernels, compiled and timed: shown by ``cypresskit kernels``, and the basis of ``choose``.
+"""Figures of the catalogue's kernels, compiled and timed: shown by ``cypresskit kernels``, and the
+basis of ``choose``.
 
-Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in ``figures.json``
-beside this module (``python -m cypresskit.blas.modelled`` renews it, a test compares). They serve its sister boards,
-too, whose engines need as many clocks; those of other devices are computed when first needed (``modelled``).
+Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in
+``figures.json`` beside this module (``python -m cypresskit.blas.modelled`` renews it, a test
+compares). They serve its sister boards, too, whose engines need as many clocks; those of other
+devices are computed when first needed (``modelled``).
 """
 
 import json
@@ -15,9 +17,10 @@ FILE = Path(__file__).with_name("figures.json")
 
 @dataclass(frozen=True)
 class Figures:
-    """A kernel's figures: ``registers`` per work-item, ``bundles`` of a turn of the loop, ``gflops`` at N = 2048, and
-    clocks of a SIMD engine per wavefront, ``alone`` on it and ``full``, when ``active`` wavefronts share it, each as
-    (clocks at k = 0, clocks per step of k)."""
+    """A kernel's figures: ``registers`` per work-item, ``bundles`` of a turn of the loop,
+    ``gflops`` at N = 2048, and clocks of a SIMD engine per wavefront, ``alone`` on it and ``full``,
+    when ``active`` wavefronts share it, each as (clocks at k = 0, clocks per step of k).
+    """
 
     registers: int
     bundles: int

@@ -1,9 +1,10 @@
-"""``gemm``: C = alpha op(A) op(B) + beta C on the simulated device, with the meaning that BLAS gives it.
+"""``gemm``: C = alpha op(A) op(B) + beta C on the simulated device, with the meaning that BLAS
+gives it.
 
-The arrays are padded with zeros to whole blocks, the kernel runs over every block, and the padding is cut off again.
-beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there goes nowhere. Where the kernel wants a
-matrix the other way round, it is transposed first. ``gemv`` is a product with one column, ``gemm_packed`` several
-small products in one launch.
+The arrays are padded with zeros to whole blocks, the kernel runs over every block, and the padding
+is cut off again. beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there
+goes nowhere. Where the kernel wants a matrix the other way round, it is transposed first. ``gemv``
+is a product with one column, ``gemm_packed`` several small products in one launch.
 """
 
 import numbers
@@ -21,7 +22,9 @@ from cypresskit.machine.engines import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}
-LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(("double", "double-double"), float(np.finfo("f8").max))
+LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
+    ("double", "double-double"), float(np.finfo("f8").max)
+)
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
@@ -38,17 +41,19 @@ def gemm(
     device: Device = HD5870,
     **launching,
 ) -> Matrix:
-    """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``, ``trans_b`` say so.
+    """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``,
+    ``trans_b`` say so.
 
-    ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n), needed where beta
-    is not 0. All of one type: numpy arrays of float32 or float64, or double-doubles (``DD``); of any strides; none is
-    written to. ``alpha`` and ``beta`` are numbers, with double-doubles also single ``DD``. ``kernel`` names a kernel of
-    ``ck.kernels``; by default the one that ``ck.choose`` finds fastest. What else is given, such as ``engine``,
-    ``observers`` or ``threads``, goes to ``ck.launch``. A product larger than the card's memory is for
+    ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n),
+    needed where beta is not 0. All of one type: numpy arrays of float32 or float64, or
+    double-doubles (``DD``); of any strides; none is written to. ``alpha`` and ``beta`` are numbers,
+    with double-doubles also single ``DD``. ``kernel`` names a kernel of ``ck.kernels``; by default
+    the one that ``ck.choose`` finds fastest. What else is given, such as ``engine``, ``observers``
+    or ``threads``, goes to ``ck.launch``. A product larger than the card's memory is for
     ``ck.gemm_out_of_core``.
 
-    Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers beyond the precision,
-    ``KeyError`` for an unknown kernel.
+    Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers
+    beyond the precision, ``KeyError`` for an unknown kernel.
     """
     for name in launching.keys() - signature(launch).parameters:
         guess = nearest(name, signature(gemm).parameters)
@@ -72,17 +77,27 @@ def gemm(
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
 
 
-def checked(a, b, c, alpha, beta, trans_a=False, trans_b=False) -> tuple[str, tuple, tuple, tuple[int, int, int]]:
-    """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises ``gemm``'s errors."""
+def checked(
+    a, b, c, alpha, beta, trans_a=False, trans_b=False
+) -> tuple[str, tuple, tuple, tuple[int, int, int]]:
+    """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises
+    ``gemm``'s errors.
+    """
     precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
-    alpha, beta = (_scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta)))
-    trans_a, trans_b = (_whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b)))
+    alpha, beta = (
+        _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
+    )
+    trans_a, trans_b = (
+        _whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
+    )
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
     _check_beta(beta, "c", c)
     if k > MAX_K:
-        raise ValueError(f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}")
+        raise ValueError(
+            f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}"
+        )
     return precision, alpha, beta, (m, n, k)
 
 
@@ -91,8 +106,12 @@ def _check_beta(beta: tuple[float, float], name: str, matrix) -> None:
         raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
 
-def sizes(a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:
-    """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they don't fit."""
+def sizes(
+    a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool
+) -> tuple[int, int, int]:
+    """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they
+    don't fit.
+    """
     (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
     if k != inner:
         shapes = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
@@ -116,40 +135,65 @@ def gemv(
 ) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
-    ``a`` (m, k), or (k, m) if ``trans``; ``x`` (k,); ``y`` (m,), needed where beta is not 0. Types, other keywords and
-    errors as for ``gemm``. In single precision an SGEMV kernel computes it; otherwise a GEMM kernel pads the vector.
+    ``a`` (m, k), or (k, m) if ``trans``; ``x`` (k,); ``y`` (m,), needed where beta is not 0. Types,
+    other keywords and errors as for ``gemm``. In single precision an SGEMV kernel computes it;
+    otherwise a GEMM kernel pads the vector.
     """
     a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
     for name, vector, length in (("x", x, k), ("y", y, m)):
         if vector is not None and len(vector) != length:
-            raise ValueError(f"op(a) is {m} x {k}, so {name} has to have {length} elements, not {len(vector)}")
+            raise ValueError(
+                f"op(a) is {m} x {k}, so {name} has to have {length} elements, not {len(vector)}"
+            )
     _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
-    how = {"kernel": kernel, "device": device, "engine": engine, "observers": observers, "threads": threads}
-    return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(-1)
+    how = {
+        "kernel": kernel,
+        "device": device,
+        "engine": engine,
+        "observers": observers,
+        "threads": threads,
+    }
+    return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(
+        -1
+    )
 
 
 def gemm_packed(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0, **launching
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    **launching,
 ) -> np.ndarray:
-    """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape (count, m, n).
+    """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape
+    (count, m, n).
 
-    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0; errors as for ``gemm``.
+    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0;
+    errors as for ``gemm``.
     """
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if _precision(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
-    scale, old = (_scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta)))
+    scale, old = (
+        _scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))
+    )
     (count, m, k), n = a.shape, b.shape[2]
     if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"shapes are (count, m, k), (count, k, n) and (count, m, n); found {shapes}")
+        raise ValueError(
+            f"shapes are (count, m, k), (count, k, n) and (count, m, n); found {shapes}"
+        )
     _check_beta(old, "c", c)
     if count * k > MAX_K:
-        raise ValueError(f"{count} x k = {count * k:,}: the kernel counts rows exactly up to {MAX_K:,}")
+        raise ValueError(
+            f"{count} x k = {count * k:,}: the kernel counts rows exactly up to {MAX_K:,}"
+        )
     if not count * m * n:
         return np.zeros((count, m, n), np.float32)
     if scale[0] == 0 or k == 0:
@@ -161,9 +205,15 @@ def gemm_packed(
 
 
 def plain(array):
-    """A plain array in place of a numpy subclass such as ``np.matrix``, which reshapes and multiplies in its own way.
-    Anything else, masked arrays included, comes back unchanged, to be refused later."""
-    return np.asarray(array) if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray) else array
+    """A plain array in place of a numpy subclass such as ``np.matrix``, which reshapes and
+    multiplies in its own way. Anything else, masked arrays included, comes back unchanged, to be
+    refused later.
+    """
+    return (
+        np.asarray(array)
+        if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+        else array
+    )
 
 
 def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
@@ -171,9 +221,15 @@ def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
     for (name, array), count in zip(arrays.items(), dimensions):
         if _kind(name, array) != kind:
-            raise TypeError(f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type")
+            raise TypeError(
+                f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type"
+            )
         if array.ndim != count:
-            wanted = {1: "vector has one dimension", 2: "matrix has two dimensions", 3: "stack has three dimensions"}
+            wanted = {
+                1: "vector has one dimension",
+                2: "matrix has two dimensions",
+                3: "stack has three dimensions",
+            }
             raise ValueError(f"{name} has shape {array.shape}: a {wanted[count]}")
     return {"float32": "single", "float64": "double"}.get(kind, "double-double")
 
@@ -184,7 +240,10 @@ def _kind(name: str, array) -> str:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array or a DD, not {type(array).__name__}")
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, and kernels know no mask: say what stands there, {name}.filled(0)")
+        raise TypeError(
+            f"{name} is a masked array, and kernels know no mask: say what stands there,"
+            f" {name}.filled(0)"
+        )
     if array.dtype not in TYPES:
         raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
     return TYPES[array.dtype]
@@ -203,11 +262,16 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     zero_d = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
     if zero_d or isinstance(value, numbers.Real):
         try:
-            high, low = DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
+            high, low = (
+                DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
+            )
         except OverflowError:
             high, low = float("-inf" if value < 0 else "inf"), 0.0
         if abs(high) > LARGEST[precision] and abs(value) != float("inf"):
-            raise ValueError(f"{name} is beyond the largest number of {precision} precision, {LARGEST[precision]:.3g}")
+            raise ValueError(
+                f"{name} is beyond the largest number of {precision} precision,"
+                f" {LARGEST[precision]:.3g}"
+            )
         return high, low
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
 

@@ -16,15 +16,17 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.timing.simulate import simulate
 
-N = 2048  # rows of A and steps of k behind ``gflops``; columns too, but one for a kernel that takes a vector
+# rows of A and steps of k behind ``gflops``; columns too, but one for a kernel that takes a vector
+N = 2048
 FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
 DEPTHS = 256, 512  # the two k from which a pace is taken
 
 
 @lru_cache(maxsize=256)
 def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
-    """A kernel's figures, compiled and timed: its speed at N, and its pace for one wavefront and for a grid of them
-    that fills the chip, each from two values of k."""
+    """A kernel's figures, compiled and timed: its speed at N, and its pace for one wavefront and
+    for a grid of them that fills the chip, each from two values of k.
+    """
     card = compile(kernel.program, device).card()
     tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
     rows = min(FULL * FULL * tile[0], device.texture_side)
@@ -44,5 +46,8 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    rows = [f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}' for kernel in tqdm(KERNELS.values())]
+    rows = [
+        f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}'
+        for kernel in tqdm(KERNELS.values())
+    ]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

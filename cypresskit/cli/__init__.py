@@ -1,9 +1,10 @@
 """The `cypresskit` command: the package from a shell.
 
-Each module named ``cmd_`` adds commands (see ``command``). It imports compiler, timing model and lessons only when it
-needs them, so that `--help` answers at once. A mistake in what was typed, in a file or in a kernel is reported in a few
-lines on standard error, without a traceback. The exit status is then 1, or 2 if the command line itself made no sense.
-Left out: everything with a picture, which is in the notebooks.
+Each module named ``cmd_`` adds commands (see ``command``). It imports compiler, timing model and
+lessons only when it needs them, so that `--help` answers at once. A mistake in what was typed, in a
+file or in a kernel is reported in a few lines on standard error, without a traceback. The exit
+status is then 1, or 2 if the command line itself made no sense. Left out: everything with a
+picture, which is in the notebooks.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cypresskit.cli import cmd_contest, cmd_kernels, cmd_lab  # noqa: F401  (they add their commands)
+# These modules add their commands when they are imported.
+from cypresskit.cli import cmd_contest, cmd_kernels, cmd_lab  # noqa: F401
 from cypresskit.cli.command import PARSER, CommandError, printable
 
 __all__ = ["main"]
@@ -46,22 +48,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed command line. The process ends here if the line makes no sense or asks for help."""
+    """The parsed command line. The process ends here if the line makes no sense or asks for
+    help.
+    """
     args, others = PARSER.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
     elif others:
-        PARSER.error(f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command} --help`")
+        PARSER.error(
+            f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command}"
+            " --help`"
+        )
     return args
 
 
 def _check_output() -> None:
     if sys.stdout is None:
-        raise CommandError("standard output is closed: send it to /dev/null if nobody needs to read it")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a kernel's comments may hold what a terminal doesn't know
+        raise CommandError(
+            "standard output is closed: send it to /dev/null if nobody needs to read it"
+        )
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # a kernel's comments may hold what a terminal doesn't know
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:
-    """Send output that is still buffered to nowhere; Python would try to print it once more when it ends."""
+    """Send output that is still buffered to nowhere; Python would try to print it once more when it
+    ends.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

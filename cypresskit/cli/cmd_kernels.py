@@ -1,6 +1,7 @@
-"""What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see ``blas.figures``),
-`card` shows what the compiler makes of a kernel, `il` explains the language, `time` simulates a kernel, and `score`
-compares the timing model with everything published."""
+"""What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see
+``blas.figures``), `card` shows what the compiler makes of a kernel, `il` explains the language,
+`time` simulates a kernel, and `score` compares the timing model with everything published.
+"""
 
 import argparse
 import os
@@ -25,12 +26,16 @@ STYLE = option("--style", choices=("amd", "best"), default="amd", help=STYLED)
 @command(
     "kernels",
     "list the catalogue of kernels",
-    "For each: precision, mode, the block of C that a work-item computes, registers and the bundles of a turn of its "
-    "loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing model, and what it teaches.",
+    "For each: precision, mode, the block of C that a work-item computes, registers and the bundles"
+    " of a turn of its loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing"
+    " model, and what it teaches.",
 )
 def kernels(args: argparse.Namespace) -> None:
     """List the catalogue."""
-    print("kernel                 precision      mode     block  registers  bundles  Gflop/s  it teaches")
+    print(
+        "kernel                 precision      mode     block  registers  bundles  Gflop/s  it"
+        " teaches"
+    )
     for kernel in ck.kernels.values():
         row, block = figures(kernel), "x".join(map(str, kernel.block))
         kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
@@ -40,12 +45,17 @@ def kernels(args: argparse.Namespace) -> None:
 @command(
     "card",
     "show what the compiler makes of a kernel",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells registers, wavefronts, the "
-    "loop's bundles and slots, fetches, nominal Gflop/s, what binds, and the lower bounds.",
+    "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells"
+    " registers, wavefronts, the loop's bundles and slots, fetches, nominal Gflop/s, what binds,"
+    " and the lower bounds.",
     option("kernel", metavar="KERNEL", nargs="?", help="a kernel's name, or FILE.il"),
     option("--all", action="store_true", help="a Markdown table: published against compiled"),
     STYLE,
-    option("--listing", action="store_true", help="the compiled code, in the manner of AMD's disassembly"),
+    option(
+        "--listing",
+        action="store_true",
+        help="the compiled code, in the manner of AMD's disassembly",
+    ),
     example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
@@ -53,10 +63,16 @@ def card(args: argparse.Namespace) -> None:
     from cypresskit.compiler import kernel_card
 
     if args.all:
-        print(card_table(kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()))
+        print(
+            card_table(
+                kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()
+            )
+        )
         return
     if not args.kernel:
-        raise CommandError("name a kernel or an IL file, or use --all. `cypresskit kernels` lists the kernels.")
+        raise CommandError(
+            "name a kernel or an IL file, or use --all. `cypresskit kernels` lists the kernels."
+        )
     with user_errors(ck.ILError, ck.CompileError):
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
@@ -68,29 +84,52 @@ def card_table(kernels: Iterable[ck.Kernel]) -> str:
     """A Markdown table of published and compiled figures."""
     from cypresskit.compiler import kernel_card
 
-    head = ["kernel", "registers, published", "amd", "best", "bundles per turn, published", "amd", "best", "bound"]
+    head = [
+        "kernel",
+        "registers, published",
+        "amd",
+        "best",
+        "bundles per turn, published",
+        "amd",
+        "best",
+        "bound",
+    ]
     head += ["4 and 5 slots, published", "amd", "best"]
     rows = []
     for kernel in kernels:
         row = published.kernels().get(kernel.name, {})
-        amd, best = (kernel_card(kernel, ck.compile(kernel.program, style=style)) for style in ("amd", "best"))
+        amd, best = (
+            kernel_card(kernel, ck.compile(kernel.program, style=style))
+            for style in ("amd", "best")
+        )
         gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
         shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
         turn = f"{amd.loop_bundles} ({amd.k_per_iteration} k)"
         registers = (f"`{kernel.name}`", gprs, amd.gprs, best.gprs)
         bundles = (row.get("bundles", "-"), turn, best.loop_bundles, best.bundles_bound)
-        rows.append((*registers, *bundles, shares, *(f"{c.slots4_pct + c.slots5_pct:.1f} %" for c in (amd, best))))
+        rows.append(
+            (
+                *registers,
+                *bundles,
+                shares,
+                *(f"{c.slots4_pct + c.slots5_pct:.1f} %" for c in (amd, best)),
+            )
+        )
     return markdown(head, rows)
 
 
 def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
-    """The program that a name of the catalogue or a path stands for, and the catalogue's kernel, or None."""
+    """The program that a name of the catalogue or a path stands for, and the catalogue's kernel, or
+    None.
+    """
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
         return _read(Path(name)), None
     guess = nearest(name, ck.kernels)
-    raise CommandError(f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}.")
+    raise CommandError(
+        f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
+    )
 
 
 def _read(path: Path) -> ck.Program:
@@ -105,7 +144,9 @@ def _read(path: Path) -> ck.Program:
         return ck.assemble(data.decode(), str(path))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?") from None
+        raise CommandError(
+            f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?"
+        ) from None
 
 
 @command(
@@ -113,7 +154,9 @@ def _read(path: Path) -> ck.Program:
     "tell what an instruction, a register or a modifier of IL does",
     "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
     option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
-    option("--markdown", action="store_true", help="print the whole reference as Markdown: docs/il.md"),
+    option(
+        "--markdown", action="store_true", help="print the whole reference as Markdown: docs/il.md"
+    ),
     example="cypresskit il ubit_extract",
 )
 def il(args: argparse.Namespace) -> None:
@@ -130,14 +173,25 @@ def il(args: argparse.Namespace) -> None:
 @command(
     "time",
     "simulate how long a kernel takes",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound the kernel, how busy "
-    "each unit was, and hit rates, all modelled. A program of your own is timed in Python: ck.simulate.",
+    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound"
+    " the kernel, how busy each unit was, and hit rates, all modelled. A program of your own is"
+    " timed in Python: ck.simulate.",
     option("kernel", metavar="KERNEL", help="a kernel's name"),
     option("--m", type=SIZE, metavar="SIZE", help="rows of A and C (default: N)"),
     option("--n", type=SIZE, metavar="SIZE", required=True, help="columns of B and C"),
     option("--k", type=SIZE, metavar="SIZE", help="columns of A, rows of B (default: N)"),
-    option("--device", default="HD5870", metavar="NAME", help="HD5870 (default), HD5970 (one chip), HD5850"),
-    option("--layout", choices=("linear", "tiled"), default="linear", help="of textures (default: linear)"),
+    option(
+        "--device",
+        default="HD5870",
+        metavar="NAME",
+        help="HD5870 (default), HD5970 (one chip), HD5850",
+    ),
+    option(
+        "--layout",
+        choices=("linear", "tiled"),
+        default="linear",
+        help="of textures (default: linear)",
+    ),
     STYLE,
     option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
     example="cypresskit time sgemm_tn --n 2048",
@@ -145,16 +199,22 @@ def il(args: argparse.Namespace) -> None:
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch of a kernel and print the report."""
     with user_errors(KeyError, TypeError, ValueError, ck.CompileError):
-        kernel, how = ck.kernels[args.kernel], {"style": args.style, "layout": args.layout, "exact": args.exact}
-        report = ck.simulate(kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how)
+        kernel, how = (
+            ck.kernels[args.kernel],
+            {"style": args.style, "layout": args.layout, "exact": args.exact},
+        )
+        report = ck.simulate(
+            kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how
+        )
     print(report)
 
 
 @command(
     "score",
     "print a Markdown table of the model against what was published",
-    "Compiles and simulates every kernel of which figures were published, and times the pipelines, on all cores. "
-    "The ratio is simulated over published; what a paper shows in a picture only has neither.",
+    "Compiles and simulates every kernel of which figures were published, and times the pipelines,"
+    " on all cores. The ratio is simulated over published; what a paper shows in a picture only has"
+    " neither.",
 )
 def score(args: argparse.Namespace) -> None:
     """Print published against simulated."""

@@ -17,16 +17,21 @@ class CommandError(Exception):
 
 PARSER = argparse.ArgumentParser(
     prog="cypresskit",
-    description="Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it.",
+    description=(
+        "Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it."
+    ),
     epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
 )
 PARSER.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
 COMMANDS = PARSER.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
 
-def command(name: str, summary: str, more: str, *options: Option, example: str = "") -> Callable[[Callable], Callable]:
-    """A decorator that adds a command; its function takes the parsed arguments. ``summary`` and ``more`` are its
-    help."""
+def command(
+    name: str, summary: str, more: str, *options: Option, example: str = ""
+) -> Callable[[Callable], Callable]:
+    """A decorator that adds a command; its function takes the parsed arguments. ``summary`` and
+    ``more`` are its help.
+    """
     sub = COMMANDS.add_parser(
         name,
         help=summary,
@@ -54,7 +59,9 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most:,}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no whole number from {least} to {most:,}"
+            )
         return int(text)
 
     return number
@@ -70,5 +77,9 @@ def user_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """The text with characters that would move a terminal's cursor escaped; file names may hold any."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    """The text with characters that would move a terminal's cursor escaped; file names may hold
+    any.
+    """
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text
+    )

@@ -1,10 +1,11 @@
 """Register allocation: a number for every virtual register whose channel the scheduler has decided.
 
-The schedule says exactly when each is alive: after the bundle that writes it, up to the last bundle that reads it from
-a register. What the next bundle takes from PV or PS is never written at all. What lives within one ALU clause may take
-a clause temporary (T0 to T3), which costs no register of the kernel's own. Lifetimes are sets of points of the program,
-held as bits of an integer: two may share a word if no point is in both. Units (groups, pairs, or single virtual
-registers) take the first register that is free in their channels, in one of some orders (``ORDERS``).
+The schedule says exactly when each is alive: after the bundle that writes it, up to the last bundle
+that reads it from a register. What the next bundle takes from PV or PS is never written at all.
+What lives within one ALU clause may take a clause temporary (T0 to T3), which costs no register of
+the kernel's own. Lifetimes are sets of points of the program, held as bits of an integer: two may
+share a word if no point is in both. Units (groups, pairs, or single virtual registers) take the
+first register that is free in their channels, in one of some orders (``ORDERS``).
 """
 
 from collections import defaultdict
@@ -22,8 +23,9 @@ Unit = tuple[VirtualRegister, ...]
 
 
 class Allocation(NamedTuple):
-    """The result: how many ``registers`` are used, and temporaries T0 ..; the ``numbers`` of virtual registers;
-    ``written``, the words that need a register."""
+    """The result: how many ``registers`` are used, and temporaries T0 ..; the ``numbers`` of
+    virtual registers; ``written``, the words that need a register.
+    """
 
     registers: int
     temporaries: int
@@ -32,11 +34,15 @@ class Allocation(NamedTuple):
 
 
 def allocate(
-    lives: "Lifetimes", device: Device, order: Callable[[Unit], tuple], temporaries_first: bool = False
+    lives: "Lifetimes",
+    device: Device,
+    order: Callable[[Unit], tuple],
+    temporaries_first: bool = False,
 ) -> Allocation:
-    """Give every unit a register: preloaded ones theirs, the others in the given order, those that may live in clause
-    temporaries last. These take a temporary before they make another register necessary, or, with
-    ``temporaries_first``, wherever one is free."""
+    """Give every unit a register: preloaded ones theirs, the others in the given order, those that
+    may live in clause temporaries last. These take a temporary before they make another register
+    necessary, or, with ``temporaries_first``, wherever one is free.
+    """
     used: list[list[int]] = []
     temporary = [[0] * 4 for _ in range(device.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
@@ -77,8 +83,9 @@ ORDERS = (_longest, _whole_first, earliest)
 
 
 class Lifetimes:
-    """Lifetimes of the scheduled program: each virtual register's ``mask``, the ``units`` that lie in one register, and
-    the ``local`` ones, which live within one ALU clause."""
+    """Lifetimes of the scheduled program: each virtual register's ``mask``, the ``units`` that lie
+    in one register, and the ``local`` ones, which live within one ALU clause.
+    """
 
     def __init__(self, function: Function, plans: Plans):
         steps = {block: list(_steps(plans[block])) for block in function.blocks}
@@ -87,15 +94,23 @@ class Lifetimes:
         for vreg in chain(*alive.into.values(), *alive.out.values()):
             clauses[vreg].add(None)
             vreg.mask = 0
-        for word in (word for step in chain(*steps.values()) for word in (*step.results, *step.reads)):
+        for word in (
+            word for step in chain(*steps.values()) for word in (*step.results, *step.reads)
+        ):
             word.vreg.mask = 0
         self.written = alive.set_masks(steps)
         for step in chain(*steps.values()):
             for word in (*step.reads, *(r for r in step.results if r in self.written)):
                 clauses[word.vreg].add(step.clause)
-        self.at = [at for found in steps.values() for at in [*(s.at for s in found), found[-1].at if found else 0]]
+        self.at = [
+            at
+            for found in steps.values()
+            for at in [*(s.at for s in found), found[-1].at if found else 0]
+        ]
         self.vregs = sorted((w for w in clauses if w.mask), key=lambda w: w.order)
-        self.local = {w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and not w.group}
+        self.local = {
+            w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and not w.group
+        }
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
@@ -103,12 +118,15 @@ class Lifetimes:
 
     def crowded_at(self) -> int:
         """The number of the instruction at which most words are alive."""
-        return self.at[max(range(len(self.at)), key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))]
+        return self.at[
+            max(range(len(self.at)), key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))
+        ]
 
 
 class _Step(NamedTuple):
-    """A bundle, fetch or store: its results, its reads from registers, its ALU ``clause`` if it is in one, and the
-    instruction that it came from."""
+    """A bundle, fetch or store: its results, its reads from registers, its ALU ``clause`` if it is
+    in one, and the instruction that it came from.
+    """
 
     results: list[Word]
     reads: list[Word]
@@ -127,10 +145,14 @@ def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
     """The units: tuples of virtual registers that must share a register."""
-    unit_of: dict[VirtualRegister, Unit] = {v: tuple(w for w in v.group or [v] if w.mask) for v in vregs}
+    unit_of: dict[VirtualRegister, Unit] = {
+        v: tuple(w for w in v.group or [v] if w.mask) for v in vregs
+    }
     for vreg in vregs:
         if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:
             together = unit_of[vreg] + unit_of[vreg.pair]
-            if len({w.channel for w in together}) == len(together) and all(w.fixed is None for w in together):
+            if len({w.channel for w in together}) == len(together) and all(
+                w.fixed is None for w in together
+            ):
                 unit_of |= dict.fromkeys(together, together)
     return list(dict.fromkeys(unit_of.values()))

@@ -1,8 +1,8 @@
 """The chip's instructions as data.
 
-A kernel is a list of control-flow instructions (``Control``). Some start a clause: bundles of ALU operations, or
-fetches. Everything knows the index ``at`` of the instruction in ``Program.body`` that it came from; what
-computes, fetches or stores knows the line of IL, too.
+A kernel is a list of control-flow instructions (``Control``). Some start a clause: bundles of ALU
+operations, or fetches. Everything knows the index ``at`` of the instruction in ``Program.body``
+that it came from; what computes, fetches or stores knows the line of IL, too.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ TEMPORARY = 124  # T0 is register 124 (ISA 4.6)
 
 @dataclass(frozen=True)
 class Read:
-    """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries T0..), "pv"
-    (``channel``), "ps", "literal" (``bits``; ``channel`` its dword), "inline" (``bits``), "constant" (buffer ``index``,
-    ``element``, ``channel``), "queue" (LDS queue ``index`` 0 for A, 1 for B)."""
+    """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries
+    T0..), "pv" (``channel``), "ps", "literal" (``bits``; ``channel`` its dword), "inline"
+    (``bits``), "constant" (buffer ``index``, ``element``, ``channel``), "queue" (LDS queue
+    ``index`` 0 for A, 1 for B).
+    """
 
     kind: str
     index: int = 0
@@ -33,8 +35,9 @@ class Read:
 class Operation:
     """One slot of a bundle: slot ``slot`` (0 to 3 are x y z w, 4 is t) runs ``name`` on ``reads``.
 
-    ``dest`` (register, channel) or None where only PV or PS take the result. An operation over several slots appears in
-    each, with ``place`` counting them; they share ``number``. ``lds``: what an LDS instruction accesses.
+    ``dest`` (register, channel) or None where only PV or PS take the result. An operation over
+    several slots appears in each, with ``place`` counting them; they share ``number``. ``lds``:
+    what an LDS instruction accesses.
     """
 
     name: str
@@ -83,9 +86,11 @@ class Bundle:
 
 @dataclass(frozen=True)
 class FetchInstruction:
-    """SAMPLE or LD of ``resource`` (coordinates: letters of register ``source``, or 0 and 1), or MEM_READ of global
-    element ``offset[0]`` plus, if ``source`` is a register, its ``coordinates`` letter. ``select`` says per channel of
-    register ``dest`` which component it takes, ``_`` for none."""
+    """SAMPLE or LD of ``resource`` (coordinates: letters of register ``source``, or 0 and 1), or
+    MEM_READ of global element ``offset[0]`` plus, if ``source`` is a register, its ``coordinates``
+    letter. ``select`` says per channel of register ``dest`` which component it takes, ``_`` for
+    none.
+    """
 
     name: str
     dest: int
@@ -100,9 +105,10 @@ class FetchInstruction:
 
 @dataclass(frozen=True)
 class StoreInstruction:
-    """MEM_WRITE of global element ``offset`` plus, if given, the x of register ``index``; or EXPORT to output
-    ``offset``. ``select``: per component which channel of register ``source`` it takes (0 and 1 too for an EXPORT),
-    ``_`` for none."""
+    """MEM_WRITE of global element ``offset`` plus, if given, the x of register ``index``; or EXPORT
+    to output ``offset``. ``select``: per component which channel of register ``source`` it takes (0
+    and 1 too for an EXPORT), ``_`` for none.
+    """
 
     name: str
     source: int
@@ -115,9 +121,10 @@ class StoreInstruction:
 
 @dataclass(frozen=True)
 class Control:
-    """A control-flow instruction: ``name`` as in the ISA; its clause, which is ``bundles`` or ``fetches``, or its
-    ``store``; where it may jump to (``target``, an index into ``Code.controls``, or -1), how many loops are around it
-    (``depth``), and what it came from."""
+    """A control-flow instruction: ``name`` as in the ISA; its clause, which is ``bundles`` or
+    ``fetches``, or its ``store``; where it may jump to (``target``, an index into
+    ``Code.controls``, or -1), how many loops are around it (``depth``), and what it came from.
+    """
 
     name: str
     bundles: tuple[Bundle, ...] = ()

@@ -1,8 +1,10 @@
-"""What a block's schedule must respect: the dependences of its ops, and the pressure on registers as it goes on.
+"""What a block's schedule must respect: the dependences of its ops, and the pressure on registers
+as it goes on.
 
-An op waits for those that make its operands (a later bundle), and a write for the readers of the value it replaces (the
-same bundle will do: reads come first). Accesses to global memory and to the LDS stay in order, reads among each other
-excepted. An op's height is the longest chain of ops that wait for it.
+An op waits for those that make its operands (a later bundle), and a write for the readers of the
+value it replaces (the same bundle will do: reads come first). Accesses to global memory and to the
+LDS stay in order, reads among each other excepted. An op's height is the longest chain of ops that
+wait for it.
 """
 
 from collections import Counter
@@ -16,11 +18,12 @@ Peaks = list[int]  # how full each channel is at most in a block
 
 
 class Problem:
-    """The dependence graph of a block, and what is alive around it. Ops go by their number in ``ops``. ``after`` has
-    for each op those that wait for it, with 1 if they must be in a later bundle; ``before``, those it waits for;
-    ``height``, its longest chain. ``uses``: how many ops read what ``reads`` names, one more if it lives on behind the
-    block. ``scheduled``: for virtual registers without a channel, the peaks of the scheduled blocks that they live
-    through."""
+    """The dependence graph of a block, and what is alive around it. Ops go by their number in
+    ``ops``. ``after`` has for each op those that wait for it, with 1 if they must be in a later
+    bundle; ``before``, those it waits for; ``height``, its longest chain. ``uses``: how many ops
+    read what ``reads`` names, one more if it lives on behind the block. ``scheduled``: for virtual
+    registers without a channel, the peaks of the scheduled blocks that they live through.
+    """
 
     def __init__(
         self,
@@ -41,11 +44,14 @@ class Problem:
         self.find_edges()
         self.height = [1] * len(self.ops)
         for n in range(len(self.ops) - 1, -1, -1):
-            self.height[n] += max((self.height[m] for m, later in self.after[n].items() if later), default=0)
+            self.height[n] += max(
+                (self.height[m] for m, later in self.after[n].items() if later), default=0
+            )
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
-        """The words that an op reads, or for those made before the block their virtual registers, and where each
-        lies."""
+        """The words that an op reads, or for those made before the block their virtual registers,
+        and where each lies.
+        """
         return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
 
     def find_edges(self) -> None:
@@ -54,7 +60,9 @@ class Problem:
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
         readers: dict[VirtualRegister, list[int]] = {}
-        accesses: dict[str, tuple[list[int], list[int]]] = {}  # the last write, and reads since, by memory
+        accesses: dict[
+            str, tuple[list[int], list[int]]
+        ] = {}  # the last write, and reads since, by memory
 
         def edge(a: int, b: int, later: int = 1) -> None:
             if a != b and b not in self.after[a]:
@@ -86,10 +94,11 @@ class Problem:
 
 
 class Pressure:
-    """Virtual registers alive at the present point of a block, and the channels decided in this attempt at it, with at
-    most ``budget`` registers. ``named``: each takes the component that the IL gives it, if it may, not the emptiest.
-    ``count`` and ``peak``: per channel, those alive now, and the most so far; ``settled``: the channels that this
-    attempt decided, in order."""
+    """Virtual registers alive at the present point of a block, and the channels decided in this
+    attempt at it, with at most ``budget`` registers. ``named``: each takes the component that the
+    IL gives it, if it may, not the emptiest. ``count`` and ``peak``: per channel, those alive now,
+    and the most so far; ``settled``: the channels that this attempt decided, in order.
+    """
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
         self.problem, self.budget, self.named = problem, budget, named
@@ -97,7 +106,9 @@ class Pressure:
         self.live: set[VirtualRegister] = set(problem.live_in)
         used = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
         through = problem.live_in & problem.live_out - used - {w.pair for w in used}
-        self.unseen = sum(w.channel is None for w in through) // 4  # registers for what only lives through the block
+        self.unseen = (
+            sum(w.channel is None for w in through) // 4
+        )  # registers for what only lives through the block
         self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
         self.peak = list(self.count)
         self.settled: list[tuple[VirtualRegister, int]] = []
@@ -120,12 +131,16 @@ class Pressure:
             vreg.channel = channel
 
     def excess(self, vreg: VirtualRegister, channel: int) -> int:
-        """How much fuller than others the channel is in the blocks already scheduled that it lives through."""
+        """How much fuller than others the channel is in the blocks already scheduled that it lives
+        through.
+        """
         blocks = self.problem.scheduled.get(vreg, ())
         return max((peaks[channel] - min(peaks) for peaks in blocks), default=0)
 
     def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
-        """Tell the blocks that were scheduled before that a channel was decided (1) or taken back (-1)."""
+        """Tell the blocks that were scheduled before that a channel was decided (1) or taken back
+        (-1).
+        """
         for peaks in self.problem.scheduled.get(vreg, ()):
             peaks[channel] += change
 
@@ -197,7 +212,9 @@ class Pressure:
         return sum(1 for r in op.results if self.problem.uses[r]) - freed
 
     def place_results(self, op: Op, channel: int | None) -> bool:
-        """Decide the channels of an op's results. Returns False, with nothing decided, if a channel is full."""
+        """Decide the channels of an op's results. Returns False, with nothing decided, if a channel
+        is full.
+        """
         dying = [0, 0, 0, 0]
         for key, vreg in self.problem.reads(op).items() if op.results else ():
             if self.left[key] == 1 and vreg in self.live and vreg.channel is not None:

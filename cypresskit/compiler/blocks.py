@@ -1,12 +1,13 @@
 """Scheduling a block: what both styles share.
 
-A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Op by op goes into them as
-soon as nothing that it waits for is left; which one comes next, the styles decide (``inorder``, ``schedule``). Into a
-bundle it goes if its slots are free and constants, literals, read ports, the clause's room and the register budget
-(``block_problem``) allow it.
+A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Op by op
+goes into them as soon as nothing that it waits for is left; which one comes next, the styles decide
+(``inorder``, ``schedule``). Into a bundle it goes if its slots are free and constants, literals,
+read ports, the clause's room and the register budget (``block_problem``) allow it.
 
-The scheduler also decides the channel of every virtual register it meets: a result's is that of its slot, an operand's,
-if it is still open, the emptiest; what a fetch brings is spread so that words read together come from different banks.
+The scheduler also decides the channel of every virtual register it meets: a result's is that of its
+slot, an operand's, if it is still open, the emptiest; what a fetch brings is spread so that words
+read together come from different banks.
 """
 
 from collections import Counter
@@ -29,12 +30,14 @@ class NoBundle(Exception):
 
 
 class BlockScheduler:
-    """One attempt at a block: ``plans``, and the ``pressure`` that they cause, whose decisions ``commit`` makes final.
-    ``open``: ops that are still to be placed; ``waits``: those of them that each op waits for, what the present bundle
-    makes ``later`` included; the ops of ``bundled`` go into bundles. ``places``: where words are read, by which
-    ``read_together`` counts the channels. ``queue``: LDS reads whose words have not been taken yet; ``tested``: whether
-    the test that ends the block is placed; ``t_first``: whether x y z w are wanted for doubles, and t is the place for
-    others; ``room``: slots left in the ``clause``."""
+    """One attempt at a block: ``plans``, and the ``pressure`` that they cause, whose decisions
+    ``commit`` makes final. ``open``: ops that are still to be placed; ``waits``: those of them that
+    each op waits for, what the present bundle makes ``later`` included; the ops of ``bundled`` go
+    into bundles. ``places``: where words are read, by which ``read_together`` counts the channels.
+    ``queue``: LDS reads whose words have not been taken yet; ``tested``: whether the test that ends
+    the block is placed; ``t_first``: whether x y z w are wanted for doubles, and t is the place for
+    others; ``room``: slots left in the ``clause``.
+    """
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
         self.problem, self.ops = problem, problem.ops
@@ -73,7 +76,9 @@ class BlockScheduler:
         raise NotImplementedError
 
     def ancestors(self, n: int) -> set[int] | None:
-        """The arithmetic, not scheduled yet, that op ``n`` waits for; None if it waits for a fetch or a store."""
+        """The arithmetic, not scheduled yet, that op ``n`` waits for; None if it waits for a fetch
+        or a store.
+        """
         found: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
@@ -114,7 +119,9 @@ class BlockScheduler:
             self.read_together.update((place, c) for place in self.places.get(r, ()))
 
     def clashes(self, way: Way) -> int:
-        """How often words that are read together would come from the same bank, with these channels."""
+        """How often words that are read together would come from the same bank, with these
+        channels.
+        """
         return sum(self.read_together[place, c] for r, c in way for place in self.places.get(r, ()))
 
     def finish(self, n: int) -> None:
@@ -141,7 +148,9 @@ class BlockScheduler:
         if op.popped:
             return self.place_pop(op)
         words, queued = 2 * (len(self.queue) + 1), [op] if op.name.startswith("LDS_READ") else []
-        if queued and (self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget):
+        if queued and (
+            self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget
+        ):
             return False
         if op.row.predicate and not self.may_test():
             return False
@@ -152,14 +161,23 @@ class BlockScheduler:
         return placed
 
     def may_test(self) -> bool:
-        """Whether a test may be placed now: it ends its clause, so all that is left of the block must fit in."""
+        """Whether a test may be placed now: it ends its clause, so all that is left of the block
+        must fit in.
+        """
         left = [self.problem.ops[n] for n in self.open]
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
 
-    def ways(self, op: Op, result: Word | None, free: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
-        """The slots that an op may take and the channel of its result, in the order in which they are to be tried."""
-        options, kind = self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3], op.row.slots
+    def ways(
+        self, op: Op, result: Word | None, free: list[int]
+    ) -> Iterator[tuple[tuple[int, ...], int | None]]:
+        """The slots that an op may take and the channel of its result, in the order in which they
+        are to be tried.
+        """
+        options, kind = (
+            self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3],
+            op.row.slots,
+        )
         if kind == "x":
             yield from [((0,), None)] if 0 in free else []
         elif op.row.width > 1:
@@ -172,13 +190,21 @@ class BlockScheduler:
             scalar = [((T,), c) for c in options if T in free and kind != "vector"]
             yield from scalar + vector if self.t_first else vector + scalar
 
-    def try_slots(self, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None) -> bool:
-        """Put an op into given slots. Returns False, with nothing changed, if something forbids it."""
+    def try_slots(
+        self, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None
+    ) -> bool:
+        """Put an op into given slots. Returns False, with nothing changed, if something forbids
+        it.
+        """
         draft, pressure = self.draft, self.pressure
         held, windows = draft.constants, self.clause.windows | needed.windows
         both = Constants(held.literals | needed.literals, held.pairs | needed.pairs, windows)
         constants = sum(not s.value.located for s in op.srcs)
-        if not both.fit or (slots[0] == T and constants > 2) or len(draft.slots) + len(slots) + both.size > self.room:
+        if (
+            not both.fit
+            or (slots[0] == T and constants > 2)
+            or len(draft.slots) + len(slots) + both.size > self.room
+        ):
             return False
         state = pressure.state()
         if pressure.place_results(op, channel):
@@ -195,7 +221,9 @@ class BlockScheduler:
         return False
 
     def place_pop(self, op: Op) -> bool:
-        """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not all of them fit."""
+        """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not
+        all of them fit.
+        """
         free, pressure, count = self.draft.free, self.pressure, len(op.results)
         if op.popped not in self.queue[:1] or self.draft.holds("LDS_POP"):
             return False

@@ -1,11 +1,12 @@
-"""Compiled code: the chip's instructions for a kernel; and the kernel's card: what AMD's kernel analyser told about it,
-and what the figures in papers are made of.
+"""Compiled code: the chip's instructions for a kernel; and the kernel's card: what AMD's kernel
+analyser told about it, and what the figures in papers are made of.
 
-The card is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks, a fetch of 16
-bytes per work-item takes 16 of the texture unit at best (AMD's OpenCL guide, 4.9, 4.11.1); nominal Gflop/s are flops
-over bundles times thread processors times clock; the bytes per clock asked of L1 are a work-item's bytes fetched from
-textures over the same bundles (Ashraf). Lower bounds: no schedule has fewer bundles than its slots fill, five to a
-bundle, doubles and vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
+The card is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks,
+a fetch of 16 bytes per work-item takes 16 of the texture unit at best (AMD's OpenCL guide, 4.9,
+4.11.1); nominal Gflop/s are flops over bundles times thread processors times clock; the bytes per
+clock asked of L1 are a work-item's bytes fetched from textures over the same bundles (Ashraf).
+Lower bounds: no schedule has fewer bundles than its slots fill, five to a bundle, doubles and
+vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
 registers than a quarter of the words alive at once.
 """
 
@@ -29,7 +30,9 @@ def _row(means: str):
 
 @dataclass(frozen=True)
 class KernelCard:
-    """A row for each field. ``fetches`` to ``flops``: one work-item's, in a turn of the main loop; others say whose."""
+    """A row for each field. ``fetches`` to ``flops``: one work-item's, in a turn of the main loop;
+    others say whose.
+    """
 
     name: str = _row("")
     gprs: int = _row("registers of a work-item, four words each")
@@ -49,14 +52,21 @@ class KernelCard:
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
     alu_to_tex: float | None = _row("clocks of the bundles over those of the fetches, 16 for each")
-    l1_bytes_per_clock: float = _row("that a thread processor asks of the L1 cache while bundles run")
+    l1_bytes_per_clock: float = _row(
+        "that a thread processor asks of the L1 cache while bundles run"
+    )
     nominal_gflops: float = _row("of the chip, if nothing but bundles took time")
-    bound_by: str = _row("what takes longest: bundles, fetches or, shared by the wavefronts, latency")
+    bound_by: str = _row(
+        "what takes longest: bundles, fetches or, shared by the wavefronts, latency"
+    )
     bundles_bound: int = _row("no fewer bundles could hold these operations")
     gprs_bound: int = _row("no fewer registers would do in this order of the IL")
 
     def _repr_html_(self) -> str:
-        rows = [(row.name.replace("_", " "), getattr(self, row.name), row.metadata["means"]) for row in fields(self)]
+        rows = [
+            (row.name.replace("_", " "), getattr(self, row.name), row.metadata["means"])
+            for row in fields(self)
+        ]
         return table(("", "", ""), rows)
 
     def __str__(self) -> str:
@@ -65,26 +75,35 @@ class KernelCard:
         for row in fields(self):
             value = getattr(self, row.name)
             shown = f"{'-' if value is None else value!s:<14}"
-            lines.append(f"{row.name.replace('_', ' '):<20} {shown}{row.metadata['means']}".rstrip())
+            lines.append(
+                f"{row.name.replace('_', ' '):<20} {shown}{row.metadata['means']}".rstrip()
+            )
         return "\n".join(lines)
 
 
 def turn_clocks(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
-    """Clocks of a wavefront's turn of a loop on a SIMD engine, by what may bind: the ALU, the texture unit, or, where
-    too few wavefronts are there to hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX):
-    results before they can be read, a switch for every clause, and memory for every TEX clause."""
+    """Clocks of a wavefront's turn of a loop on a SIMD engine, by what may bind: the ALU, the
+    texture unit, or, where too few wavefronts are there to hide it, the time that each of them
+    takes for its own ``clauses`` (ALU and TEX): results before they can be read, a switch for every
+    clause, and memory for every TEX clause.
+    """
     alu, tex = clauses
-    waits = bundles * device.result_clocks + (alu + tex) * device.switch_clocks + tex * device.dram_clocks
+    waits = (
+        bundles * device.result_clocks
+        + (alu + tex) * device.switch_clocks
+        + tex * device.dram_clocks
+    )
     units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}
     return units | {"latency": waits / max(wavefronts, 1)}
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used, and ``source_gprs``, the
-    registers that the innermost loop would need in the order of the IL."""
+    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used, and
+    ``source_gprs``, the registers that the innermost loop would need in the order of the IL.
+    """
 
     program: Program
     device: Device
@@ -95,7 +114,10 @@ class Code:
 
     def __repr__(self) -> str:
         clauses = [c for c in self.controls if c.bundles or c.fetches]
-        size = f"{self.gprs} registers, {len(clauses)} clauses, {sum(len(c.bundles) for c in clauses)} bundles"
+        size = (
+            f"{self.gprs} registers, {len(clauses)} clauses, {sum(len(c.bundles) for c in clauses)}"
+            " bundles"
+        )
         return f"<Code of {self.program.name} for the {self.device.name}: {size}>"
 
     def _repr_html_(self) -> str:
@@ -106,9 +128,15 @@ class Code:
 
     @property
     def wavefronts(self) -> int:
-        """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will say."""
+        """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will
+        say.
+        """
         lds = sum(size for _, size in self.program.lds.values())
-        group = 1 if self.program.mode == "pixel" else -(-math.prod(self.program.group) // self.device.wavefront)
+        group = (
+            1
+            if self.program.mode == "pixel"
+            else -(-math.prod(self.program.group) // self.device.wavefront)
+        )
         try:
             return self.device.active_wavefronts(self.gprs, lds, group)
         except ValueError:
@@ -116,20 +144,31 @@ class Code:
 
     @cached_property
     def main_loop(self) -> tuple[Control, ...]:
-        """The controls of the innermost loop that has the most bundles, or all of them if there is no loop."""
+        """The controls of the innermost loop that has the most bundles, or all of them if there is
+        no loop.
+        """
         depth = max((c.depth for c in self.controls), default=0)
         ends = [n for n, c in enumerate(self.controls) if c.name == "LOOP_END" and c.depth == depth]
         loops = [self.controls[self.controls[n].target - 1 : n + 1] for n in ends]
-        return max(loops, key=lambda loop: sum(len(c.bundles) + len(c.fetches) for c in loop), default=self.controls)
+        return max(
+            loops,
+            key=lambda loop: sum(len(c.bundles) + len(c.fetches) for c in loop),
+            default=self.controls,
+        )
 
     def listing(self) -> str:
         """The code in the manner of AMD's disassembly."""
-        head = f"; {self.program.name}: {self.gprs} registers, {self.wavefronts} wavefronts on a SIMD engine\n"
+        head = (
+            f"; {self.program.name}: {self.gprs} registers, {self.wavefronts} wavefronts on a SIMD"
+            " engine\n"
+        )
         return head + listing(self.controls)
 
     def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelCard:
-        """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that is known. Otherwise
-        flops are all additions and multiplications of the precision computed in."""
+        """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that
+        is known. Otherwise flops are all additions and multiplications of the precision computed
+        in.
+        """
         device = self.device
         bundles = [b for c in self.main_loop for b in c.bundles]
         operations = [o for b in bundles for o in b.operations]
@@ -139,7 +178,10 @@ class Code:
             flops = sum(o.row.flops for o in doubles or whole)
         count, fetches = len(bundles), sum(len(c.fetches) for c in self.main_loop)
         filled, read = Counter(b.filled for b in bundles), 16 * fetches
-        clauses = sum(bool(c.bundles) for c in self.main_loop), sum(bool(c.fetches) for c in self.main_loop)
+        clauses = (
+            sum(bool(c.bundles) for c in self.main_loop),
+            sum(bool(c.fetches) for c in self.main_loop),
+        )
         takes = turn_clocks(device, count, fetches, clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
@@ -163,7 +205,9 @@ class Code:
             slots5_pct=round(100 * filled[5] / count, 1) if count else 0.0,
             alu_to_tex=round(alu / tex, 2) if tex else None,
             l1_bytes_per_clock=round(read / count, 2) if count else 0.0,
-            nominal_gflops=round(flops / count * processors * device.clock_ghz, 1) if count else 0.0,
+            nominal_gflops=(
+                round(flops / count * processors * device.clock_ghz, 1) if count else 0.0
+            ),
             bound_by=max(takes, key=lambda what: takes[what]),
             bundles_bound=fewest_bundles(Counter(o.row.slots for o in operations)),
             gprs_bound=self.source_gprs,
@@ -171,8 +215,9 @@ class Code:
 
 
 def kernel_card(kernel, code: Code) -> KernelCard:
-    """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are two for each product,
-    also of double-doubles, however many operations that takes."""
+    """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are
+    two for each product, also of double-doubles, however many operations that takes.
+    """
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts
     return code.card(steps, 2 * rows * columns * steps)

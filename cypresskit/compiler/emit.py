@@ -1,15 +1,31 @@
 """From schedule and registers to code: the last pass.
 
-Operands become registers, PV and PS, literals or constants; control flow becomes the hardware's: an ``if`` pushes the
-execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part nobody runs, ELSE inverts, POP
-restores. A test whose only work is to leave a loop needs none of that if its opposite can be tested: ALU_BREAK.
+Operands become registers, PV and PS, literals or constants; control flow becomes the hardware's: an
+``if`` pushes the execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part
+nobody runs, ELSE inverts, POP restores. A test whose only work is to leave a loop needs none of
+that if its opposite can be tested: ALU_BREAK.
 """
 
 from dataclasses import replace
 
 from cypresskit.compiler.allocate import Allocation
-from cypresskit.compiler.assembly import Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
-from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Op, StoreDetail, Word
+from cypresskit.compiler.assembly import (
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
+from cypresskit.compiler.ir import (
+    BasicBlock,
+    FetchDetail,
+    Function,
+    LdsAccess,
+    Op,
+    StoreDetail,
+    Word,
+)
 from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
 from cypresskit.compiler.ports import Draft, Placed, Plans, needs_literal
 
@@ -19,7 +35,9 @@ def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Cont
 
 
 class _Emitter:
-    """The code so far, ``controls``; ``opened``, those whose target isn't known yet: JUMP, ELSE, LOOP_START."""
+    """The code so far, ``controls``; ``opened``, those whose target isn't known yet: JUMP, ELSE,
+    LOOP_START.
+    """
 
     def __init__(self, function: Function, plans: Plans, allocation: Allocation):
         self.items, self.plans, self.program = function.items, plans, function.program
@@ -77,10 +95,14 @@ class _Emitter:
         return self.program.body[at].line
 
     def test(self, n: int) -> int:
-        """Emit an if: push the mask before the clause that tests, or leave the loop if that is all it does. Returns how
-        many more items this deals with."""
+        """Emit an if: push the mask before the clause that tests, or leave the loop if that is all
+        it does. Returns how many more items this deals with.
+        """
         last = self.controls[-1]
-        words = ["" if self.empty(k) else self.items[k] for k in range(n + 1, min(n + 7, len(self.items)))]
+        words = [
+            "" if self.empty(k) else self.items[k]
+            for k in range(n + 1, min(n + 7, len(self.items)))
+        ]
         for leave in ("break", "continue"):
             if words == ["", leave, "", "else", "", "endif"] and (inverted := _inverted(last)):
                 self.controls[-1] = replace(last, name=f"ALU_{leave.upper()}", bundles=inverted)
@@ -107,17 +129,25 @@ class _Emitter:
         literals: list[int] = []
         slots = [placed for _, placed in sorted(draft.slots.items())]
         ops = list(dict.fromkeys(placed.op for placed in slots))
-        operations = [self.operation(draft, placed, ops.index(placed.op), literals) for placed in slots]
+        operations = [
+            self.operation(draft, placed, ops.index(placed.op), literals) for placed in slots
+        ]
         return Bundle(tuple(operations), tuple(literals))
 
-    def operation(self, draft: Draft, placed: Placed, number: int, literals: list[int]) -> Operation:
+    def operation(
+        self, draft: Draft, placed: Placed, number: int, literals: list[int]
+    ) -> Operation:
         op, slot, result = placed.op, placed.slot, placed.result
         name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
         if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
         swizzle = draft.ports.swizzles[placed.reads] if placed.reads >= 0 else ""
         channel = slot % T if result is None else result.vreg.channel or 0
-        dest = (self.numbers[result.vreg], channel) if result is not None and result in self.written else None
+        dest = (
+            (self.numbers[result.vreg], channel)
+            if result is not None and result in self.written
+            else None
+        )
         lds = op.detail if isinstance(op.detail, LdsAccess) else None
         origin = op.at, self.line(op.at), number, placed.place
         return Operation(name, slot, channel, reads, dest, swizzle, *origin, op.omod, op.clamp, lds)
@@ -158,28 +188,36 @@ class _Emitter:
             select[component] = _selected(word)
         source = self.register([word for word in words[: len(detail.mask)] if word.located]) or 0
         index = self.register(words[len(detail.mask) :])
-        return StoreInstruction(op.name, source, "".join(select), detail.place, index, op.at, self.line(op.at))
+        return StoreInstruction(
+            op.name, source, "".join(select), detail.place, index, op.at, self.line(op.at)
+        )
 
     def register(self, words: list[Word]) -> int | None:
         return self.numbers[words[0].vreg] if words else None
 
 
 def _selected(word: Word) -> str:
-    """The letter by which a fetch or store names a word: its channel, or 0 or 1 for these constants."""
+    """The letter by which a fetch or store names a word: its channel, or 0 or 1 for these
+    constants.
+    """
     if word.located:
         return "xyzw"[word.vreg.channel or 0]
     return "1" if word.bits else "0"
 
 
 def _inverted(control: Control) -> tuple[Bundle, ...] | None:
-    """The bundles of an ALU clause with its test turned into the opposite, or None if the chip has no such test."""
+    """The bundles of an ALU clause with its test turned into the opposite, or None if the chip has
+    no such test.
+    """
     test = next(o for o in control.operations if o.row.predicate)
     row, swapped = opposite(test.row) or (None, False)
     if row is None or (swapped and test.slot == T):
         return None
     turned, cycles = replace(test, name=row.name), test.swizzle[4:]
     if swapped:  # the swizzle that reads the exchanged operands in the same cycles
-        turned = replace(turned, reads=test.reads[::-1], swizzle=f"VEC_{cycles[1]}{cycles[0]}{cycles[2]}")
+        turned = replace(
+            turned, reads=test.reads[::-1], swizzle=f"VEC_{cycles[1]}{cycles[0]}{cycles[2]}"
+        )
     return tuple(
         replace(bundle, operations=tuple(turned if o is test else o for o in bundle.operations))
         for bundle in control.bundles

@@ -1,8 +1,8 @@
 """One component of an arithmetic instruction, in the operations that the chip has.
 
-Most IL opcodes are one operation. What the chip has no instruction for is written out: division by reciprocal and
-correction, comparisons the other way round, multiplication by a power of two as a shift. ``b`` is the builder that
-operations are appended to.
+Most IL opcodes are one operation. What the chip has no instruction for is written out: division by
+reciprocal and correction, comparisons the other way round, multiplication by a power of two as a
+shift. ``b`` is the builder that operations are appended to.
 """
 
 from itertools import chain
@@ -30,7 +30,11 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
         return b.emit(compare, *(srcs[::-1] if swapped else srcs))
     first, second, third = (*(s.value for s in srcs), const(0), const(0))[:3]
     if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
-        count = const(second.bits & 31) if second.kind == "const" else b.emit("AND_INT", second, const(31))
+        count = (
+            const(second.bits & 31)
+            if second.kind == "const"
+            else b.emit("AND_INT", second, const(31))
+        )
         return b.emit(SAME[name].name, first, count)
     if name in ("imul", "umul"):
         return times(b, first, second)
@@ -59,7 +63,9 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
 
 
 def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
-    """Append the one operation that does what the opcode does; one of three operands takes no absolutes."""
+    """Append the one operation that does what the opcode does; one of three operands takes no
+    absolutes.
+    """
     row = SAME[opcode.name]
     if row.reads == 3:
         srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
@@ -83,7 +89,9 @@ def _divided(b: OpBuilder, a: Word, n: Word, rest: bool) -> Word:
 
 
 def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
-    """An instruction on doubles: the words of its result, low first, or the one word of a comparison."""
+    """An instruction on doubles: the words of its result, low first, or the one word of a
+    comparison.
+    """
     if opcode.name == "ddiv":
         return _double_quotient(b, srcs)
     if opcode.relation:
@@ -93,7 +101,9 @@ def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
 
 
 def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
-    """a / n: the reciprocal of n in single precision, two steps of Newton, a product, the last rounding."""
+    """a / n: the reciprocal of n in single precision, two steps of Newton, a product, the last
+    rounding.
+    """
 
     def double(name: str, *operands: list[Src]) -> list[Src]:
         return [Src(word) for word in b.append(name, *chain(*operands)).results]

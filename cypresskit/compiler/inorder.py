@@ -1,12 +1,15 @@
-"""Scheduling as AMD's compiler did it, by the habits that its listings show: program order, and no looking ahead.
+"""Scheduling as AMD's compiler did it, by the habits that its listings show: program order, and no
+looking ahead.
 
-A block is a wall. Its fetches from textures are gathered at its beginning, behind the arithmetic that their coordinates
-need; reads of global memory only as far as the first use of what one brings. Bundles take operations in the order of
-the program, and the first one that doesn't fit closes the bundle. A word lies in the component that the IL gives it, so
-an operation runs in that slot, or else in t; only what a fetch brings is spread, so that neighbours in the program read
-different banks. Clauses are filled to their last slot. The test that ends a block is alone in its bundle.
+A block is a wall. Its fetches from textures are gathered at its beginning, behind the arithmetic
+that their coordinates need; reads of global memory only as far as the first use of what one brings.
+Bundles take operations in the order of the program, and the first one that doesn't fit closes the
+bundle. A word lies in the component that the IL gives it, so an operation runs in that slot, or
+else in t; only what a fetch brings is spread, so that neighbours in the program read different
+banks. Clauses are filled to their last slot. The test that ends a block is alone in its bundle.
 
-Left out: what AMD's compiler did when registers ran out (spilling). Here fewer fetches are gathered then (``search``).
+Left out: what AMD's compiler did when registers ran out (spilling). Here fewer fetches are gathered
+then (``search``).
 """
 
 from collections import defaultdict
@@ -16,12 +19,14 @@ from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.ir import Op
 
-NEAR = 8  # operations after a reader, those of two vectors, whose operands should come from other banks
+# operations after a reader, those of two vectors, whose operands should come from other banks
+NEAR = 8
 
 
 class InOrderScheduler(BlockScheduler):
-    """One block in program order, with at most ``gather`` fetches together. Words that ops read at the same operand, no
-    more than ``NEAR`` from each other, are read together."""
+    """One block in program order, with at most ``gather`` fetches together. Words that ops read at
+    the same operand, no more than ``NEAR`` from each other, are read together.
+    """
 
     def __init__(self, problem: Problem, gather: int):
         super().__init__(problem, 4 * problem.device.gpr_limit, named=True)
@@ -33,7 +38,9 @@ class InOrderScheduler(BlockScheduler):
         self.places = dict(places)
 
     def advance(self) -> None:
-        """Schedule the next fetch clause, or all arithmetic up to the next access to memory, or that access."""
+        """Schedule the next fetch clause, or all arithmetic up to the next access to memory, or
+        that access.
+        """
         batch, needs = self.gathered()
         if batch:
             self.arithmetic(sorted(needs))
@@ -50,8 +57,9 @@ class InOrderScheduler(BlockScheduler):
         return list(batch), set().union(*batch.values())
 
     def until_memory(self) -> list[int]:
-        """The arithmetic that goes next, in order: up to the next store, or the first use of a read of global memory.
-        An instruction's LDS reads go before the ops that pop their words."""
+        """The arithmetic that goes next, in order: up to the next store, or the first use of a read
+        of global memory. An instruction's LDS reads go before the ops that pop their words.
+        """
         run: list[int] = []
         reads = False
         for n in sorted(self.open):
@@ -65,8 +73,9 @@ class InOrderScheduler(BlockScheduler):
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
     def memory(self) -> None:
-        """Schedule the next accesses to global memory or outputs; reads share a clause up to the first use of
-        theirs."""
+        """Schedule the next accesses to global memory or outputs; reads share a clause up to the
+        first use of theirs.
+        """
         batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", sorted(self.ready)))
         if batch:
             self.fetch(batch)
@@ -74,7 +83,9 @@ class InOrderScheduler(BlockScheduler):
             self.schedule_alone("STORE", [min(self.ready)])
 
     def cost(self, way: Way) -> tuple:
-        """Different banks for what neighbours read, then the component that the IL gives each word."""
+        """Different banks for what neighbours read, then the component that the IL gives each
+        word.
+        """
         homes = [(r.vreg.home, c) for r, c in way]
         return self.clashes(way), sum(home not in (None, c) for home, c in homes)
 
@@ -98,7 +109,9 @@ class InOrderScheduler(BlockScheduler):
             self.close_bundle()
 
     def next(self, waiting: list[int]) -> int:
-        """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a test last."""
+        """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a
+        test last.
+        """
         queue, left = self.queue, self.room - self.draft.size
         self.draining = bool(queue) and (self.draining or left < WORST * (len(queue) + 2))
         if self.draining:

@@ -1,12 +1,15 @@
-"""The compiler's middle form: scalar words in static single assignment, basic blocks in structured control flow.
+"""The compiler's middle form: scalar words in static single assignment, basic blocks in structured
+control flow.
 
-A ``Word`` is 32 bits: a constant, an element of a constant buffer, a register that is filled before the kernel starts,
-the result of an ``Op``, or a ``phi`` that picks the word of the edge control came along. An IL register's components,
-and the two words of a double, are separate words, so that each may later live in any channel.
+A ``Word`` is 32 bits: a constant, an element of a constant buffer, a register that is filled before
+the kernel starts, the result of an ``Op``, or a ``phi`` that picks the word of the edge control
+came along. An IL register's components, and the two words of a double, are separate words, so that
+each may later live in any channel.
 
-A ``Function`` is a list of items: blocks, and between them the keywords of control flow ("loop", "endloop", "if",
-"else", "endif", "break", "continue"). An "if" tests the predicate that the last op of the block before it sets; every
-if has an else block, perhaps empty, so every edge has a block of its own where copies can go.
+A ``Function`` is a list of items: blocks, and between them the keywords of control flow ("loop",
+"endloop", "if", "else", "endif", "break", "continue"). An "if" tests the predicate that the last op
+of the block before it sets; every if has an else block, perhaps empty, so every edge has a block of
+its own where copies can go.
 """
 
 from dataclasses import dataclass, field
@@ -36,9 +39,11 @@ def refuse(program: Program, at: int, what: str) -> CompileError:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Word:
-    """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel), "input" (``place`` =
-    register, channel), "op" (``op``), "phi" (``args`` by predecessor). ``home``: the component of an IL register that
-    it was first written to. ``vreg``: where it lives, once passes behind SSA form have decided that."""
+    """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel),
+    "input" (``place`` = register, channel), "op" (``op``), "phi" (``args`` by predecessor).
+    ``home``: the component of an IL register that it was first written to. ``vreg``: where it
+    lives, once passes behind SSA form have decided that.
+    """
 
     kind: str
     bits: int = 0
@@ -66,10 +71,12 @@ class Word:
 
 @dataclass(eq=False, slots=True, repr=False)
 class VirtualRegister:
-    """Words that share a ``channel`` of a register, once that is decided; ``allowed`` ones as bits; ``fixed``: the
-    register of a preloaded input; ``group``: the at most four that must lie in one register, in different channels;
-    ``pair``, the one that holds the other word of a double and lies beside it; ``mask``, a bit for every point of the
-    program where it is alive; ``depth`` of the innermost loop it is alive in; ``order`` in which they were made."""
+    """Words that share a ``channel`` of a register, once that is decided; ``allowed`` ones as bits;
+    ``fixed``: the register of a preloaded input; ``group``: the at most four that must lie in one
+    register, in different channels; ``pair``, the one that holds the other word of a double and
+    lies beside it; ``mask``, a bit for every point of the program where it is alive; ``depth`` of
+    the innermost loop it is alive in; ``order`` in which they were made.
+    """
 
     words: list[Word]
     order: int
@@ -100,8 +107,9 @@ class Src(NamedTuple):
 
 @dataclass(frozen=True)
 class FetchDetail:
-    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension. Of MEM_READ: the
-    element of global memory, to which the operand is added if there is one."""
+    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension.
+    Of MEM_READ: the element of global memory, to which the operand is added if there is one.
+    """
 
     offset: tuple[int, ...]
     resource: int = 0
@@ -109,8 +117,9 @@ class FetchDetail:
 
 @dataclass(frozen=True)
 class StoreDetail:
-    """Of EXPORT and MEM_WRITE: operands go to components ``mask`` of an output, or of an element of global memory,
-    ``place``, to which the last operand is added if there is one more."""
+    """Of EXPORT and MEM_WRITE: operands go to components ``mask`` of an output, or of an element of
+    global memory, ``place``, to which the last operand is added if there is one more.
+    """
 
     place: int
     mask: tuple[int, ...]
@@ -118,8 +127,10 @@ class StoreDetail:
 
 @dataclass(frozen=True)
 class LdsAccess:
-    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. LDS_WRITE_REL and LDS_READ_REL_RET
-    access two words, the second ``offset`` words after the first. The address counts from the start of the LDS."""
+    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. LDS_WRITE_REL
+    and LDS_READ_REL_RET access two words, the second ``offset`` words after the first. The address
+    counts from the start of the LDS.
+    """
 
     array: int
     base: int
@@ -132,9 +143,10 @@ Detail = FetchDetail | StoreDetail | LdsAccess
 
 @dataclass(eq=False)
 class Op:
-    """An operation on words. ``name`` is a row of ``isa.OPS``. A double is two of ``srcs``, low word first. ``at`` is
-    the index in ``Program.body``, ``detail`` what else the instruction carries; ``popped``, the LDS read whose words an
-    LDS_POP takes."""
+    """An operation on words. ``name`` is a row of ``isa.OPS``. A double is two of ``srcs``, low
+    word first. ``at`` is the index in ``Program.body``, ``detail`` what else the instruction
+    carries; ``popped``, the LDS read whose words an LDS_POP takes.
+    """
 
     name: str
     srcs: list[Src]
@@ -165,7 +177,9 @@ class Op:
 
     @property
     def stores(self) -> bool:
-        """Whether it writes memory or an output, which the ISA counts among control-flow instructions."""
+        """Whether it writes memory or an output, which the ISA counts among control-flow
+        instructions.
+        """
         return self.row.kind == "store"
 
     @property
@@ -188,7 +202,9 @@ class Op:
         return [s.value for s in self.srcs if s.value.located]
 
     def takes_float(self, n: int) -> bool:
-        """Whether operand ``n`` can be negated and made absolute: of a double the high word, which has the sign."""
+        """Whether operand ``n`` can be negated and made absolute: of a double the high word, which
+        has the sign.
+        """
         return self.row.kind == "float" or (self.row.kind == "double" and n % 2 == 1)
 
 
@@ -209,8 +225,9 @@ class BasicBlock:
 
 @dataclass(eq=False)
 class Function:
-    """A lowered kernel: ``items`` are blocks and keywords of control flow, ``inputs`` the preloaded registers it
-    reads, ``vregs`` how many virtual registers were made."""
+    """A lowered kernel: ``items`` are blocks and keywords of control flow, ``inputs`` the preloaded
+    registers it reads, ``vregs`` how many virtual registers were made.
+    """
 
     program: Program
     items: list[BasicBlock | str]

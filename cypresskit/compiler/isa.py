@@ -1,9 +1,11 @@
-"""The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use (ISA 4, 8, 9).
+"""The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use
+(ISA 4, 8, 9).
 
-A row says which VLIW slots an operation takes, how many operands it reads, whether these may be negated or made
-absolute (only float operands can; operations of three operands can't take absolutes, nor the output scale), and what it
-computes. DIV_IEEE and DIV_64 are not one instruction of the chip: they stand for the last rounding and the special
-cases of a division by reciprocal, whose other steps the compiler writes out.
+A row says which VLIW slots an operation takes, how many operands it reads, whether these may be
+negated or made absolute (only float operands can; operations of three operands can't take
+absolutes, nor the output scale), and what it computes. DIV_IEEE and DIV_64 are not one instruction
+of the chip: they stand for the last rounding and the special cases of a division by reciprocal,
+whose other steps the compiler writes out.
 """
 
 from collections import Counter
@@ -29,7 +31,12 @@ VECTOR_SWIZZLES = {
     "VEC_201": (2, 0, 1),
     "VEC_210": (2, 1, 0),
 }
-SCALAR_SWIZZLES = {"SCL_210": (2, 1, 0), "SCL_122": (1, 2, 2), "SCL_212": (2, 1, 2), "SCL_221": (2, 2, 1)}
+SCALAR_SWIZZLES = {
+    "SCL_210": (2, 1, 0),
+    "SCL_122": (1, 2, 2),
+    "SCL_212": (2, 1, 2),
+    "SCL_221": (2, 2, 1),
+}
 
 #: 32-bit patterns that need no literal (ISA 4.7.1), and how a listing shows them.
 INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF: "-1"}
@@ -39,14 +46,16 @@ INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF:
 class HardwareOp:
     """One row.
 
-    ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y z w; "" of
-    what is no ALU operation. ``kind``: "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop",
-    which takes what an LDS read queued. ``reads``: operands of arithmetic (a double counts once). ``meaning``: arrays
-    of bits to an array of bits, or None where an engine does more than arithmetic. ``commutes``: the two operands may
-    change places. ``neutral``: the second operand that leaves the first as it is. ``scales``: takes the output scale.
-    ``flops``: sums and products, not what t alone can do. ``relation``: of a comparison or test, a name of
-    ``RELATIONS``, and ``compares``, a letter of ``COMPARED``. ``memories``: what it reaches in the order of the
-    program, "g" global memory, "s" the LDS, "o" outputs.
+    ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all
+    of x y z w; "" of what is no ALU operation. ``kind``: "float", "int" or "double" operands,
+    "lds", "sync", "fetch", "store", or "pop", which takes what an LDS read queued. ``reads``:
+    operands of arithmetic (a double counts once). ``meaning``: arrays of bits to an array of bits,
+    or None where an engine does more than arithmetic. ``commutes``: the two operands may change
+    places. ``neutral``: the second operand that leaves the first as it is. ``scales``: takes the
+    output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
+    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``.
+    ``memories``: what it reaches in the order of the program, "g" global memory, "s" the LDS, "o"
+    outputs.
     """
 
     name: str
@@ -72,7 +81,13 @@ class HardwareOp:
         """How many result words it has; a pop has as many as its LDS read queued."""
         if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
             return 0
-        return 4 if self.kind == "fetch" else 2 if self.name.endswith("64") and not self.relation else 1
+        return (
+            4
+            if self.kind == "fetch"
+            else 2
+            if self.name.endswith("64") and not self.relation
+            else 1
+        )
 
     @property
     def queued(self) -> int:
@@ -87,7 +102,9 @@ class HardwareOp:
 
 def _recip_uint(a):
     """2^32 / a rounded down, all ones for 0 and 1."""
-    return np.minimum((np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), 0xFFFFFFFF).astype(np.uint32)
+    return np.minimum(
+        (np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), 0xFFFFFFFF
+    ).astype(np.uint32)
 
 
 _M = MEANING
@@ -102,7 +119,11 @@ def _add(slots: str, kind: str, name: str, **columns) -> None:
 for _opcode in OPCODES.values():
     if _opcode.hardware and _opcode.hardware not in OPS:
         _slots = {"xyzwt": "any", "xyzw": "vector"}.get(_opcode.slots, _opcode.slots)
-        _kind = "float" if _opcode.float_modifiers(0) else {"d": "double"}.get(_opcode.sources[0], "int")
+        _kind = (
+            "float"
+            if _opcode.float_modifiers(0)
+            else {"d": "double"}.get(_opcode.sources[0], "int")
+        )
         _add(
             _slots,
             _kind,
@@ -111,7 +132,9 @@ for _opcode in OPCODES.values():
             meaning=MEANING[_opcode.name],
             commutes=_opcode.commutes,
             neutral=_opcode.neutral,
-            scales=_kind == "float" and len(_opcode.sources) < 3 and (_opcode.result == "f" or _opcode.copies),
+            scales=_kind == "float"
+            and len(_opcode.sources) < 3
+            and (_opcode.result == "f" or _opcode.copies),
             flops=0 if _slots == "t" else _opcode.flops,
         )
 
@@ -119,7 +142,13 @@ _add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"]
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))
 _add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: _M["ibit_extract"](c, b, a))
 _add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: _M["ubit_extract"](c, b, a))
-_add("vector", "int", "BFM_INT", reads=2, meaning=lambda a, b: _M["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)))
+_add(
+    "vector",
+    "int",
+    "BFM_INT",
+    reads=2,
+    meaning=lambda a, b: _M["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)),
+)
 _add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
 _add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: _M["ddiv"](a, b))
@@ -135,10 +164,15 @@ _add("", "store", "MEM_WRITE", memories="g")
 _add("", "store", "EXPORT", memories="o")
 
 
-#: Comparisons, by the letter of what they compare: the end of the name, slots, kind. The chip has greater-than where
-#: the arithmetic has less-than, and compares unsigned integers for equality as if they had signs.
-COMPARED = {"f": ("_DX10", "any", "float"), "i": ("_INT", "any", "int"), "u": ("_UINT", "any", "int"),
-            "d": ("_64", "pair", "double")}  # fmt: skip
+#: Comparisons, by the letter of what they compare: the end of the name, slots, kind. The chip has
+#: greater-than where the arithmetic has less-than, and compares unsigned integers for equality as
+#: if they had signs.
+COMPARED = {
+    "f": ("_DX10", "any", "float"),
+    "i": ("_INT", "any", "int"),
+    "u": ("_UINT", "any", "int"),
+    "d": ("_64", "pair", "double"),
+}
 CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 
 
@@ -158,8 +192,9 @@ for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
 
 
 def comparison(relation: str, compares: str) -> tuple[str, bool]:
-    """The name of the operation that compares operands of a type (a letter of ``COMPARED``), and whether it takes them
-    exchanged."""
+    """The name of the operation that compares operands of a type (a letter of ``COMPARED``), and
+    whether it takes them exchanged.
+    """
     swapped = relation not in CHIP_RELATIONS
     name = CHIP_RELATIONS[RELATIONS[relation].flipped if swapped else relation]
     return f"SET{name}{COMPARED[compares][0]}", swapped
@@ -171,8 +206,9 @@ def predicate_of(compare: HardwareOp) -> HardwareOp | None:
 
 
 def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
-    """The test that passes where this one doesn't, and whether it takes the operands exchanged. Of floats only equality
-    has one, since a NaN fails all others."""
+    """The test that passes where this one doesn't, and whether it takes the operands exchanged. Of
+    floats only equality has one, since a NaN fails all others.
+    """
     negated = RELATIONS[test.relation].negated
     name, swapped = comparison(negated, test.compares)
     found = predicate_of(OPS[name]) if test.kind == "int" or negated in ("eq", "ne") else None
@@ -180,9 +216,11 @@ def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
-    """Which operand words the slot at ``place`` (0, 1.. among the operation's slots) reads, as indices into the list of
-    words; a double is two words, low first. MUL_64 and FMA_64 read the high words in x, y, z and the low ones in w;
-    the two-slot operations the high words first (ISA 9, examples at ADD_64 and MUL_64)."""
+    """Which operand words the slot at ``place`` (0, 1.. among the operation's slots) reads, as
+    indices into the list of words; a double is two words, low first. MUL_64 and FMA_64 read the
+    high words in x, y, z and the low ones in w; the two-slot operations the high words first (ISA
+    9, examples at ADD_64 and MUL_64).
+    """
     if op.kind != "double":
         return tuple(range(number)) if place == 0 else ()
     high = place < 3 if op.slots == "quad" else place == 0
@@ -190,6 +228,8 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
 
 
 def fewest_bundles(slots: Counter) -> int:
-    """Bundles that so many slots of each kind fill at least: five to a bundle, four where t can't do it, one of t."""
+    """Bundles that so many slots of each kind fill at least: five to a bundle, four where t can't
+    do it, one of t.
+    """
     vector = slots["vector"] + slots["pair"] + slots["quad"] + slots["x"]
     return max(-(-sum(slots.values()) // 5), -(-vector // 4), slots["t"], slots["x"])

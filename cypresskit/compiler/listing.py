@@ -1,8 +1,9 @@
 """The listing: compiled code as text, in the manner of AMD's disassembly.
 
-Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches are numbered. A
-bundle has one line per slot: operation, destination (``____`` where only PV or PS take the result), operands, bank
-swizzle if not the usual one, output scale and other notes, and its line of IL. T0 to T3 are the clause temporaries.
+Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches
+are numbered. A bundle has one line per slot: operation, destination (``____`` where only PV or PS
+take the result), operands, bank swizzle if not the usual one, output scale and other notes, and its
+line of IL. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -20,9 +21,16 @@ def listing(controls: tuple[Control, ...]) -> str:
     number = 0
     for n, control in enumerate(controls):
         indent = "  " * (control.depth - (control.name in ("LOOP_START_DX10", "LOOP_END")))
-        lines.append(_line(f"{n:02d} {indent}{_head(control)}", control.store.line if control.store else None))
+        lines.append(
+            _line(
+                f"{n:02d} {indent}{_head(control)}", control.store.line if control.store else None
+            )
+        )
         clause = [[(_fetch(f), f.line)] for f in control.fetches]
-        clause += [[(f"{SLOTS[o.slot]}: {_operation(o)}", o.line) for o in b.operations] for b in control.bundles]
+        clause += [
+            [(f"{SLOTS[o.slot]}: {_operation(o)}", o.line) for o in b.operations]
+            for b in control.bundles
+        ]
         for parts in clause:
             for k, (text, line) in enumerate(parts):
                 lines.append(_line(f"   {indent}{'' if k else number:>5}  {text}", line))
@@ -37,7 +45,10 @@ def _line(text: str, line: int | None) -> str:
 def _head(control: Control) -> str:
     name = control.name
     if control.bundles:
-        locked = "".join(f" KCACHE{n}(CB{b}:{first}-{first + 31})" for n, (b, first) in enumerate(control.windows))
+        locked = "".join(
+            f" KCACHE{n}(CB{b}:{first}-{first + 31})"
+            for n, (b, first) in enumerate(control.windows)
+        )
         return f"{name}: CNT({control.slots}){locked}"
     if control.fetches:
         return f"{name}: CNT({len(control.fetches)})"
@@ -46,21 +57,32 @@ def _head(control: Control) -> str:
         mask = "" if store.select == "xyzw" else f".{store.select}"
         if store.name == "EXPORT":
             return f"EXPORT: o{store.offset}, R{store.source}{mask}"
-        place = f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
+        place = (
+            f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
+        )
         return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
-    jumps = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR", "JUMP": "ADDR", "ELSE": "ADDR"}
+    jumps = {
+        "LOOP_START_DX10": "FAIL_JUMP_ADDR",
+        "LOOP_END": "PASS_JUMP_ADDR",
+        "JUMP": "ADDR",
+        "ELSE": "ADDR",
+    }
     return name if control.target < 0 else f"{name} {jumps[name]}({control.target:02d})"
 
 
 def _fetch(f: FetchInstruction) -> str:
     dest = f"R{f.dest}" + ("" if f.select == "xyzw" else f".{f.select}")
     if f.name == "MEM_READ":
-        place = f"DWORD_PTR[{4 * f.offset[0]}{'' if f.source is None else f'+R{f.source}.{f.coordinates}'}]"
+        register = "" if f.source is None else f"+R{f.source}.{f.coordinates}"
+        place = f"DWORD_PTR[{4 * f.offset[0]}{register}]"
         return f"MEM_EXPORT_READ_IND {dest + ',':<9} {place}"
     source = f"R{0 if f.source is None else f.source}.{(f.coordinates + '00')[:4]:0<4}"
     offsets = "".join(f"{axis}OFFSET({o})".ljust(12) for axis, o in zip("XYZ", f.offset) if o)
     kind = "UNNORM(XYZW)" if f.name == "SAMPLE" else ""
-    return f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource}  {kind:<13} {offsets}".rstrip()
+    return (
+        f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource}  {kind:<13}"
+        f" {offsets}".rstrip()
+    )
 
 
 def _operation(o: Operation) -> str:
@@ -71,7 +93,11 @@ def _operation(o: Operation) -> str:
     operands = "".join(f"{text + ',':<8}" for text in first) + last
     notes = [SCALES[o.omod]] if o.omod in SCALES else []
     notes += ["CLAMP"] if o.clamp else []
-    notes += [f"OFFSET({o.lds.offset})"] if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL") else []
+    notes += (
+        [f"OFFSET({o.lds.offset})"]
+        if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL")
+        else []
+    )
     notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
     swizzle = "" if o.swizzle in USUAL else o.swizzle
     return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()

@@ -1,18 +1,29 @@
 """From IL to scalar operations: the first pass.
 
-Each component of an IL register becomes a variable of its own, and each write to it a new word (``ssa``). So a `mov` is
-no operation at all, unless it loads a constant or changes its operand. ``sources`` says what an instruction reads,
-``expansion`` what it computes; here are the instructions as wholes, and control flow as blocks and keywords between.
+Each component of an IL register becomes a variable of its own, and each write to it a new word
+(``ssa``). So a `mov` is no operation at all, unless it loads a constant or changes its operand.
+``sources`` says what an instruction reads, ``expansion`` what it computes; here are the
+instructions as wholes, and control flow as blocks and keywords between.
 
-Leaving a loop under a condition is an if around a break. A loop that tests its condition first and computes little for
-it is rotated: the test is copied in front of the loop, and the loop then tests at its end, where its operations share
-bundles with the work.
+Leaving a loop under a condition is an if around a break. A loop that tests its condition first and
+computes little for it is rotated: the test is copied in front of the loop, and the loop then tests
+at its end, where its operations share bundles with the work.
 """
 
 import math
 
 from cypresskit.compiler.expansion import doubles, scalar, scaled
-from cypresskit.compiler.ir import BasicBlock, FetchDetail, Function, LdsAccess, Src, StoreDetail, Word, const, refuse
+from cypresskit.compiler.ir import (
+    BasicBlock,
+    FetchDetail,
+    Function,
+    LdsAccess,
+    Src,
+    StoreDetail,
+    Word,
+    const,
+    refuse,
+)
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
@@ -24,15 +35,17 @@ ROTATED = 6  # instructions before a loop's test that are still copied
 
 
 def lower(program: Program, device: Device, rotate: bool = True) -> Function:
-    """The scalar form of a program, with its loops rotated where they can be. A workgroup of one wavefront runs in step
-    and needs no barrier."""
+    """The scalar form of a program, with its loops rotated where they can be. A workgroup of one
+    wavefront runs in step and needs no barrier.
+    """
     return _Lowering(program, device, rotate).run()
 
 
 class _Lowering:
-    """The state of lowering. ``ifs`` that are open: the block that tests, and the ends of the parts so far. ``loops``
-    that are open: the block that every iteration begins with, the block behind the loop, and where the loop's test
-    stands if it is rotated."""
+    """The state of lowering. ``ifs`` that are open: the block that tests, and the ends of the parts
+    so far. ``loops`` that are open: the block that every iteration begins with, the block behind
+    the loop, and where the loop's test stands if it is rotated.
+    """
 
     def __init__(self, program: Program, device: Device, rotate: bool):
         self.program, self.body, self.device, self.rotate = program, program.body, device, rotate
@@ -63,7 +76,9 @@ class _Lowering:
     # Control flow
 
     def begin_loop(self, at: int) -> int:
-        """Begin the loop at ``at``, if rotated with its test in front. Returns the last instruction dealt with."""
+        """Begin the loop at ``at``, if rotated with its test in front. Returns the last instruction
+        dealt with.
+        """
         b, test = self.builder, self.test_to_rotate(at) if self.rotate else None
         if test is not None:
             self.straight(at + 1, test)
@@ -91,7 +106,9 @@ class _Lowering:
         b.depth -= 1
         b.block = behind
         if reached and not behind.preds:
-            raise refuse(self.program, at, "nothing leaves this loop: it needs a break that is reached")
+            raise refuse(
+                self.program, at, "nothing leaves this loop: it needs a break that is reached"
+            )
         b.seal(behind)
         b.items.append(behind)
         if test is not None:
@@ -103,7 +120,9 @@ class _Lowering:
         for test in range(at + 1, min(at + 2 + ROTATED, matching[at])):
             i = body[test]
             if i.op.flow == "break" and i.sources:
-                continued = (matching[n] for n in range(test, matching[at]) if body[n].op.flow == "continue")
+                continued = (
+                    matching[n] for n in range(test, matching[at]) if body[n].op.flow == "continue"
+                )
                 return None if at in continued else test
             if i.op.kind != "alu" or any(register.kind in ("g", "o") for register in i.registers):
                 return None
@@ -131,7 +150,9 @@ class _Lowering:
             self.end_if()
 
     def begin_if(self, i: Instruction, inverted: bool = False) -> None:
-        """Begin an if: its then-part runs if the instruction's condition holds (or does not, if ``inverted``)."""
+        """Begin an if: its then-part runs if the instruction's condition holds (or does not, if
+        ``inverted``).
+        """
         b, wanted = self.builder, True
         if i.controls.relop:
             name, swapped = comparison(i.relation, "f")
@@ -179,9 +200,15 @@ class _Lowering:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
         name, most, what = self.device.name, self.device.lds_bytes, ""
         if i.op.double and not self.device.double_fmas:
-            what = f"{i.op.name} works on doubles, and the {name} has none: compute in single precision"
+            what = (
+                f"{i.op.name} works on doubles, and the {name} has none: compute in single"
+                " precision"
+            )
         elif i.op.kind == "lds" and self.lds_bytes > most:
-            what = f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the {name}: "
+            what = (
+                f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the"
+                f" {name}: "
+            )
             what += "share fewer values, or let the work-items of a group fetch them"
         if what:
             raise refuse(self.program, self.builder.at, what)
@@ -192,14 +219,18 @@ class _Lowering:
         if op.double:
             srcs: list[Src] = []
             for n, kind in enumerate(op.sources):
-                srcs += self.sources.double(i, n) if kind == "d" else [self.sources.operand(i, n, 0)]
+                srcs += (
+                    self.sources.double(i, n) if kind == "d" else [self.sources.operand(i, n, 0)]
+                )
             results = doubles(b, op, srcs)
             if op.result != "d":
                 results = [scaled(b, i, results[0])] * 2
             words = {p: results[p % 2] for p in positions}
         elif op.across:
             places = range(op.across)
-            total, *parts = [b.emit("MUL_IEEE", *(self.sources.operand(i, n, p) for n in (0, 1))) for p in places]
+            total, *parts = [
+                b.emit("MUL_IEEE", *(self.sources.operand(i, n, p) for n in (0, 1))) for p in places
+            ]
             for part in parts:
                 total = b.emit("ADD", total, part)
             words = dict.fromkeys(positions, scaled(b, i, total))
@@ -221,7 +252,9 @@ class _Lowering:
             return
         mask = tuple(sorted(words))
         srcs = [words[c] for c in mask] + self.sources.address(register)
-        name, place = ("EXPORT", register.index) if register.kind == "o" else ("MEM_WRITE", register.element)
+        name, place = (
+            ("EXPORT", register.index) if register.kind == "o" else ("MEM_WRITE", register.element)
+        )
         b.append(name, *srcs, detail=StoreDetail(place, mask))
 
     def fetch(self, i: Instruction) -> None:
@@ -230,7 +263,9 @@ class _Lowering:
         srcs = [plain(self.builder, self.sources.operand(i, 0, axis)) for axis in range(dimensions)]
         offset = i.controls.aoffimmi[:dimensions]
         detail = FetchDetail(offset, resource)
-        results = self.builder.append("SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail).results
+        results = self.builder.append(
+            "SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail
+        ).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})
 
@@ -263,7 +298,9 @@ class _Lowering:
 
 
 def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
-    """The items that control may come to: behind a break or continue, none before the construct around it goes on."""
+    """The items that control may come to: behind a break or continue, none before the construct
+    around it goes on.
+    """
     kept: list[BasicBlock | str] = []
     dead, depth = False, 0
     for item in items:

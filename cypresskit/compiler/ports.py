@@ -1,9 +1,10 @@
-"""A bundle as it is built: which operands it can read at once, through its read ports and as constants.
+"""A bundle as it is built: which operands it can read at once, through its read ports and as
+constants.
 
-A bundle reads registers in three cycles; in each, every channel's memory gives one register's word, to all slots that
-read it. A slot's bank swizzle says in which cycle it takes each operand; t has four swizzles of its own and loses a
-cycle to each constant it reads (ISA 4.7). ``fit`` searches the swizzles, first for the newest slots in the ports that
-are free, then for all slots anew.
+A bundle reads registers in three cycles; in each, every channel's memory gives one register's word,
+to all slots that read it. A slot's bank swizzle says in which cycle it takes each operand; t has
+four swizzles of its own and loses a cycle to each constant it reads (ISA 4.7). ``fit`` searches the
+swizzles, first for the newest slots in the ports that are free, then for all slots anew.
 """
 
 from collections.abc import Iterable
@@ -18,28 +19,37 @@ TRIES = 600  # steps of a search before it is given up
 
 
 class SlotReads(NamedTuple):
-    """The register reads of one slot. ``reads``: for each operand its channel and word, or None where no port is
-    needed; ``options``: the bank swizzles allowed, each with the cycle in which it reads each operand."""
+    """The register reads of one slot. ``reads``: for each operand its channel and word, or None
+    where no port is needed; ``options``: the bank swizzles allowed, each with the cycle in which it
+    reads each operand.
+    """
 
     reads: tuple
     options: tuple
 
 
-def slot_reads(reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()) -> SlotReads:
-    """The reads of a slot; t also loses a cycle to each of its ``constants``, and takes the operands numbered in
-    ``forwarded`` from PV or PS."""
+def slot_reads(
+    reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()
+) -> SlotReads:
+    """The reads of a slot; t also loses a cycle to each of its ``constants``, and takes the
+    operands numbered in ``forwarded`` from PV or PS.
+    """
     if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
         reads = [reads[0], None, *reads[2:]]
     if not scalar:
         return SlotReads(tuple(reads), VECTOR)
     held = [n for n, read in enumerate(reads) if read is not None] + list(forwarded)
-    options = ((name, c) for name, c in SCALAR_SWIZZLES.items() if all(c[n] >= constants for n in held))
+    options = (
+        (name, c) for name, c in SCALAR_SWIZZLES.items() if all(c[n] >= constants for n in held)
+    )
     return SlotReads(tuple(reads), tuple(options))
 
 
 class Ports:
-    """The read ports of the bundle being built: the ``slots`` placed so far and the bank ``swizzles`` chosen for them.
-    ``table`` holds the word that each port reads (cycle x channel), ``banks`` the words read from each channel."""
+    """The read ports of the bundle being built: the ``slots`` placed so far and the bank
+    ``swizzles`` chosen for them. ``table`` holds the word that each port reads (cycle x channel),
+    ``banks`` the words read from each channel.
+    """
 
     def __init__(self) -> None:
         self.slots: list[SlotReads] = []
@@ -48,7 +58,9 @@ class Ports:
         self.banks: tuple[set, ...] = (set(), set(), set(), set())
 
     def fit(self, new: list[SlotReads]) -> bool:
-        """Add the reads of new slots and return True, or change nothing if no bank swizzles let all be read."""
+        """Add the reads of new slots and return True, or change nothing if no bank swizzles let all
+        be read.
+        """
         added: list[tuple[int, object]] = []
         for slot in new:
             if not slot.options:
@@ -66,7 +78,9 @@ class Ports:
             self.swizzles += chosen
             return True
         old, slots = len(self.slots), self.slots + new
-        order = sorted(range(len(slots)), key=lambda n: (-sum(r is not None for r in slots[n].reads), n < old))
+        order = sorted(
+            range(len(slots)), key=lambda n: (-sum(r is not None for r in slots[n].reads), n < old)
+        )
         chosen, table = [""] * len(slots), [None] * 12
         if _search(self, [slots[n] for n in order], 0, table, chosen):
             self.slots, self.table = slots, table
@@ -82,7 +96,9 @@ class Ports:
 
 
 def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: list[str]) -> bool:
-    """Find swizzles for the slots from ``n`` on, by backtracking; False if there are none, or after ``TRIES`` steps."""
+    """Find swizzles for the slots from ``n`` on, by backtracking; False if there are none, or after
+    ``TRIES`` steps.
+    """
     if n == len(slots):
         return True
     reads, options = slots[n]
@@ -111,8 +127,10 @@ def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: l
 
 
 class Constants(NamedTuple):
-    """Constants that operands need: ``literals``, ``pairs`` of channels in constant buffers (buffer, element,
-    half), and the ``windows`` of 32 elements that these lie in (buffer, number)."""
+    """Constants that operands need: ``literals``, ``pairs`` of channels in constant buffers
+    (buffer, element, half), and the ``windows`` of 32 elements that these lie in (buffer,
+    number).
+    """
 
     literals: set[int]
     pairs: set[tuple[int, int, int]]
@@ -144,7 +162,9 @@ def constants_of(ops: Iterable[Op]) -> Constants:
 
 
 def needs_literal(op: Op, n: int, src: Src) -> bool:
-    """Whether an operand is a constant that is not inline, nor, where floats allow it, inline and negated."""
+    """Whether an operand is a constant that is not inline, nor, where floats allow it, inline and
+    negated.
+    """
     if src.value.kind != "const" or src.value.bits in INLINE:
         return False
     return not (op.takes_float(n) and src.value.bits ^ SIGN in (0x3F800000, 0x3F000000, 0))
@@ -152,8 +172,9 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
 
 @dataclass(eq=False)
 class Placed:
-    """An op's part in one slot. ``operands`` index ``op.srcs``; ``reads`` numbers its reads in ``Draft.ports``, -1 if
-    it has none."""
+    """An op's part in one slot. ``operands`` index ``op.srcs``; ``reads`` numbers its reads in
+    ``Draft.ports``, -1 if it has none.
+    """
 
     op: Op
     slot: int
@@ -163,16 +184,24 @@ class Placed:
 
     @property
     def result(self) -> Word | None:
-        """The word that this slot computes. Of a four-slot double two slots do, in its destination's channels."""
+        """The word that this slot computes. Of a four-slot double two slots do, in its
+        destination's channels.
+        """
         op = self.op
         if op.row.slots == "quad":
-            return op.results[self.slot % 2] if self.slot // 2 == (op.results[0].vreg.channel or 0) // 2 else None
+            return (
+                op.results[self.slot % 2]
+                if self.slot // 2 == (op.results[0].vreg.channel or 0) // 2
+                else None
+            )
         return op.results[self.place] if self.place < len(op.results) else None
 
 
 @dataclass(eq=False)
 class Draft:
-    """A bundle being built, and after that as it stands. ``forwards``: words that PV and PS hold while it runs."""
+    """A bundle being built, and after that as it stands. ``forwards``: words that PV and PS hold
+    while it runs.
+    """
 
     forwards: dict[Word, tuple[str, int]]
     slots: dict[int, Placed] = field(default_factory=dict)
@@ -200,8 +229,9 @@ class Draft:
 
 @dataclass(eq=False)
 class ClausePlan:
-    """A clause or a store: ``kind`` "ALU" with ``bundles``, "TEX" with ``ops``, or "STORE" with one op. ``windows`` of
-    constants and ``slots`` of an ALU clause so far."""
+    """A clause or a store: ``kind`` "ALU" with ``bundles``, "TEX" with ``ops``, or "STORE" with one
+    op. ``windows`` of constants and ``slots`` of an ALU clause so far.
+    """
 
     kind: str
     bundles: list[Draft] = field(default_factory=list)
@@ -213,9 +243,12 @@ class ClausePlan:
 Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 
 
-def parts_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tuple[list[SlotReads], list[Placed]]:
-    """The register reads of each slot that an op fills, and its parts there. The x, y and z of a four-slot double read
-    the same, so they count once."""
+def parts_of(
+    draft: Draft, op: Op, slots: tuple[int, ...], constants: int
+) -> tuple[list[SlotReads], list[Placed]]:
+    """The register reads of each slot that an op fills, and its parts there. The x, y and z of a
+    four-slot double read the same, so they count once.
+    """
     reading: list[SlotReads] = []
     placed: list[Placed] = []
     for place, slot in enumerate(slots):
@@ -224,7 +257,9 @@ def parts_of(draft: Draft, op: Op, slots: tuple[int, ...], constants: int) -> tu
             words = [op.srcs[k].value for k in operands]
             forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
             held = [word.located and word not in draft.forwards for word in words]
-            reads = [(word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)]
+            reads = [
+                (word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)
+            ]
             reading.append(slot_reads(reads, slot == T, constants, forwarded))
         placed.append(Placed(op, slot, place, operands, len(draft.ports.slots) + len(reading) - 1))
     return reading, placed

@@ -1,9 +1,9 @@
-"""List scheduling, for the best code: fetches as early as their addresses and the register budget allow; ALU ops with
-the longest chain of dependents first, then in the order of the IL, and among equals the op that needs the fewest new
-read ports.
+"""List scheduling, for the best code: fetches as early as their addresses and the register budget
+allow; ALU ops with the longest chain of dependents first, then in the order of the IL, and among
+equals the op that needs the fewest new read ports.
 
-A sum carried by a loop goes where the first bundle that reads it wants it. What a loop's registers are limited to, and
-which limits are tried, says ``search``.
+A sum carried by a loop goes where the first bundle that reads it wants it. What a loop's registers
+are limited to, and which limits are tried, says ``search``.
 """
 
 from collections import Counter
@@ -25,13 +25,18 @@ class ListScheduler(BlockScheduler):
             for src in op.srcs:
                 highest[src.value] = max(height, highest[src.value])
         self.places = {word: [height] for word, height in highest.items()}
-        # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t beside one.
+        # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t
+        # beside one.
         self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
 
     def advance(self) -> None:
-        """Schedule the next fetch clause, bundle or stores, or allow one register more if nothing goes."""
+        """Schedule the next fetch clause, bundle or stores, or allow one register more if nothing
+        goes.
+        """
         batch, urgent = self.next_fetches()
-        unfinished = bool(self.queue) or self.tested  # LDS reads to be popped, or a test: the clause can't end here
+        unfinished = (
+            bool(self.queue) or self.tested
+        )  # LDS reads to be popped, or a test: the clause can't end here
         stores = [n for n in sorted(self.ready) if self.ops[n].stores]
         if batch and not urgent and not self.queue:
             self.fetch(batch)
@@ -52,12 +57,17 @@ class ListScheduler(BlockScheduler):
     def raise_budget(self) -> None:
         self.pressure.budget += 1
         if self.pressure.budget > 4 * self.problem.device.gpr_limit:
-            doubles = [self.ops[n] for n in self.ready if n in self.bundled and self.ops[n].name.endswith("_64")]
+            doubles = [
+                self.ops[n]
+                for n in self.ready
+                if n in self.bundled and self.ops[n].name.endswith("_64")
+            ]
             raise NoBundle(self.problem.block, (doubles or [self.ops[min(self.open)]])[0])
 
     def next_fetches(self) -> tuple[list[int], set[int]]:
-        """Fetches for the next clause, in the order of the IL, as many as registers allow; and the ALU ops that they
-        wait for."""
+        """Fetches for the next clause, in the order of the IL, as many as registers allow; and the
+        ALU ops that they wait for.
+        """
         self.fetches = waiting = [n for n in self.fetches if n in self.open]
         if not waiting:
             return [], set()
@@ -69,9 +79,17 @@ class ListScheduler(BlockScheduler):
             needs = self.ancestors(n)
             if needs is None:
                 continue
-            words = sum(r.vreg not in self.pressure.live for r in self.ops[n].results if self.problem.uses[r])
+            words = sum(
+                r.vreg not in self.pressure.live
+                for r in self.ops[n].results
+                if self.problem.uses[r]
+            )
             total -= words
-            if total < 0 or sum(r > 0 for r in room) < words or len(batch) == self.problem.device.tex_clause_fetches:
+            if (
+                total < 0
+                or sum(r > 0 for r in room) < words
+                or len(batch) == self.problem.device.tex_clause_fetches
+            ):
                 break
             if words == 4:
                 room = [r - 1 for r in room]
@@ -102,9 +120,13 @@ class ListScheduler(BlockScheduler):
         return True
 
     def pick(self, urgent: set[int]) -> int | None:
-        """Place the next op in the bundle. Returns its number, or None if none of those that are looked at fits."""
+        """Place the next op in the bundle. Returns its number, or None if none of those that are
+        looked at fits.
+        """
         ready = [n for n in self.ready if n in self.bundled]
-        if self.queue and self.room < WORST * (len(self.queue) + 2):  # the clause must empty the queue
+        if self.queue and self.room < WORST * (
+            len(self.queue) + 2
+        ):  # the clause must empty the queue
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
         self.t_first = not self.wide.isdisjoint(self.open)
         if len(self.pressure.live) > 4 * self.pressure.budget - 4:
@@ -118,18 +140,31 @@ class ListScheduler(BlockScheduler):
     def fewest_registers(self, ready: list[int], urgent: set[int]) -> list[int]:
         """Ready ops, those that free most registers first: for a block that is short of them."""
         growth, height = self.pressure.growth, self.problem.height
-        return sorted(ready, key=lambda n: (n not in urgent, growth(self.ops[n]), n not in self.wide, -height[n], n))
+        return sorted(
+            ready,
+            key=lambda n: (n not in urgent, growth(self.ops[n]), n not in self.wide, -height[n], n),
+        )
 
     def longest_chain(self, ready: list[int], urgent: set[int]) -> list[int]:
-        """Ready ops in the usual order: doubles first, then those with the longest chain of dependents."""
-        return sorted(ready, key=lambda n: (n not in urgent, n not in self.wide, -self.problem.height[n], n))
+        """Ready ops in the usual order: doubles first, then those with the longest chain of
+        dependents.
+        """
+        return sorted(
+            ready, key=lambda n: (n not in urgent, n not in self.wide, -self.problem.height[n], n)
+        )
 
     def fewest_ports(self, order: list[int], urgent: set[int]) -> list[int]:
-        """Ready ops for a bundle that is begun: among those whose chains are at most one shorter than the first one's,
-        the ops that need the fewest new read ports first."""
+        """Ready ops for a bundle that is begun: among those whose chains are at most one shorter
+        than the first one's, the ops that need the fewest new read ports first.
+        """
         height, top = self.problem.height, self.problem.height[order[0]]
 
         def key(n: int) -> tuple:
-            return n not in urgent, n not in self.wide, top - height[n] > 1, self.new_reads(self.ops[n])
+            return (
+                n not in urgent,
+                n not in self.wide,
+                top - height[n] > 1,
+                self.new_reads(self.ops[n]),
+            )
 
         return sorted(order, key=key)

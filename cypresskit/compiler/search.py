@@ -1,13 +1,14 @@
 """The search for good code: what the compiler tries, and what it keeps.
 
-1. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words ended up in one bank,
-   it gets copies to read, and the schedule begins anew.
-2. Registers of a loop (``lean_or_gathering``): what the order of the IL needs, or enough for all fetches that can go
-   together, if that saves time. Code outside loops lives on what its loops need; where there are none, the first block
-   is searched for as they are.
+1. Channels of doubles (``schedule``): if no bundle can hold a double operation, as all its words
+   ended up in one bank, it gets copies to read, and the schedule begins anew.
+2. Registers of a loop (``lean_or_gathering``): what the order of the IL needs, or enough for all
+   fetches that can go together, if that saves time. Code outside loops lives on what its loops
+   need; where there are none, the first block is searched for as they are.
 3. Orders of allocation (``finished``): the one that needs the fewest registers stays.
 
-AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches gathered.
+AMD's compiler (``in_order``) tried nothing of that: only if registers run out are fewer fetches
+gathered.
 """
 
 from collections.abc import Callable
@@ -27,8 +28,16 @@ from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands
 from cypresskit.devices import Device
 from cypresskit.il import Program
 
-MARGIN = 10  # outside loops one register in so many is left free, so that whole registers are found for fetches
-GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that wait for their readers together, in AMD's style
+# outside loops one register in so many is left free, so that whole registers are found for fetches
+MARGIN = 10
+GATHER = (
+    128,
+    16,
+    8,
+    4,
+    2,
+    1,
+)  # fetches of a block that wait for their readers together, in AMD's style
 
 
 #: What schedules one block, given the registers that are in use anyway.
@@ -60,10 +69,15 @@ STYLES = {"amd": in_order, "best": look_ahead}
 
 
 def finished(
-    function: Function, device: Device, style: BlockStyle, orders: tuple, temporaries_first: bool = False
+    function: Function,
+    device: Device,
+    style: BlockStyle,
+    orders: tuple,
+    temporaries_first: bool = False,
 ) -> Code:
-    """The code of a simplified function, with the allocation that needs the fewest registers. Raises ``CompileError``
-    if the chip has too few."""
+    """The code of a simplified function, with the allocation that needs the fewest registers.
+    Raises ``CompileError`` if the chip has too few.
+    """
     assign_vregs(function)
     plans, source_gprs = schedule(function, device, style)
     lives = Lifetimes(function, plans)
@@ -71,16 +85,23 @@ def finished(
     best = min(tried, key=lambda allocation: allocation.registers)
     limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
     if best.registers > limit:
-        what = f"the kernel needs {best.registers} registers, most of them alive here; the chip has {limit} for a "
-        what += "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before they are used."
+        what = (
+            f"the kernel needs {best.registers} registers, most of them alive here; the chip has"
+            f" {limit} for a "
+        )
+        what += (
+            "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before"
+            " they are used."
+        )
         raise refuse(function.program, lives.crowded_at(), what)
     controls = emit(function, plans, best)
     return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs)
 
 
 def lean_or_gathering(problem: Problem, floor: int) -> BlockScheduler:
-    """The schedule on the registers that the order of the IL needs. If that splits fetches that could go together: the
-    one with registers for all of them, where a turn takes less time then."""
+    """The schedule on the registers that the order of the IL needs. If that splits fetches that
+    could go together: the one with registers for all of them, where a turn takes less time then.
+    """
     need, device = source_need(problem), problem.device
     if problem.block.depth == 0 and floor > 1:  # beside loops, which need more
         return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
@@ -92,16 +113,22 @@ def lean_or_gathering(problem: Problem, floor: int) -> BlockScheduler:
 
     def turn(run: BlockScheduler) -> tuple[float, int]:
         clauses = run.count("ALU"), run.count("TEX")
-        wavefronts = device.active_wavefronts(min(run.pressure.budget, device.gpr_limit, device.register_pool))
-        return max(turn_clocks(device, run.bundles, fetches, clauses, wavefronts).values()), clauses[1]
+        wavefronts = device.active_wavefronts(
+            min(run.pressure.budget, device.gpr_limit, device.register_pool)
+        )
+        return (
+            max(turn_clocks(device, run.bundles, fetches, clauses, wavefronts).values()),
+            clauses[1],
+        )
 
     return min(lean, gathering, key=turn)
 
 
 def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
-    """Clauses and bundles for every block, the innermost loops first, and the registers that the innermost loop needs
-    in the order of the IL. Decides the virtual registers' channels. Raises ``CompileError`` for a double operation that
-    fits no bundle even with copies to read."""
+    """Clauses and bundles for every block, the innermost loops first, and the registers that the
+    innermost loop needs in the order of the IL. Decides the virtual registers' channels. Raises
+    ``CompileError`` for a double operation that fits no bundle even with copies to read.
+    """
     results = [r.vreg for block in function.blocks for op in block.ops for r in op.results]
     results += [phi.vreg for block in function.blocks for phi in block.phis]
     channels = {vreg: vreg.channel for vreg in results}
@@ -112,7 +139,9 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
         except NoBundle as stuck:
             block, op = stuck.args
             if op in parted or op.row.kind != "double":
-                raise refuse(function.program, op.at, f"no bundle of this chip can hold {op.name} here") from None
+                raise refuse(
+                    function.program, op.at, f"no bundle of this chip can hold {op.name} here"
+                ) from None
             parted.add(op)
             for vreg, channel in channels.items():
                 vreg.channel = channel

@@ -1,12 +1,13 @@
-"""Fewer operations, the same bits: copies looked through, constants folded, repeats shared, dead code dropped.
+"""Fewer operations, the same bits: copies looked through, constants folded, repeats shared, dead
+code dropped.
 
-One pass goes over the program in order and rewrites each op with what is known of its operands. Equal operations are
-shared within a block and the ifs it contains, but not across a loop's edge, where sharing would hold a register through
-the loop to save an instruction outside it.
+One pass goes over the program in order and rewrites each op with what is known of its operands.
+Equal operations are shared within a block and the ifs it contains, but not across a loop's edge,
+where sharing would hold a register through the loop to save an instruction outside it.
 
-After that, two reads of the LDS that each bring a word become one operation that brings two. The second word lies at a
-fixed distance from the first, or has an address of its own. Two reads of a block pair if nothing between them writes to
-the LDS, waits, or takes what the first one brought.
+After that, two reads of the LDS that each bring a word become one operation that brings two. The
+second word lies at a fixed distance from the first, or has an address of its own. Two reads of a
+block pair if nothing between them writes to the LDS, waits, or takes what the first one brought.
 Nothing here may change a bit: no float is reassociated.
 """
 
@@ -33,8 +34,9 @@ def simplify(function: Function, plainly: bool = False) -> Function:
 
 
 class _Rewriter:
-    """The pass over a function. ``scopes``: ops that may be shared here, by ``_key``; that of an if begins with
-    what is around it."""
+    """The pass over a function. ``scopes``: ops that may be shared here, by ``_key``; that of an if
+    begins with what is around it.
+    """
 
     def __init__(self, function: Function, plainly: bool):
         self.function, self.plainly = function, plainly
@@ -83,16 +85,24 @@ class _Rewriter:
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
-        """The operand with copies looked through: what a MOV read, where the reader can do what the MOV did."""
+        """The operand with copies looked through: what a MOV read, where the reader can do what the
+        MOV did.
+        """
         made = src.value.op
         if made is not None and made.name == "MOV" and made.plain:
             inner = made.srcs[0].resolve()
-            if inner.value.kind in ("const", "constant") and not (op.arithmetic or op.name.startswith("LDS_")):
+            if inner.value.kind in ("const", "constant") and not (
+                op.arithmetic or op.name.startswith("LDS_")
+            ):
                 return src
             if not inner.neg and not inner.abs:
                 src = Src(inner.value, src.neg, src.abs)
             elif op.arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
-                src = Src(inner.value, src.neg, True) if src.abs else Src(inner.value, src.neg != inner.neg, inner.abs)
+                src = (
+                    Src(inner.value, src.neg, True)
+                    if src.abs
+                    else Src(inner.value, src.neg != inner.neg, inner.abs)
+                )
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
             src = Src(const(bits ^ SIGN if src.neg else bits))
@@ -135,7 +145,10 @@ class _Rewriter:
         """Turn a test of a comparison's result into a test that compares by itself."""
         made, zero = op.srcs[0].value.op, op.srcs[1].value
         row = predicate_of(made.row) if made is not None else None
-        found = {"PRED_SETNE_INT": row and (row, False), "PRED_SETE_INT": row and opposite(row)}.get(op.name)
+        found = {
+            "PRED_SETNE_INT": row and (row, False),
+            "PRED_SETE_INT": row and opposite(row),
+        }.get(op.name)
         if made is not None and found and zero.kind == "const" and not zero.bits:
             (row, swapped), srcs = found, [s.resolve() for s in made.srcs]
             op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
@@ -184,7 +197,9 @@ def _drop_dead(function: Function) -> None:
             op.srcs = [s.resolve() for s in op.srcs]
     kept: set[Word | Op] = set()
     ops = (op for block in blocks for op in block.ops)
-    stack: list[Word | Op] = [op for op in ops if op.stores or op.row.predicate or op.name in EFFECTS]
+    stack: list[Word | Op] = [
+        op for op in ops if op.stores or op.row.predicate or op.name in EFFECTS
+    ]
     while stack:
         found = stack.pop()
         if found in kept:
@@ -216,9 +231,16 @@ def pair_lds_reads(function: Function) -> None:
             if first is None or first.detail != access:
                 first = op
                 continue
-            (first_base, start), (base, end) = _affine(first.srcs[0].value), _affine(op.srcs[0].value)
+            (first_base, start), (base, end) = (
+                _affine(first.srcs[0].value),
+                _affine(op.srcs[0].value),
+            )
             if base is first_base and end - start in range(0, 4 * 64, 4):
-                op.name, op.srcs, op.detail = "LDS_READ_REL_RET", first.srcs, replace(access, offset=(end - start) // 4)
+                op.name, op.srcs, op.detail = (
+                    "LDS_READ_REL_RET",
+                    first.srcs,
+                    replace(access, offset=(end - start) // 4),
+                )
             else:
                 op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
             single, both = pops[first], pops[op]

@@ -1,9 +1,10 @@
 """Operands of IL instructions: the words that registers hold, and the modifiers on them.
 
-A component of a general register is a variable (``ssa``), one of a literal a constant, one of a constant buffer a place
-to read. Numbers of work-items and groups come in registers that are filled before the kernel starts: vTidInGrp in R0,
-vThreadGrpId in R1, the flat ones in w. Negate and absolute stay with the operand, for the operation that reads it to do
-if it can; the other modifiers are operations of their own.
+A component of a general register is a variable (``ssa``), one of a literal a constant, one of a
+constant buffer a place to read. Numbers of work-items and groups come in registers that are filled
+before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, the flat ones in w. Negate and
+absolute stay with the operand, for the operation that reads it to do if it can; the other modifiers
+are operations of their own.
 """
 
 import math
@@ -17,8 +18,9 @@ ONE, HALF, TWO, NAN = 0x3F800000, 0x3F000000, 0x40000000, 0x7FC00000
 
 
 class Sources:
-    """Reads the operands of instructions of ``program``. What an instruction reads of an element of global memory is
-    read once, and ``kept`` until the next instruction."""
+    """Reads the operands of instructions of ``program``. What an instruction reads of an element of
+    global memory is read once, and ``kept`` until the next instruction.
+    """
 
     def __init__(self, builder: OpBuilder, program: Program):
         self.builder, self.program = builder, program
@@ -56,17 +58,23 @@ class Sources:
     def global_read(self, register: Register) -> list[Word]:
         b, place = self.builder, (self.builder.at, register)
         if place not in self.kept:
-            read = b.append("MEM_READ", *self.address(register), detail=FetchDetail((register.element,)))
+            read = b.append(
+                "MEM_READ", *self.address(register), detail=FetchDetail((register.element,))
+            )
             self.kept = {place: read.results}
         return self.kept[place]
 
     def address(self, register: Register) -> list[Word]:
-        """The word that an access adds to its element's number, in a list; an empty one if there is none."""
+        """The word that an access adds to its element's number, in a list; an empty one if there is
+        none.
+        """
         source = register.address
         return [] if source is None else [self.component(source, source.swizzle[0])]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
-        """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads it."""
+        """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads
+        it.
+        """
         source = i.sources[n]
         word = self.component(source, source.swizzle[p])
         negate = "xyzw"[p] in source.negate

@@ -1,8 +1,9 @@
-"""Static single assignment on the fly: variables in, words out (Braun et al., "Simple and efficient construction of
-static single assignment form", 2013).
+"""Static single assignment on the fly: variables in, words out (Braun et al., "Simple and efficient
+construction of static single assignment form", 2013).
 
-A write makes a new word; a read finds the word that reaches it, looking back through the predecessors and leaving a phi
-where several meet. What is read through a loop's header before its end is known gets a phi whose arguments come later.
+A write makes a new word; a read finds the word that reaches it, looking back through the
+predecessors and leaving a phi where several meet. What is read through a loop's header before its
+end is known gets a phi whose arguments come later.
 """
 
 from cypresskit.compiler.ir import BasicBlock, Detail, Op, Src, Word, const
@@ -11,7 +12,9 @@ Variable = tuple[int, int]  # an IL register and its component
 
 
 class OpBuilder:
-    """Appends ops to ``block``; ``items`` is the function so far. ``at`` and ``depth``: where in the program."""
+    """Appends ops to ``block``; ``items`` is the function so far. ``at`` and ``depth``: where in
+    the program.
+    """
 
     def __init__(self) -> None:
         self.places: dict[tuple, Word] = {}
@@ -30,8 +33,12 @@ class OpBuilder:
         self._complete(variable, fresh)
         return word
 
-    def _reaching(self, variable: Variable, block: BasicBlock, fresh: list[tuple[Word, BasicBlock]]) -> Word:
-        """The word of a variable at the end of ``block``; appends to ``fresh`` the phi that it makes, if any."""
+    def _reaching(
+        self, variable: Variable, block: BasicBlock, fresh: list[tuple[Word, BasicBlock]]
+    ) -> Word:
+        """The word of a variable at the end of ``block``; appends to ``fresh`` the phi that it
+        makes, if any.
+        """
         passed = []
         while variable not in block.defs and block.sealed and len(block.preds) == 1:
             passed.append(block)
@@ -59,7 +66,9 @@ class OpBuilder:
                 phi.args[pred] = self._reaching(variable, pred, fresh)
 
     def seal(self, block: BasicBlock) -> None:
-        """Declare that all predecessors of a block are known: its unfinished phis get their arguments."""
+        """Declare that all predecessors of a block are known: its unfinished phis get their
+        arguments.
+        """
         block.sealed = True
         for variable, phi in block.incomplete.items():
             self._complete(variable, [(phi, block)])
@@ -69,9 +78,19 @@ class OpBuilder:
         """Append an op. Returns its first result."""
         return self.append(name, *srcs).results[0]
 
-    def append(self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None) -> Op:
-        """Append an op and return it; where control never comes, it is not kept. Operands may be given as words."""
-        op = Op(name, [s if isinstance(s, Src) else Src(s) for s in srcs], self.at, detail, popped=popped)
+    def append(
+        self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None
+    ) -> Op:
+        """Append an op and return it; where control never comes, it is not kept. Operands may be
+        given as words.
+        """
+        op = Op(
+            name,
+            [s if isinstance(s, Src) else Src(s) for s in srcs],
+            self.at,
+            detail,
+            popped=popped,
+        )
         if not self.block.dead:
             self.block.ops.append(op)
         return op

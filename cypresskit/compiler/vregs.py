@@ -1,25 +1,39 @@
 """Out of SSA form: which words share a place.
 
-A ``VirtualRegister`` is a set of words that will live in one register channel: a phi and its arguments, where their
-lifetimes let them; where not, a MOV on the edge copies the argument. So a sum that a loop carries is read and written
-in place. The scheduler decides what channels remain open, the allocator numbers.
+A ``VirtualRegister`` is a set of words that will live in one register channel: a phi and its
+arguments, where their lifetimes let them; where not, a MOV on the edge copies the argument. So a
+sum that a loop carries is read and written in place. The scheduler decides what channels remain
+open, the allocator numbers.
 
-The hardware asks for more: the results of a fetch lie in one register, and so do the coordinates that a fetch reads,
-and the words of a store, each in its own channel; the address of a store lies in x. The two words of a double lie side
-by side, in xy or zw: they become a ``pair``, the others a ``group``, if their other constraints allow it. Where these
-collide, or an operation reads more constants than a bundle can, a MOV before or after the operation parts them.
+The hardware asks for more: the results of a fetch lie in one register, and so do the coordinates
+that a fetch reads, and the words of a store, each in its own channel; the address of a store lies
+in x. The two words of a double lie side by side, in xy or zw: they become a ``pair``, the others a
+``group``, if their other constraints allow it. Where these collide, or an operation reads more
+constants than a bundle can, a MOV before or after the operation parts them.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 
-from cypresskit.compiler.ir import HIGH, LOW, BasicBlock, Function, Op, Src, StoreDetail, VirtualRegister, Word
+from cypresskit.compiler.ir import (
+    HIGH,
+    LOW,
+    BasicBlock,
+    Function,
+    Op,
+    Src,
+    StoreDetail,
+    VirtualRegister,
+    Word,
+)
 from cypresskit.compiler.ports import constants_of
 
 
 def assign_vregs(function: Function) -> None:
-    """Make the virtual registers of a function, with the copies that its phis and the hardware need."""
+    """Make the virtual registers of a function, with the copies that its phis and the hardware
+    need.
+    """
     for word in function.inputs:
         vreg = function.vreg(word)
         vreg.fixed, vreg.channel = word.place
@@ -42,8 +56,10 @@ Sets = dict[BasicBlock, set[VirtualRegister]]
 
 
 class Alive:
-    """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's argument is alive at
-    the end of the predecessor it comes from; the phi itself is defined at the start of its block."""
+    """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's
+    argument is alive at the end of the predecessor it comes from; the phi itself is defined at the
+    start of its block.
+    """
 
     def __init__(self, blocks: list[BasicBlock]):
         self.into: Sets = {b: set() for b in blocks}
@@ -55,7 +71,9 @@ class Alive:
             for op in b.ops:
                 use[b] |= {word.vreg for word in op.located} - define[b]
                 define[b] |= {r.vreg for r in op.results}
-            passed[b] = {p.args[b].vreg for s in b.succs for p in s.phis if b in p.args and p.args[b].located}
+            passed[b] = {
+                p.args[b].vreg for s in b.succs for p in s.phis if b in p.args and p.args[b].located
+            }
         changed = True
         while changed:
             changed = False
@@ -65,10 +83,13 @@ class Alive:
                 changed |= out != self.out[b] or new != self.into[b]
                 self.out[b], self.into[b] = out, new
 
-    def set_masks(self, steps: Mapping[BasicBlock, Sequence[Sequence]], unread: bool = False) -> set[Word]:
-        """Add to each virtual register's ``mask`` a bit for every point of the program where it is alive. ``steps``:
-        per block and point, the words that it makes and reads. Returns those made that are read; ``unread``, the others
-        get the point behind them."""
+    def set_masks(
+        self, steps: Mapping[BasicBlock, Sequence[Sequence]], unread: bool = False
+    ) -> set[Word]:
+        """Add to each virtual register's ``mask`` a bit for every point of the program where it is
+        alive. ``steps``: per block and point, the words that it makes and reads. Returns those made
+        that are read; ``unread``, the others get the point behind them.
+        """
         written: set[Word] = set()
         point = 0
         for block, found in steps.items():
@@ -95,14 +116,18 @@ def _span(first: int, last: int) -> int:
 
 
 class _Coalescer:
-    """Merges the virtual registers of phis and their arguments. ``end_of``: the last point of each block."""
+    """Merges the virtual registers of phis and their arguments. ``end_of``: the last point of each
+    block.
+    """
 
     def __init__(self, function: Function):
         self.function, self.blocks = function, function.blocks
         self.end_of: dict[BasicBlock, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
         alive, end = Alive(self.blocks), -1
-        alive.set_masks({b: [(op.results, op.located) for op in b.ops] for b in self.blocks}, unread=True)
+        alive.set_masks(
+            {b: [(op.results, op.located) for op in b.ops] for b in self.blocks}, unread=True
+        )
         for block in self.blocks:
             self.end_of[block] = end = end + len(block.ops) + 1
             here = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
@@ -114,7 +139,9 @@ class _Coalescer:
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
-                    if not arg.located or (arg.vreg is not phi.vreg and not _merge(phi.vreg, arg.vreg)):
+                    if not arg.located or (
+                        arg.vreg is not phi.vreg and not _merge(phi.vreg, arg.vreg)
+                    ):
                         copies[pred].append((phi, arg))
                         phi.vreg.mask |= 1 << self.end_of[pred]
                     for arg in phi.args.values():
@@ -123,7 +150,9 @@ class _Coalescer:
             self.copy_on_edge(pred, wanted)
 
     def merge_chain(self, vreg: VirtualRegister, word: Word) -> None:
-        """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum itself does."""
+        """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum
+        itself does.
+        """
         chain: list[Word] = []
         while word.op is not None and word.op.arithmetic:
             op, words = word.op, 2 if word.op.row.kind == "double" else 1
@@ -132,14 +161,20 @@ class _Coalescer:
                 for partial in chain:
                     _merge(vreg, partial.vreg)
                 return
-            parts = [v for v in parts if v.op is not None and v.op.name == op.name and self.readers[v] == 1]
+            parts = [
+                v
+                for v in parts
+                if v.op is not None and v.op.name == op.name and self.readers[v] == 1
+            ]
             if not parts:
                 return
             word = parts[-1]
             chain.append(word)
 
     def copy_on_edge(self, pred: BasicBlock, wanted: list[tuple[Word, Word]]) -> None:
-        """Append copies that are meant to happen at once, in an order in which none destroys what another reads."""
+        """Append copies that are meant to happen at once, in an order in which none destroys what
+        another reads.
+        """
         at = pred.ops[-1].at if pred.ops else 0
         todo = list(wanted)
 
@@ -150,7 +185,11 @@ class _Coalescer:
 
         while todo:
             read = Counter(arg.vreg for _, arg in todo if arg.located)
-            safe = [n for n, (phi, arg) in enumerate(todo) if read[phi.vreg] == (arg.located and arg.vreg is phi.vreg)]
+            safe = [
+                n
+                for n, (phi, arg) in enumerate(todo)
+                if read[phi.vreg] == (arg.located and arg.vreg is phi.vreg)
+            ]
             if not safe:  # a cycle: one of its words is set aside
                 phi, arg = todo[0]
                 todo[0] = phi, copy(arg)
@@ -195,8 +234,9 @@ def decide(vreg: VirtualRegister, channel: int) -> None:
 
 
 def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
-    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still find theirs.
-    ``joined`` are taken for one group."""
+    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still
+    find theirs. ``joined`` are taken for one group.
+    """
     wish = dict(wish)
     for vreg, c in list(wish.items()):
         if vreg.pair is not None and wish.setdefault(vreg.pair, c ^ 1) != c ^ 1:
@@ -204,12 +244,17 @@ def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
     for vreg, c in wish.items():
         if (vreg.channel is not None and vreg.channel != c) or not vreg.allowed >> c & 1:
             return False
-    return all(_assignable(members, wish) for members in {joined if w in joined else w.group for w in wish} if members)
+    return all(
+        _assignable(members, wish)
+        for members in {joined if w in joined else w.group for w in wish}
+        if members
+    )
 
 
 def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
-    """Whether the members of a group, which share a register, find a channel each: those in ``wish`` the one given
-    there."""
+    """Whether the members of a group, which share a register, find a channel each: those in
+    ``wish`` the one given there.
+    """
     given = {w: wish.get(w, w.channel) for w in members}
     taken = [c for c in given.values() if c is not None]
     free = [c for c in range(4) if c not in taken]
@@ -221,12 +266,15 @@ def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
         return bool(vreg.allowed >> c & 1) and beside in (None, c ^ 1)
 
     ways = (given | dict(zip(open_, order)) for order in permutations(free, len(open_)))
-    return len(set(taken)) == len(taken) and any(all(fits(w, chosen) for w in open_) for chosen in ways)
+    return len(set(taken)) == len(taken) and any(
+        all(fits(w, chosen) for w in open_) for chosen in ways
+    )
 
 
 def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
-    """Join virtual registers, and the groups that they are in, in one group that shares a register; some get given
-    ``channels``. Returns False, with nothing changed, if that can't be."""
+    """Join virtual registers, and the groups that they are in, in one group that shares a register;
+    some get given ``channels``. Returns False, with nothing changed, if that can't be.
+    """
     given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
     members = tuple(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
     registers = {m.fixed for m in members if m.fixed is not None}
@@ -254,8 +302,9 @@ def _constrain(function: Function) -> None:
 
 
 class _Constraints:
-    """The constraints of one block's ops. ``read``: words that some op reads; ``before`` and ``after``: the copies
-    that the present op needs."""
+    """The constraints of one block's ops. ``read``: words that some op reads; ``before`` and
+    ``after``: the copies that the present op needs.
+    """
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
         self.function, self.block, self.read = function, block, read
@@ -291,7 +340,9 @@ class _Constraints:
         return made.results[0]
 
     def rename(self, op: Op, n: int) -> VirtualRegister:
-        """Let ``op`` compute a fresh word as result ``n``, which a MOV copies to where the old one lies."""
+        """Let ``op`` compute a fresh word as result ``n``, which a MOV copies to where the old one
+        lies.
+        """
         word, fresh = op.results[n], Word("op", op=op)
         op.results[n] = fresh
         word.op = Op("MOV", [Src(fresh)], op.at, results=[word])
@@ -301,7 +352,9 @@ class _Constraints:
     def coordinates(self, op: Op) -> None:
         """Put the coordinates of a fetch, but for 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
-        free = [s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable]
+        free = [
+            s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable
+        ]
         if all(v.located for v in free) and group([v.vreg for v in free]):
             return
         renamed = {v: self.copy(op, v) for v in free}
@@ -324,14 +377,22 @@ class _Constraints:
         low.pair, high.pair = high, low
 
     def stored(self, op: Op, detail: StoreDetail) -> None:
-        """Put the words of a store into their channels of one register, and its address into x of another. What a loop
-        carries stays where it is best for the loop."""
+        """Put the words of a store into their channels of one register, and its address into x of
+        another. What a loop carries stays where it is best for the loop.
+        """
         memory, mask = op.name == "MEM_WRITE", detail.mask
         words = [s.value for s in op.srcs]
-        free = [n for n in range(len(mask)) if memory or not (words[n].kind == "const" and words[n].bits in (0, ONE))]
+        free = [
+            n
+            for n in range(len(mask))
+            if memory or not (words[n].kind == "const" and words[n].bits in (0, ONE))
+        ]
         channels = [mask[n] if memory else None for n in free]
         values = [words[n] for n in free]
-        fresh = [self.copy(op, v) if self.unsuited(v) or v in values[:n] else v for n, v in enumerate(values)]
+        fresh = [
+            self.copy(op, v) if self.unsuited(v) or v in values[:n] else v
+            for n, v in enumerate(values)
+        ]
         if not group([v.vreg for v in fresh], channels):
             fresh = [self.copy(op, v) for v in values]
             group([v.vreg for v in fresh], channels)
@@ -344,17 +405,22 @@ class _Constraints:
             op.srcs[-1] = Src(address)
 
     def unsuited(self, word: Word) -> bool:
-        """Whether a word lies where a store can't have it: in no register, in one that the kernel starts with, or in
-        one that a loop uses."""
+        """Whether a word lies where a store can't have it: in no register, in one that the kernel
+        starts with, or in one that a loop uses.
+        """
         return not word.located or word.vreg.depth > self.block.depth or word.vreg.fixed is not None
 
 
 def copy_operands(block: BasicBlock, op: Op) -> None:
-    """Give a double operation copies of its operands, low words in x or z and high words in y or w."""
+    """Give a double operation copies of its operands, low words in x or z and high words in y or
+    w.
+    """
     for n, s in enumerate(op.srcs):
         if s.value.located:
             copy = Op("MOV", [Src(s.value)], op.at)
-            copy.results[0].vreg = VirtualRegister(list(copy.results), s.value.vreg.order, HIGH if n % 2 else LOW)
+            copy.results[0].vreg = VirtualRegister(
+                list(copy.results), s.value.vreg.order, HIGH if n % 2 else LOW
+            )
             op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
             block.ops.insert(block.ops.index(op), copy)
 

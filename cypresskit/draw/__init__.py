@@ -1,4 +1,6 @@
-"""Pictures that play, made from runs, compiled code, reports and timelines: the only part that imports bokeh."""
+"""Pictures that play, made from runs, compiled code, reports and timelines: the only part that
+imports bokeh.
+"""
 
 from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundle_game import bundle_game
@@ -27,8 +29,32 @@ from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 
 __all__ = [
-    "Player", "Prediction", "block_race", "bundle_game", "bundles", "card_memory", "channels", "chip", "controls",
-    "curves", "dial", "explore", "exponents", "follow", "lds_pitch", "lds_transpose", "life", "load", "performance",
-    "predict", "reduction", "register_block", "road", "roofline", "texture_fetch", "timeline", "waiting",
+    "Player",
+    "Prediction",
+    "block_race",
+    "bundle_game",
+    "bundles",
+    "card_memory",
+    "channels",
+    "chip",
+    "controls",
+    "curves",
+    "dial",
+    "explore",
+    "exponents",
+    "follow",
+    "lds_pitch",
+    "lds_transpose",
+    "life",
+    "load",
+    "performance",
+    "predict",
+    "reduction",
+    "register_block",
+    "road",
+    "roofline",
+    "texture_fetch",
+    "timeline",
+    "waiting",
     "wavefronts",
-]  # fmt: skip
+]

@@ -1,10 +1,12 @@
-"""Find the register block of a recorded run: which registers hold the block of C, A's column and B's row.
+"""Find the register block of a recorded run: which registers hold the block of C, A's column and
+B's row.
 
-The origin of every register component is traced. A fetch gives it a place in a matrix, a copy passes that place on,
-anything else erases it. A multiply-add that adds to its own destination and multiplies elements of two different
-matrices is part of a rank-1 update. Of an operand's two indices, the one that is the same in all updates of an element
-of the block is its row (of A) or column (of B) in C; the other is k. Left out: kernels whose operands pass through LDS,
-and double-doubles, of which a sum takes many instructions.
+The origin of every register component is traced. A fetch gives it a place in a matrix, a copy
+passes that place on, anything else erases it. A multiply-add that adds to its own destination and
+multiplies elements of two different matrices is part of a rank-1 update. Of an operand's two
+indices, the one that is the same in all updates of an element of the block is its row (of A) or
+column (of B) in C; the other is k. Left out: kernels whose operands pass through LDS, and
+double-doubles, of which a sum takes many instructions.
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Update:
-    """At ``step``, the register component ``total`` grew by ``a`` times ``b``; each is a (register, component)."""
+    """At ``step``, the register component ``total`` grew by ``a`` times ``b``; each is a (register,
+    component).
+    """
 
     step: int
     total: tuple[int, int]
@@ -39,9 +43,11 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A register block. ``totals`` maps (row, column) of C to the (register, component) that holds it; ``a`` maps (row,
-    phase) and ``b`` (phase, column), where a phase is one of the steps of k whose operands are held at the same time.
-    ``k_axis``: for A and for B, whether k is the stored row (0) or column (1). ``words``: of a number, 1 or 2."""
+    """A register block. ``totals`` maps (row, column) of C to the (register, component) that holds
+    it; ``a`` maps (row, phase) and ``b`` (phase, column), where a phase is one of the steps of k
+    whose operands are held at the same time. ``k_axis``: for A and for B, whether k is the stored
+    row (0) or column (1). ``words``: of a number, 1 or 2.
+    """
 
     totals: dict[tuple[int, int], tuple[int, int]]
     a: dict[tuple[int, int], tuple[int, int]]
@@ -76,7 +82,9 @@ class Block:
 
 
 class Origins:
-    """The matrix element that each register component was fetched from, tracked instruction by instruction."""
+    """The matrix element that each register component was fetched from, tracked instruction by
+    instruction.
+    """
 
     def __init__(self, recording: Recording, words: int) -> None:
         self.recording, self.words = recording, words
@@ -98,7 +106,9 @@ class Origins:
         elif i.opcode == "mov" and i.sources[0].register.kind == "r" and not i.sources[0].modified:
             source = i.sources[0]
             for c in written:
-                if origin := self.known.get((source.register.index, "xyzw".find(source.swizzle[c]))):
+                if origin := self.known.get(
+                    (source.register.index, "xyzw".find(source.swizzle[c]))
+                ):
                     new[register, c] = origin
         for c in written:
             self.known.pop((register, c), None)
@@ -114,7 +124,12 @@ class Origins:
             letters = [s.swizzle[0 if self.words == 2 else c] for s in i.sources]
             a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
             first, second = self.known.get(a), self.known.get(b)
-            if total[1] != c or first is None or second is None or first.resource == second.resource:
+            if (
+                total[1] != c
+                or first is None
+                or second is None
+                or first.resource == second.resource
+            ):
                 continue
             if first.resource > second.resource:
                 a, b, first, second = b, a, second, first
@@ -140,9 +155,9 @@ def find_block(recording: Recording) -> Block:
                 cells[index].append(cell)
     if not totals:
         raise ValueError(
-            f"{recording!r} shows no register block: no multiply-add adds a product of elements fetched from two "
-            "matrices to its own destination. Kernels that go through LDS can't be drawn, nor double-doubles, nor "
-            "single steps of k."
+            f"{recording!r} shows no register block: no multiply-add adds a product of elements"
+            " fetched from two matrices to its own destination. Kernels that go through LDS can't"
+            " be drawn, nor double-doubles, nor single steps of k."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
@@ -150,7 +165,9 @@ def find_block(recording: Recording) -> Block:
 
 
 def _k_axis(updates: list[Update], name: str) -> int:
-    """The axis of k in an operand, 0 for rows, 1 for columns: the index that varies for one element of C."""
+    """The axis of k in an operand, 0 for rows, 1 for columns: the index that varies for one element
+    of C.
+    """
     seen: dict[tuple[int, int], list[Origin]] = {}
     for u in updates:
         seen.setdefault(u.total, []).append(getattr(u, name))

@@ -1,8 +1,9 @@
 """The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
 
-Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the operations, their
-dependences, and how many bundles both compiler styles need. ``bundle_rules.js`` decides what a bundle may hold, with
-the tables of ``compiler.legality``. Left out: registers stay those that the compiler gave, and never run out.
+Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the
+operations, their dependences, and how many bundles both compiler styles need. ``bundle_rules.js``
+decides what a bundle may hold, with the tables of ``compiler.legality``. Left out: registers stay
+those that the compiler gave, and never run out.
 """
 
 from collections import Counter
@@ -18,41 +19,59 @@ from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS
 
-UNSTORED = 1000  # registers from here on: results that the compiler handed on over PV or PS and never stored
-TABLES = {"unstored": UNSTORED, "swizzles": {"vector": VECTOR_SWIZZLES, "t": SCALAR_SWIZZLES}, "sets": SLOT_SETS}
+# registers from here on: results that the compiler handed on over PV or PS and never stored
+UNSTORED = 1000
+TABLES = {
+    "unstored": UNSTORED,
+    "swizzles": {"vector": VECTOR_SWIZZLES, "t": SCALAR_SWIZZLES},
+    "sets": SLOT_SETS,
+}
 STYLES = {"amd": "AMD's way", "best": "Looking ahead"}
 
 
 def bundle_game(kernel: str = "sgemm_tn") -> Toy:
-    """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue into as few bundles
-    as you can. What the hardware can't do comes back, with the reason."""
+    """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue
+    into as few bundles as you can. What the hardware can't do comes back, with the reason.
+    """
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
     named = {name: assemble(theme.packaged(file), file) for name, file in small.items()}
     levels = [level(*pair) for pair in (named | {kernel: KERNELS[kernel].program}).items()]
     title = "The bundle game"
     lines = [f"{title}: pack operations into bundles of five slots"]
     lines += [f"{pair['name']}; fewest bundles {pair['least']}" for pair in levels]
-    keys = "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
+    keys = (
+        "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
+    )
     scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES}
     return Toy(title, keys, "\n".join(lines), scripts, _marks(levels[0]["lines"]), (860, 300), data)
 
 
 def _marks(lines: dict[int, str]) -> str:
     """A still's marks: the lines of IL of a level, and an empty bundle with its ports."""
-    parts = [("Lines of IL", 4, 20), ("Read ports of banks x y z w", 420, 20), ("Slots of the bundle", 420, 190)]
+    parts = [
+        ("Lines of IL", 4, 20),
+        ("Read ports of banks x y z w", 420, 20),
+        ("Slots of the bundle", 420, 190),
+    ]
     parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(lines.items())]
     parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
     boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
     boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
-    drawn = [f'<rect x="{x}" y="{y}" width="76" height="{high}" fill="none"/>' for x, y, high in boxes]
-    return "".join([*drawn, *(f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts)])
+    drawn = [
+        f'<rect x="{x}" y="{y}" width="76" height="{high}" fill="none"/>' for x, y, high in boxes
+    ]
+    return "".join(
+        [*drawn, *(f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts)]
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """An operation to be packed. ``parts``: one for each slot that it takes; they read registers and constants, never
-    PV and PS, whose contents depend on the packing. ``waits``: the cards that it depends on, by number; True if such a
-    card must be in an earlier bundle, False if the same bundle will do."""
+    """An operation to be packed. ``parts``: one for each slot that it takes; they read registers
+    and constants, never PV and PS, whose contents depend on the packing. ``waits``: the cards that
+    it depends on, by number; True if such a card must be in an earlier bundle, False if the same
+    bundle will do.
+    """
 
     parts: tuple[Operation, ...]
     waits: dict[int, bool]
@@ -61,14 +80,24 @@ class Card:
         """The card as ``bundle_rules.js`` takes it."""
         o = self.parts[0]
         parts = [
-            {"channel": p.channel, "dest": p.dest and list(p.dest), "reads": [_read(r) for r in p.reads]}
+            {
+                "channel": p.channel,
+                "dest": p.dest and list(p.dest),
+                "reads": [_read(r) for r in p.reads],
+            }
             for p in self.parts
         ]
         return {
-            "name": o.name.removesuffix("_IEEE"), "line": o.line, "colour": colour, "slots": o.row.slots or "any",
-            "parts": parts, "test": o.row.predicate, "lds": o.row.kind == "lds", "alone": o.row.kind == "sync",
+            "name": o.name.removesuffix("_IEEE"),
+            "line": o.line,
+            "colour": colour,
+            "slots": o.row.slots or "any",
+            "parts": parts,
+            "test": o.row.predicate,
+            "lds": o.row.kind == "lds",
+            "alone": o.row.kind == "sync",
             "waits": [[n, later] for n, later in self.waits.items()],
-        }  # fmt: skip
+        }
 
 
 def _read(r: Read) -> dict:
@@ -81,7 +110,9 @@ def _read(r: Read) -> dict:
 def cards(bundles: Sequence[Bundle]) -> list[Card]:
     """The operations of a loop's ``bundles``, in order, with their dependences."""
     deck: list[Card] = []
-    writer: dict[tuple[int, int], int] = {}  # the card that wrote a word last, and those that have read it since
+    writer: dict[
+        tuple[int, int], int
+    ] = {}  # the card that wrote a word last, and those that have read it since
     readers: dict[tuple[int, int], list[int]] = {}
     previous: dict[int, tuple[int, int]] = {}  # what PV and PS hold, by slot
     for bundle, following in zip(bundles, [*bundles[1:], Bundle(())]):
@@ -91,7 +122,10 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
             own: list[Operation] = []
             waits: dict[int, bool] = {}
             for o in parts:
-                reads = tuple(Read("gpr", *previous[_slot(r)]) if r.kind in ("pv", "ps") else r for r in o.reads)
+                reads = tuple(
+                    Read("gpr", *previous[_slot(r)]) if r.kind in ("pv", "ps") else r
+                    for r in o.reads
+                )
                 unstored = (UNSTORED + len(deck), o.channel) if o.slot in taken else None
                 own.append(replace(o, reads=reads, dest=o.dest or unstored, swizzle=""))
                 waits |= {writer[word]: True for word in _words(reads) if word in writer}
@@ -103,8 +137,14 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
             for part in deck[n].parts:
                 if part.dest is not None:
                     late = {m: False for m in readers.pop(part.dest, []) if m != n}
-                    late |= {writer[part.dest]: True} if part.dest in writer and writer[part.dest] != n else {}
-                    deck[n].waits.update({m: later for m, later in late.items() if m not in deck[n].waits})
+                    late |= (
+                        {writer[part.dest]: True}
+                        if part.dest in writer and writer[part.dest] != n
+                        else {}
+                    )
+                    deck[n].waits.update(
+                        {m: later for m, later in late.items() if m not in deck[n].waits}
+                    )
                     writer[part.dest] = n
                     held[part.slot] = part.dest
         previous = held
@@ -127,10 +167,14 @@ def _bundles(code: Code) -> list[Bundle]:
 
 
 def level(name: str, program: Program) -> dict:
-    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how many bundles each
-    style needs, and a lower bound."""
+    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how
+    many bundles each style needs, and a lower bound.
+    """
     packed = {style: _bundles(compile(program, style=style)) for style in STYLES}
-    deck = min(map(cards, packed.values()), key=lambda hand: (len(hand), sum(len(card.waits) for card in hand)))
+    deck = min(
+        map(cards, packed.values()),
+        key=lambda hand: (len(hand), sum(len(card.waits) for card in hand)),
+    )
     lines = sorted({card.parts[0].line for card in deck})
     colours = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
     longest: list[int] = []

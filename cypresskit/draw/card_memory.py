@@ -1,7 +1,9 @@
-"""The card's memory during a product larger than it: strips, blocks of C, and the buffers that hold them.
+"""The card's memory during a product larger than it: strips, blocks of C, and the buffers that hold
+them.
 
-From a timeline of ``host.blocked_time`` or ``gemm_out_of_core``: what each task writes into a buffer on the card, and
-which tasks read it. Left out: the host's pinned buffers, and where in the memory a buffer lies.
+From a timeline of ``host.blocked_time`` or ``gemm_out_of_core``: what each task writes into a
+buffer on the card, and which tasks read it. Left out: the host's pinned buffers, and where in the
+memory a buffer lies.
 """
 
 import re
@@ -19,29 +21,48 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Timeline
 
-LEFT, TOP, WHOLE, DEEP = 122, 118, 188, 90  # of the matrices: C's corner and side, and how much of A and B is drawn
-LIST, ROW, LONG, QUEUES = 420, 28, 420, 332  # the buffers' left edge, height and most width; where the queues begin
+LEFT, TOP, WHOLE, DEEP = (
+    122,
+    118,
+    188,
+    90,
+)  # of the matrices: C's corner and side, and how much of A and B is drawn
+LIST, ROW, LONG, QUEUES = (
+    420,
+    28,
+    420,
+    332,
+)  # the buffers' left edge, height and most width; where the queues begin
 WIDE, NAMES = 1100, 84  # the stage, and the room of the queues' names
 AWAY, ARRIVES, THERE, USED = range(4)
 PRODUCT = OF_TASKS[3]
 # Of a strip or block that is not on the card, on its way, there, in use.
 TINTS = {
-    kind: [theme.faded(theme.SERIES[n], alpha) for alpha in (0, 0.15, 0.35, 0.75)] for kind, n in zip("ABC", (0, 4, 2))
+    kind: [theme.faded(theme.SERIES[n], alpha) for alpha in (0, 0.15, 0.35, 0.75)]
+    for kind, n in zip("ABC", (0, 4, 2))
 }
 
-Held = Sequence[tuple[str, str, np.ndarray]]  # a buffer, what it holds at some time, and at each moment how
+Held = Sequence[
+    tuple[str, str, np.ndarray]
+]  # a buffer, what it holds at some time, and at each moment how
 
 
 def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
-    """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline in which no task
-    writes to a buffer on the card."""
+    """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline
+    in which no task writes to a buffer on the card.
+    """
     nonempty([timeline], "pass a timeline of host.blocked_time", Timeline)
     moments = np.linspace(0, timeline.seconds, FRAMES)
     held = list(_held(timeline, moments))
     if not held:
-        raise ValueError("no task of this timeline writes a buffer of the card: host.blocked_time makes one that does")
+        raise ValueError(
+            "no task of this timeline writes a buffer of the card: host.blocked_time makes one that"
+            " does"
+        )
     sheet = Sheet("On the card: strips of A and B, and blocks of C")
-    sheet.stage("The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402)
+    sheet.stage(
+        "The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402
+    )
     level = {content: np.zeros(FRAMES, np.uint8) for _, content, _ in held}
     for _, content, now in held:
         level[content] = np.maximum(level[content], now)
@@ -50,35 +71,65 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     heading = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
     sheet.words(LIST, 14, heading, bold=True, size=14)
     queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
-    y, scale = {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)}, (WIDE - NAMES) / timeline.seconds
+    y, scale = (
+        {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)},
+        (WIDE - NAMES) / timeline.seconds,
+    )
     sheet.words(NAMES - 8, list(y.values()), queues, align="right", size=12)
     tips, down = [s.task.name for s in timeline.spans], [y[s.task.queue] for s in timeline.spans]
-    draw_tasks(sheet, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips)
+    draw_tasks(
+        sheet, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips
+    )
     sheet.rule("head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
         there = [name for name, state in level.items() if state[n] >= THERE]
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
-        words = f"On the card: {', '.join(there) or 'nothing'}. Running: {', '.join(runs) or 'nothing'}."
+        words = (
+            f"On the card: {', '.join(there) or 'nothing'}. Running:"
+            f" {', '.join(runs) or 'nothing'}."
+        )
         captions.append(f"At {1e3 * moment:.1f} ms. {words}")
     used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
-    states = (("paler: there, waits", TINTS["C"][THERE], "box"), ("palest: on its way", TINTS["C"][ARRIVES], "box"),
-              ("done, and back with the host", "ink", "ring"), ("the product", PRODUCT, "box"))  # fmt: skip
+    states = (
+        ("paler: there, waits", TINTS["C"][THERE], "box"),
+        ("palest: on its way", TINTS["C"][ARRIVES], "box"),
+        ("done, and back with the host", "ink", "ring"),
+        ("the product", PRODUCT, "box"),
+    )
     key = sheet.key(*used, *states)
     return sheet.player(captions, step="Moment", below=[key], tells=3 * FRAMES // 4)
 
 
 def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
-    """(buffer, content, state at each moment) of all that the card holds, partial sums without primes."""
-    for buffer in dict.fromkeys(name for span in timeline.spans for name in span.task.writes if name[:4] == "card"):
-        spans = [s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads]
+    """(buffer, content, state at each moment) of all that the card holds, partial sums without
+    primes.
+    """
+    for buffer in dict.fromkeys(
+        name for span in timeline.spans for name in span.task.writes if name[:4] == "card"
+    ):
+        spans = [
+            s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads
+        ]
         for span, late in zip_longest(spans, spans[1:]):
-            content, gone = span.task.writes[buffer].rstrip("'"), late.start if late else timeline.seconds
+            content, gone = (
+                span.task.writes[buffer].rstrip("'"),
+                late.start if late else timeline.seconds,
+            )
             if not re.fullmatch(r"[ABC]\[\d+,\d+\]", content):
-                raise ValueError(f"{span.task.name} writes {content}: only products in blocks on one chip can be drawn")
-            users = [s for s in timeline.spans if buffer in s.task.reads and span.start <= s.start < gone]
-            gone = max((s.end for s in users if s.task.stage == "store1"), default=gone)  # then a block has left
-            level = np.where((moments >= span.start) & (moments < gone), ARRIVES + (moments >= span.end), AWAY)
+                raise ValueError(
+                    f"{span.task.name} writes {content}: only products in blocks on one chip can be"
+                    " drawn"
+                )
+            users = [
+                s for s in timeline.spans if buffer in s.task.reads and span.start <= s.start < gone
+            ]
+            gone = max(
+                (s.end for s in users if s.task.stage == "store1"), default=gone
+            )  # then a block has left
+            level = np.where(
+                (moments >= span.start) & (moments < gone), ARRIVES + (moments >= span.end), AWAY
+            )
             for s in (s for s in [span, *users] if s.task.stage == "mult"):
                 level[(moments >= s.start) & (moments < s.end)] = USED
             yield buffer, content, level.astype(np.uint8)
@@ -88,14 +139,21 @@ def _place(name: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", name)[:2]))
 
 
-def _draw_matrices(sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray], moments: np.ndarray) -> None:
-    """A to the left of C, B above it, as in the product; and the path that the chip takes through C."""
+def _draw_matrices(
+    sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray], moments: np.ndarray
+) -> None:
+    """A to the left of C, B above it, as in the product; and the path that the chip takes through
+    C.
+    """
     rows, columns, chunks = (
         1 + max(_place(name)[n] for name in level if name[0] == m) for m, n in zip("CCA", (0, 1, 1))
     )
     wide, high = WHOLE / columns, WHOLE / rows
-    shapes = {"A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high), "C": (LEFT, TOP, wide, high),
-              "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks)}  # fmt: skip
+    shapes = {
+        "A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high),
+        "C": (LEFT, TOP, wide, high),
+        "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks),
+    }
     of_task = [s.task.name.split(" ")[1].rstrip("'") for s in timeline.spans]
     back = {name: s.end for name, s in zip(of_task, timeline.spans) if s.task.stage == "store2"}
     followed = {name for name, mine in zip(of_task, of_block(timeline)) if mine}
@@ -106,7 +164,9 @@ def _draw_matrices(sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray
         sheet.boxes(f"room {kind}", *box, ink="faint", line="line")
         state = np.stack([level[name] for name in names], axis=1)
         done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
-        source = sheet.boxes(f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done)
+        source = sheet.boxes(
+            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done
+        )
         sheet.ring(source, w - 5, h - 5, "done", "ink")
         sheet.star(source, np.isin(names, list(followed)), y_offset=-18)
         sheet.words(x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
@@ -119,10 +179,15 @@ def _draw_matrices(sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray
 
 
 def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
-    """A row for each buffer: its size, its content, and whether that is in use. Returns the size of all, in bytes."""
+    """A row for each buffer: its size, its content, and whether that is in use. Returns the size of
+    all, in bytes.
+    """
     buffers = sorted({buffer for buffer, _, _ in held})
     size = np.array(
-        [max(s.task.bytes for s in timeline.spans if b in {**s.task.reads, **s.task.writes}) for b in buffers]
+        [
+            max(s.task.bytes for s in timeline.spans if b in {**s.task.reads, **s.task.writes})
+            for b in buffers
+        ]
     )
     names = ["empty", *dict.fromkeys(content for _, content, _ in held)]
     label, state = np.zeros((2, FRAMES, len(buffers)), int)
@@ -133,7 +198,10 @@ def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
     sizes = [f"{part / 1e6:.0f} MB" for part in size]
     sheet.words(LIST, y, buffers, size=13)
     sheet.words(LIST + 108 + wide, y, sizes, "soft", size=12)
-    tints = ["rgba(128,128,128,0.10)", *(tint for palette in TINTS.values() for tint in palette[1:])]
+    tints = [
+        "rgba(128,128,128,0.10)",
+        *(tint for palette in TINTS.values() for tint in palette[1:]),
+    ]
     x, words = LIST + 100 + wide / 2, [f"{b}, {part}" for b, part in zip(buffers, sizes)]
     sheet.boxes("buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
     sheet.numbers("contents", x, y, label, names=names, align="center", size=13)

@@ -1,7 +1,9 @@
-"""Several launches on one clock: how many engines have work, and what the memory channels do or wait for.
+"""Several launches on one clock: how many engines have work, and what the memory channels do or
+wait for.
 
-From timing reports: how many engines have a wavefront, and for each interval the share of the channels' time spent
-sending data, and the share spent opening rows, when nothing is sent. Left out: the individual channels.
+From timing reports: how many engines have a wavefront, and for each interval the share of the
+channels' time spent sending data, and the share spent opening rows, when nothing is sent. Left out:
+the individual channels.
 """
 
 from collections.abc import Sequence
@@ -17,23 +19,43 @@ EACH, TOP = 92, 22  # from one launch to the next, and the first one's heading
 
 
 def channels(reports: Sequence[Report] = ()) -> Player:
-    """A player of launches, one below the other, on a clock that ends with the longest. By default four products of a
-    matrix with a vector, N = 2048. Raises ``ValueError`` for none, ``TypeError`` for what is no report."""
-    reports = reports or [simulate(f"sgemv_{kind}", 2048) for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")]
+    """A player of launches, one below the other, on a clock that ends with the longest. By default
+    four products of a matrix with a vector, N = 2048. Raises ``ValueError`` for none, ``TypeError``
+    for what is no report.
+    """
+    reports = reports or [
+        simulate(f"sgemv_{kind}", 2048) for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")
+    ]
     runs = nonempty(reports, "pass reports of simulate", Report)
     sheet = Sheet("The memory channels: " + ", ".join(r.kernel for r in runs))
     end = max(r.use.clocks[-1] for r in runs if r.use)
     clocks = np.linspace(0, end, FRAMES)
-    sheet.stage("Engines with a wavefront, and the channels' time, for each launch", 1112, EACH * len(runs) + 32)
+    sheet.stage(
+        "Engines with a wavefront, and the channels' time, for each launch",
+        1112,
+        EACH * len(runs) + 32,
+    )
     for n, report in enumerate(runs):
         _draw(sheet, report, TOP + EACH * n, clocks)
     foot, ticks = EACH * len(runs) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
-    sheet.words(LEFT + ticks / end * WIDE, foot, [f"{t / 1000:,.0f}" for t in ticks], "soft", align="center", size=11)
+    sheet.words(
+        LEFT + ticks / end * WIDE,
+        foot,
+        [f"{t / 1000:,.0f}" for t in ticks],
+        "soft",
+        align="center",
+        size=11,
+    )
     sheet.words(LEFT - 30, foot, "thousand clocks:", "soft", align="right", size=11)
     done = [[r.kernel for r in runs if r.use and now >= r.use.clocks[-1]] for now in clocks]
-    captions = [f"Clock {now:,.0f}. Done: {', '.join(names) or 'none'}." for now, names in zip(clocks, done)]
-    key = sheet.key(("engine with a wavefront", "c", "box"), ("channels send", "texture", "box"),
-                    ("channels wait for a row to open", "wait", "box"))  # fmt: skip
+    captions = [
+        f"Clock {now:,.0f}. Done: {', '.join(names) or 'none'}." for now, names in zip(clocks, done)
+    ]
+    key = sheet.key(
+        ("engine with a wavefront", "c", "box"),
+        ("channels send", "texture", "box"),
+        ("channels wait for a row to open", "wait", "box"),
+    )
     lines = (f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)
     return sheet.player(captions, lines, step="Moment", below=[key], guess=_question(runs))
 
@@ -43,14 +65,18 @@ def _awake(report: Report) -> int:
 
 
 def _question(runs: Sequence[Report]) -> Guess | None:
-    """How much faster is the last launch than the one before it, which has fewer wavefronts? None for one launch."""
+    """How much faster is the last launch than the one before it, which has fewer wavefronts? None
+    for one launch.
+    """
     if len(runs) < 2:
         return None
     before, last = runs[-2:]
     ways = {"no faster": 1.0, "a half faster": 1.5, "twice as fast": 2.0}
     ratio = before.clocks / last.clocks
     right = min(ways, key=lambda way: abs(ways[way] - ratio))
-    few, many = (f"{r.kernel} has {r.wavefronts} wavefronts on {_awake(r)} engines" for r in (before, last))
+    few, many = (
+        f"{r.kernel} has {r.wavefronts} wavefronts on {_awake(r)} engines" for r in (before, last)
+    )
     question = f"{few}, {many}. How much faster is it?"
     truth = f"{last.clocks:,.0f} clocks instead of {before.clocks:,.0f}, {ratio:.2f} times as fast."
     return Guess(question, list(ways), truth, right)
@@ -67,19 +93,47 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
     busy = np.stack([np.bincount(engine[now].astype(int), minlength=count) > 0 for now in runs])
     x, y = 150 + np.arange(count) % 7 * 14, top + 2 + np.arange(count) // 7 * 14
     words = [f"SIMD engine {n}" for n in range(count)]
-    sheet.boxes(f"engines {name}", x, y, 11, 11, fill=(["rgba(128,128,128,0.22)", "#009e73"], busy), words=words)
+    sheet.boxes(
+        f"engines {name}",
+        x,
+        y,
+        11,
+        11,
+        fill=(["rgba(128,128,128,0.22)", "#009e73"], busy),
+        words=words,
+    )
     foot, begin = top + HIGH + 4, use.clocks[:-1]
     sheet.boxes(f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
     x, wide = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE, np.diff(use.clocks) / end * WIDE
     past, under = begin < clocks[:, np.newaxis], np.zeros(len(begin))
-    for unit, ink, doing in (("DRAM", "texture", "sending"), ("DRAM rows", "wait", "waiting for rows to open")):
+    for unit, ink, doing in (
+        ("DRAM", "texture", "sending"),
+        ("DRAM rows", "wait", "waiting for rows to open"),
+    ):
         tall = HIGH * use.shares[unit].mean(axis=1)
         words = [f"{doing} for {100 * t / HIGH:.0f} % of the channels' time" for t in tall]
-        sheet.boxes(f"{unit} {name}", x, foot - under - tall / 2, wide, np.where(past, tall, np.nan), ink=ink,
-                    words=words)  # fmt: skip
+        sheet.boxes(
+            f"{unit} {name}",
+            x,
+            foot - under - tall / 2,
+            wide,
+            np.where(past, tall, np.nan),
+            ink=ink,
+            words=words,
+        )
         under = under + tall
-    sheet.rule(f"head {name}", LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE, foot - HIGH / 2, HIGH)
+    sheet.rule(
+        f"head {name}",
+        LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE,
+        foot - HIGH / 2,
+        HIGH,
+    )
     done = (clocks >= use.clocks[-1]).astype(int)
     sends, waits = (round(100 * report.busy[unit]) for unit in ("DRAM", "DRAM rows"))
-    doing = f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows for {waits} %"
-    sheet.numbers(f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13)
+    doing = (
+        f"done at clock {use.clocks[-1]:,.0f}: channels sent for {sends} % of it, waited for rows"
+        f" for {waits} %"
+    )
+    sheet.numbers(
+        f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13
+    )

@@ -1,7 +1,7 @@
 """A chart on a stage: axes, curves with points, level lines, a legend, and a play head.
 
-Everything is drawn in the stage's pixels, so a chart scales, becomes a still and takes a theme as every other picture
-does. Whatever lies outside the axes isn't drawn.
+Everything is drawn in the stage's pixels, so a chart scales, becomes a still and takes a theme as
+every other picture does. Whatever lies outside the axes isn't drawn.
 """
 
 import math
@@ -14,11 +14,19 @@ from bokeh.models import HoverTool, Line, Scatter
 from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet
 
-WIDE, LEFT, TOP, FOOT, LINE = 1100, 62, 28, 44, 20  # a stage; the room around the axes; a line of names
+WIDE, LEFT, TOP, FOOT, LINE = (
+    1100,
+    62,
+    28,
+    44,
+    20,
+)  # a stage; the room around the axes; a line of names
 
 
 class Scale(NamedTuple):
-    """An axis from ``low`` to ``high``, linear or logarithmic, labelled at ``ticks``, by default round numbers."""
+    """An axis from ``low`` to ``high``, linear or logarithmic, labelled at ``ticks``, by default
+    round numbers.
+    """
 
     title: str
     low: float
@@ -30,29 +38,52 @@ class Scale(NamedTuple):
         """The position of values along the axis, 0 to 1; NaN for those beyond its ends."""
         value = np.asarray(value, float)
         value = np.where((value >= self.low) & (value <= self.high), value, np.nan)
-        low, high, value = map(np.log10, (self.low, self.high, value)) if self.log else (self.low, self.high, value)
+        low, high, value = (
+            map(np.log10, (self.low, self.high, value))
+            if self.log
+            else (self.low, self.high, value)
+        )
         return (value - low) / (high - low)
 
     def numbers(self) -> list[float]:
         """The ticks within the axis."""
         ten = 10 ** math.floor(math.log10((self.high - self.low) / 5))
-        step = next(step for step in (ten, 2 * ten, 5 * ten, 10 * ten) if 5 * step >= 0.999 * (self.high - self.low))
-        rounds = [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+        step = next(
+            step
+            for step in (ten, 2 * ten, 5 * ten, 10 * ten)
+            if 5 * step >= 0.999 * (self.high - self.low)
+        )
+        rounds = [
+            n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+        ]
         return [tick for tick in self.ticks or rounds if self.low <= tick <= self.high]
 
 
 class Chart:
-    """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a dash and a shape.
-    ``names`` is the legend: (x, y, words) for each curve or point, in the order in which they are drawn."""
+    """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a
+    dash and a shape. ``names`` is the legend: (x, y, words) for each curve or point, in the order
+    in which they are drawn.
+    """
 
-    def __init__(self, sheet: Sheet, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()) -> None:
+    def __init__(
+        self, sheet: Sheet, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()
+    ) -> None:
         self.sheet, self.place, self.across, self.up, self.names = sheet, place, x, y, list(names)
         left, top, wide, high = place
         uprights, levels = x.numbers(), y.numbers()
         sheet.boxes("uprights", self.x(uprights), top + high / 2, 1, high, ink="line", alpha=0.4)
         sheet.boxes("levels", left + wide / 2, self.y(levels), wide, 1, ink="line", alpha=0.4)
-        sheet.boxes("axes", [left, left + wide / 2], [top + high / 2, top + high], [1, wide], [high, 1], ink="soft")
-        sheet.words(self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13)
+        sheet.boxes(
+            "axes",
+            [left, left + wide / 2],
+            [top + high / 2, top + high],
+            [1, wide],
+            [high, 1],
+            ink="soft",
+        )
+        sheet.words(
+            self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13
+        )
         sheet.words(left - 7, self.y(levels), [f"{n:g}" for n in levels], align="right", size=13)
         sheet.words(left + wide / 2, top + high + 31, x.title, "soft", align="center", size=13)
         sheet.words(left, top - 14, y.title, "soft", size=13)
@@ -67,8 +98,12 @@ class Chart:
         """Draw a line in a series' colour and dash, without points."""
         self._line(self.x(x), self.y(y), number, line_width=width, **look)
 
-    def curve(self, name: str, x, y, number: int, words: Sequence[str], *, hollow: bool = False, alpha=1.0) -> None:
-        """Draw a line with points that show ``words`` on hover; ``y`` (frames, points) follows the frames."""
+    def curve(
+        self, name: str, x, y, number: int, words: Sequence[str], *, hollow: bool = False, alpha=1.0
+    ) -> None:
+        """Draw a line with points that show ``words`` on hover; ``y`` (frames, points) follows the
+        frames.
+        """
         source = self.sheet.source(f"points {name}", x=self.x(x), y=self.y(y), words=words)
         self._line("x", "y", number, source=source, line_alpha=alpha)
         drawn = self._points("x", "y", number, hollow, source=source)
@@ -89,7 +124,10 @@ class Chart:
         self.sheet.rule("head", self.x(x), top + high / 2, high)
 
     def _line(self, x, y, number: int, **look) -> None:
-        style: dict = {"line_width": 2, "line_dash": theme.DASHES[number % len(theme.DASHES)]} | look
+        style: dict = {
+            "line_width": 2,
+            "line_dash": theme.DASHES[number % len(theme.DASHES)],
+        } | look
         line = self.sheet.glyph(Line, x, y, **style)
         self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
@@ -100,7 +138,9 @@ class Chart:
         return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
     def _named(self, name: str) -> tuple[float, float] | None:
-        """Write the next words of the legend. Returns where their sample goes, or None if there are no more."""
+        """Write the next words of the legend. Returns where their sample goes, or None if there are
+        no more.
+        """
         if not self.names:
             return None
         x, y, words = self.names.pop(0)

@@ -1,9 +1,10 @@
-"""Sliders and menus around a view that has to be computed anew, in a notebook with a running kernel.
+"""Sliders and menus around a view that has to be computed anew, in a notebook with a running
+kernel.
 
-``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns, and calls it again
-whenever the reader makes a choice. Of the choices made during a computation only the last counts. A status line says
-that it is computing. Players themselves need none of this: they play without Python.
-A saved notebook holds what the controls show at first.
+``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns,
+and calls it again whenever the reader makes a choice. Of the choices made during a computation only
+the last counts. A status line says that it is computing. Players themselves need none of this: they
+play without Python. A saved notebook holds what the controls show at first.
 """
 
 import asyncio
@@ -17,7 +18,9 @@ from threading import current_thread, main_thread
 from cypresskit.draw.player import Shown
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
-MOVES = "<p><em>In a notebook these controls compute anew; this is what they show at first.</em></p>"
+MOVES = (
+    "<p><em>In a notebook these controls compute anew; this is what they show at first.</em></p>"
+)
 
 
 def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
@@ -28,7 +31,10 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
     given = {"options": options, "value": start.get(name, values[0]), "description": name}
     if slider:
         return widgets.SelectionSlider(continuous_update=False, **given)
-    small = {"style": {"description_width": "initial"}, "layout": {"flex": "1 1 180px", "max_width": "240px"}}
+    small = {
+        "style": {"description_width": "initial"},
+        "layout": {"flex": "1 1 180px", "max_width": "240px"},
+    }
     return widgets.Dropdown(**given, **small)
 
 
@@ -38,9 +44,13 @@ def _label(value) -> str:
 
 @contextmanager
 def _stoppable():
-    """Let the stop button interrupt what runs here, even between two messages, when a notebook's kernel ignores it."""
+    """Let the stop button interrupt what runs here, even between two messages, when a notebook's
+    kernel ignores it.
+    """
     # JupyterLab may send a slider's messages to a thread of their own, which can set no signals.
-    ignored = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ignored = (
+        current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    )
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -51,41 +61,55 @@ def _stoppable():
 
 
 def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
-    """Sliders (for numbers) and menus (for anything else; None is shown as "empty") above what ``view`` returns for
-    them.
+    """Sliders (for numbers) and menus (for anything else; None is shown as "empty") above what
+    ``view`` returns for them.
 
-    ``view`` returns a player or a text. ``choices``: an argument of ``view`` to the values to choose from. ``start``:
-    an argument to its first value, by default the first of its choices. Raises ``ValueError`` for an empty choice."""
+    ``view`` returns a player or a text. ``choices``: an argument of ``view`` to the values to
+    choose from. ``start``: an argument to its first value, by default the first of its choices.
+    Raises ``ValueError`` for an empty choice.
+    """
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
-        raise ValueError(f"controls need something to choose for {', '.join(empty) or 'at least one argument'}")
+        raise ValueError(
+            f"controls need something to choose for {', '.join(empty) or 'at least one argument'}"
+        )
     status = widgets.HTML(layout={"min_height": "1.6em"})
     place = widgets.Output()
-    sliders = [name for name, values in choices.items() if all(isinstance(value, Real) for value in values)]
+    sliders = [
+        name for name, values in choices.items() if all(isinstance(value, Real) for value in values)
+    ]
     chosen = {name: _chooser(name, choices[name], start or {}, name in sliders) for name in choices}
     waiting: list[asyncio.TimerHandle] = []
 
     def words() -> str:
-        return ", ".join(f"{name} = {chosen[name].value}" for name in sliders)  # a menu says itself what it is at
+        return ", ".join(
+            f"{name} = {chosen[name].value}" for name in sliders
+        )  # a menu says itself what it is at
 
     def draw() -> None:
         status.value = f'<span role="status">Computing {words()} ...</span>'
         try:
             with _stoppable():
                 shown = view(**{name: widget.value for name, widget in chosen.items()})
-        except (Exception, KeyboardInterrupt) as error:  # whatever it is, whoever moved the slider has to see it
+        except (
+            Exception,
+            KeyboardInterrupt,
+        ) as error:  # whatever it is, whoever moved the slider has to see it
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             status.value = f'<span role="alert">{words()}: {kind}{escape(str(error))}</span>'
             return
-        # Set, not displayed: what is displayed here would, without a browser, become an output of the cell itself.
+        # Set, not displayed: what is displayed here would, without a browser, become an output of
+        # the cell itself.
         data = {"text/plain": shown} if isinstance(shown, str) else shown._repr_mimebundle_()
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         status.value = f'<span role="status">{words()}</span>'
 
     def choose(_) -> None:
-        """Draw, in a notebook after the waiting messages have been read, since they may change the choice."""
+        """Draw, in a notebook after the waiting messages have been read, since they may change the
+        choice.
+        """
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -102,7 +126,8 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     at = "".join(f"<p>{name}: <b>{_label(widget.value)}</b></p>" for name, widget in chosen.items())
     first = "".join(
-        out["data"].get("text/html") or f"<pre>{escape(out['data']['text/plain'])}</pre>" for out in place.outputs
+        out["data"].get("text/html") or f"<pre>{escape(out['data']['text/plain'])}</pre>"
+        for out in place.outputs
     )
     saved = {"text/plain": f"Controls for {', '.join(chosen)} (run this cell to use them)"}
     saved |= {"text/html": at + first + MOVES} if first else {}

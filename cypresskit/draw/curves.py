@@ -1,6 +1,7 @@
 """Curves of an experiment: a number that moves as one thing changes, drawn over the reader's guess.
 
-The values are the caller's, measured or simulated. Published figures and play heads are in ``performance``.
+The values are the caller's, measured or simulated. Published figures and play heads are in
+``performance``.
 """
 
 from collections.abc import Mapping
@@ -16,21 +17,31 @@ GUESS = 5  # a guess looks the same in every chart: the last of the series' look
 
 
 def curves(
-    series: Mapping[str, Mapping[float, float]], x: str, y: str, *, guess: Prediction | None = None, log: str = "",
+    series: Mapping[str, Mapping[float, float]],
+    x: str,
+    y: str,
+    *,
+    guess: Prediction | None = None,
+    log: str = "",
     title: str = "",
-) -> Player:  # fmt: skip
-    """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log`` says which of them
-    are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x upright, and then what came out is
-    drawn over it, x by x; without a guess it is a still picture. Raises ``ValueError`` without a point, and on a
-    logarithmic axis for an x of 0 or less and for a y that is never above 0. A guessed curve is kept beside the curve
-    that its question names, or else the first."""
+) -> Player:
+    """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log``
+    says which of them are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x
+    upright, and then what came out is drawn over it, x by x; without a guess it is a still picture.
+    Raises ``ValueError`` without a point, and on a logarithmic axis for an x of 0 or less and for a
+    y that is never above 0. A guessed curve is kept beside the curve that its question names, or
+    else the first.
+    """
     wanted = "each curve is a dict from x to y"
     nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
     places = sorted(set(nonempty((place for curve in series.values() for place in curve), wanted)))
     guessed = guess.value if guess else None
     own = guessed if isinstance(guessed, dict) else {}
     if guess and guess.curve:
-        truth = next((line for name, line in series.items() if name in guess.question), next(iter(series.values())))
+        truth = next(
+            (line for name, line in series.items() if name in guess.question),
+            next(iter(series.values())),
+        )
         guess.keep({place: truth[place] for place in guess.curve if place in truth})
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
@@ -45,10 +56,20 @@ def curves(
     first = min(0, places[0])
     room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
     ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
-    decades = [step * 10.0**power for power in range(-9, 10) for step in ((1, 2, 5) if top < 1000 * low else (1,))]
+    decades = [
+        step * 10.0**power
+        for power in range(-9, 10)
+        for step in ((1, 2, 5) if top < 1000 * low else (1,))
+    ]
     down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
     apart = [p for n, p in enumerate(places) if "x" in log or not n or p - places[n - 1] > room]
-    drawn = chart(sheet, 240, Scale(x, *ends, "x" in log, apart), down, [*series, *(["your guess"] if own else [])])
+    drawn = chart(
+        sheet,
+        240,
+        Scale(x, *ends, "x" in log, apart),
+        down,
+        [*series, *(["your guess"] if own else [])],
+    )
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
     lines, captions = [], [_say(series, x, frame) for frame in frames]
     for number, (name, curve) in enumerate(series.items()):
@@ -70,7 +91,9 @@ def curves(
 def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:
     if at == -np.inf:
         return "Here is your guess. Play, and what came out is drawn over it."
-    return f"{x} = {at:g}: " + ", ".join(f"{name} {_text(curve[at])}" for name, curve in series.items() if at in curve)
+    return f"{x} = {at:g}: " + ", ".join(
+        f"{name} {_text(curve[at])}" for name, curve in series.items() if at in curve
+    )
 
 
 def _text(value: float) -> str:

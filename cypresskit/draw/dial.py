@@ -1,9 +1,10 @@
-"""The dial of lesson 04: turn a kernel's registers, the memory's latency and the cost of a clause switch, and see a
-SIMD engine's rows of wavefronts, its two units and its speed.
+"""The dial of lesson 04: turn a kernel's registers, the memory's latency and the cost of a clause
+switch, and see a SIMD engine's rows of wavefronts, its two units and its speed.
 
-All settings of a grid were simulated beforehand: ``dial.json`` is the timing model's own output, written by ``python -m
-tools.kept``. A kernel with more registers is the same kernel with fewer wavefronts. Left out: how a launch begins and
-ends; every setting shows a window of the steady state.
+All settings of a grid were simulated beforehand: ``dial.json`` is the timing model's own output,
+written by ``python -m tools.kept``. A kernel with more registers is the same kernel with fewer
+wavefronts. Left out: how a launch begins and ends; every setting shows a window of the steady
+state.
 """
 
 import base64
@@ -29,17 +30,24 @@ KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (0, 20, 40)
-FROM, LONG, AVERAGED = 3000, 1500, 9000  # the first clock that is seen, how many are, and how many give the speed
+FROM, LONG, AVERAGED = (
+    3000,
+    1500,
+    9000,
+)  # the first clock that is seen, how many are, and how many give the speed
 MOST = HD5870.register_pool // REGISTERS[0]
 BARS = 3  # kinds of what rows show: nothing is stored in the steady state
-FLOPS = 2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # of a turn on all engines, in 10^9
+FLOPS = (
+    2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
+)  # of a turn on all engines, in 10^9
 LEFT, WIDE, ROW, TOP = 44, 700, 15, 40
 CHART, PLOT = (880, 40, 350, 290), 2720.0  # its left, top, width and height; the Gflop/s at its top
 
 
 class Point(NamedTuple):
-    """A setting of the dials, simulated: for each kind in ``ROWS`` its bars in the window (row, from, to); the strips
-    of ALU and texture unit (from, to, how many wavefronts); Gflop/s."""
+    """A setting of the dials, simulated: for each kind in ``ROWS`` its bars in the window (row,
+    from, to); the strips of ALU and texture unit (from, to, how many wavefronts); Gflop/s.
+    """
 
     bars: list[np.ndarray]
     alu: np.ndarray
@@ -55,7 +63,9 @@ def settings() -> Iterator[tuple[int, int, int]]:
 def timed(switch: int, latency: int, registers: int) -> Report:
     """The report on a launch with these settings."""
     pool = GPRS * (HD5870.register_pool // registers)
-    board = replace(HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0)
+    board = replace(
+        HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0
+    )
     return simulate(KERNEL, N, m=M, k=K, device=board)
 
 
@@ -65,7 +75,11 @@ def point(report: Report) -> Point:
     here = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
     for kind, begin, finish, *_ in ROWS[:BARS]:
-        rows = [(e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window)) for e in here if e.kind == kind]
+        rows = [
+            (e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window))
+            for e in here
+            if e.kind == kind
+        ]
         spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
         bars.append(spans[spans[:, 2] > spans[:, 1]])
     alu = steps([(e.start, e.end) for e in here if e.kind == "ALU"], window, 2)
@@ -81,26 +95,46 @@ def point(report: Report) -> Point:
 def grid() -> list[Point]:
     """The recorded settings, decoded from ``dial.json``."""
     kept = json.loads(theme.packaged("dial.json"))
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16).astype(float).reshape(-1, 3)
+    flat = (
+        np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16)
+        .astype(float)
+        .reshape(-1, 3)
+    )
     parts = iter(np.split(flat, np.cumsum(kept["rows"])[:-1]))
-    return [Point([next(parts) for _ in range(BARS)], next(parts), next(parts), gflops) for gflops in kept["gflops"]]
+    return [
+        Point([next(parts) for _ in range(BARS)], next(parts), next(parts), gflops)
+        for gflops in kept["gflops"]
+    ]
 
 
 def dial() -> Player:
     """A picture with three dials, from the recorded grid."""
     points, choices = grid(), list(settings())
     sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
-    label = "Rows of wavefronts in 1500 clocks, ALU and texture unit below them, and the speed for so many registers"
+    label = (
+        "Rows of wavefronts in 1500 clocks, ALU and texture unit below them, and the speed for so"
+        " many registers"
+    )
     sheet.stage(label, 1250, 372)
     _draw_rows(sheet, points, choices)
     _draw_speed(sheet, points)
     captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
-    key = sheet.key(("computes (half height: one alone)", "alu", "box"), ("in the texture unit", "texture", "box"),
-                    ("data on their way", "soft", "solid"), ("nobody computes", "wait", "box"),
-                    ("gap in a row: it waits for its turn", "line", "frame"))  # fmt: skip
-    note = sheet.note("Turn up the registers: where is it 1.3 times slower? How much latency can ten wavefronts hide?")
+    key = sheet.key(
+        ("computes (half height: one alone)", "alu", "box"),
+        ("in the texture unit", "texture", "box"),
+        ("data on their way", "soft", "solid"),
+        ("nobody computes", "wait", "box"),
+        ("gap in a row: it waits for its turn", "line", "frame"),
+    )
+    note = sheet.note(
+        "Turn up the registers: where is it 1.3 times slower? How much latency can ten wavefronts"
+        " hide?"
+    )
     dials = [
-        ("registers a work-item", [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS]),
+        (
+            "registers a work-item",
+            [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS],
+        ),
         ("clocks until memory's data are there", list(map(str, LATENCIES))),
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
@@ -111,14 +145,20 @@ def dial() -> Player:
 def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:
     usual = points[n - REGISTERS.index(registers) + REGISTERS.index(GPRS)].gflops
     speed = points[n].gflops
-    slower = f"{usual / speed:.2f} times slower than" if usual > speed else f"{speed / usual:.2f} times as fast as"
+    slower = (
+        f"{usual / speed:.2f} times slower than"
+        if usual > speed
+        else f"{speed / usual:.2f} times as fast as"
+    )
     than = "" if usual == speed else f", {slower} with {GPRS} registers at this latency"
     room = HD5870.register_pool // registers
     return f"**{registers} registers**: room for {room} wavefronts; {speed:.0f} Gflop/s{than}."
 
 
 def _padded(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays (things, 3), one for each frame, as one of shape (3, frames, most things), filled up with NaN."""
+    """Arrays (things, 3), one for each frame, as one of shape (3, frames, most things), filled up
+    with NaN.
+    """
     padded = np.full((3, len(arrays), max(map(len, arrays))), np.nan, np.float32)
     for frame, array in enumerate(arrays):
         padded[:, frame, : len(array)] = array.T
@@ -129,7 +169,10 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
 
     def bars(name: str, start, end, y, high: float, ink: str) -> None:
-        x, wide = LEFT + (start + end) / 2 * WIDE / LONG, np.fmax((end - start) * WIDE / LONG - 0.7, 0.001)
+        x, wide = (
+            LEFT + (start + end) / 2 * WIDE / LONG,
+            np.fmax((end - start) * WIDE / LONG - 0.7, 0.001),
+        )
         sheet.boxes(name, x, y, np.nan_to_num(wide, nan=0.001), high, ink=ink)
 
     room = np.array([HD5870.register_pool // registers for *_, registers in choices])
@@ -142,8 +185,12 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
         row, start, end = _padded([p.bars[n] for p in points])
         bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
 
-    def draw(what: str, _: str, unit: str, working: int, y: float, high: float, ink: str) -> np.ndarray:
-        start, end, _ = _padded([strip[strip[:, 2] == working] for strip in (getattr(p, unit) for p in points)])
+    def draw(
+        what: str, _: str, unit: str, working: int, y: float, high: float, ink: str
+    ) -> np.ndarray:
+        start, end, _ = _padded(
+            [strip[strip[:, 2] == working] for strip in (getattr(p, unit) for p in points)]
+        )
         bars(what, start, end, y, high, ink)
         return 100 * np.nansum(end - start, axis=1) / LONG
 
@@ -154,7 +201,9 @@ def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
     sheet.words(CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
     down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
-    drawn = Chart(sheet, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down)
+    drawn = Chart(
+        sheet, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down
+    )
     speed = np.array([p.gflops for p in points])
     curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
     drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])

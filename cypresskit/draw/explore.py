@@ -1,8 +1,9 @@
-"""From the chip down to the register that changes, in one journey: each click goes a level deeper, Escape goes back.
+"""From the chip down to the register that changes, in one journey: each click goes a level deeper,
+Escape goes back.
 
-The levels are views of their own, all made from one simulation, one compilation and one recorded launch, so a saved
-page has everything. Left out: the clauses of engines other than 0, for which a report keeps no timeline, and the steps
-after the first.
+The levels are views of their own, all made from one simulation, one compilation and one recorded
+launch, so a saved page has everything. Left out: the clauses of engines other than 0, for which a
+report keeps no timeline, and the steps after the first.
 """
 
 import json
@@ -32,7 +33,9 @@ CLOCKS = 4000  # of the wavefronts
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the journey: its name, what to do there, its picture, and for each key that leads on, where to."""
+    """A level of the journey: its name, what to do there, its picture, and for each key that leads
+    on, where to.
+    """
 
     name: str
     hint: str
@@ -47,7 +50,9 @@ class Journey(Shown):
         self.title, self.levels = title, list(levels)
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *(f"{level.name}: {level.player!r}" for level in self.levels)])
+        return "\n".join(
+            [self.title, *(f"{level.name}: {level.player!r}" for level in self.levels)]
+        )
 
     def still(self) -> str:
         """The first level's still."""
@@ -56,20 +61,31 @@ class Journey(Shown):
     def _embedded(self, alone: bool = False) -> str:
         crumbs = [f'<button type="button">{escape(level.name)}</button>' for level in self.levels]
         players = [level.player._embedded(alone) for level in self.levels]
-        shown = [f"<section{' hidden' * (n > 0)}>{player}</section>" for n, player in enumerate(players)]
-        ways = json.dumps([{str(key): way for key, way in level.ways.items()} for level in self.levels])
+        shown = [
+            f"<section{' hidden' * (n > 0)}>{player}</section>" for n, player in enumerate(players)
+        ]
+        ways = json.dumps(
+            [{str(key): way for key, way in level.ways.items()} for level in self.levels]
+        )
         hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")
         start = json.dumps([0, next(iter(self.levels[0].ways), None)])
-        parts = {"crumbs": "&rsaquo;".join(crumbs), "levels": "".join(shown), "script": theme.packaged("journey.js")}
-        return Template(theme.packaged("journey.html")).substitute(**parts, ways=ways, hints=hints, start=start)
+        parts = {
+            "crumbs": "&rsaquo;".join(crumbs),
+            "levels": "".join(shown),
+            "script": theme.packaged("journey.js"),
+        }
+        return Template(theme.packaged("journey.html")).substitute(
+            **parts, ways=ways, hints=hints, start=start
+        )
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:
-    """A journey through a product of n x n matrices on ``device``: you click your way from the chip to the registers.
+    """A journey through a product of n x n matrices on ``device``: you click your way from the chip
+    to the registers.
 
-    ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated, compiled and launched
-    once, on small whole numbers. Raises ``ValueError`` for a kernel whose block passes through LDS, and for what
-    ``simulate`` refuses.
+    ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated,
+    compiled and launched once, on small whole numbers. Raises ``ValueError`` for a kernel whose
+    block passes through LDS, and for what ``simulate`` refuses.
 
         ck.draw.explore("sgemm_tn", 256)
     """
@@ -77,24 +93,49 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
     run(KERNELS[kernel], n, n, n, recorder)
     code = compile(KERNELS[kernel].program, device)
     last = report.timeline[-1].end
-    engine_0 = wavefronts(report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)))
+    engine_0 = wavefronts(
+        report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last))
+    )
     recording = recorder.recording
     loop, block = bundles(code), register_block(recording, steps=DRAWN)
     on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
     clause = max(code.main_loop, key=lambda control: len(control.bundles))
-    first = [bundle for control in code.main_loop for bundle in control.bundles].index(clause.bundles[0])
+    first = [bundle for control in code.main_loop for bundle in control.bundles].index(
+        clause.bundles[0]
+    )
     lines = [recording.line(step) for step in range(len(block))]
     steps = len(recording)
-    part = f"(The first {len(block)} of {steps:,} steps: the rest is more of the same.)" * (len(block) < steps)
+    part = f"(The first {len(block)} of {steps:,} steps: the rest is more of the same.)" * (
+        len(block) < steps
+    )
     return Journey(
         f"From the chip to the register: {kernel}, N = {n}",
         [
-            Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report),
-                  {ENGINES: (0, there[0] if there else 0)} | {wavefront: (0, wavefront) for wavefront in there}),
-            Level("SIMD engine 0", "Click what a wavefront does.", engine_0, dict.fromkeys(engine_0.about, (first,))),
-            Level("Bundles of the loop", "Click a line of IL, or a slot.", loop,
-                  {line: (lines.index(line),) for line in loop.about if line in lines}),
-            Level("Registers of work-item 0", f"Click a number of C: its sum. Escape goes back. {part}", block, {}),
+            Level(
+                "Chip",
+                "Click the framed engine, or a wavefront on it.",
+                chip(report),
+                {ENGINES: (0, there[0] if there else 0)}
+                | {wavefront: (0, wavefront) for wavefront in there},
+            ),
+            Level(
+                "SIMD engine 0",
+                "Click what a wavefront does.",
+                engine_0,
+                dict.fromkeys(engine_0.about, (first,)),
+            ),
+            Level(
+                "Bundles of the loop",
+                "Click a line of IL, or a slot.",
+                loop,
+                {line: (lines.index(line),) for line in loop.about if line in lines},
+            ),
+            Level(
+                "Registers of work-item 0",
+                f"Click a number of C: its sum. Escape goes back. {part}",
+                block,
+                {},
+            ),
         ],
-    )  # fmt: skip
+    )

@@ -1,7 +1,9 @@
-"""The rows of A in the LDS, to be laid out by hand: choose a pitch from row to row, or drag each row to a bank.
+"""The rows of A in the LDS, to be laid out by hand: choose a pitch from row to row, or drag each
+row to a bank.
 
-Sixteen work-items ask at a time, each group for its own sixteen rows. All groups' rows lie alike, so sixteen rows give
-the clocks of a whole turn. ``lds_pitch.js`` counts them in the browser. Left out: the other units.
+Sixteen work-items ask at a time, each group for its own sixteen rows. All groups' rows lie alike,
+so sixteen rows give the clocks of a whole turn. ``lds_pitch.js`` counts them in the browser. Left
+out: the other units.
 """
 
 from cypresskit.devices import HD5870
@@ -14,23 +16,44 @@ TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items that ask at a time, word
 
 
 def lds_pitch() -> Toy:
-    """Sixteen rows of A in the LDS banks, to be laid out by hand: how many words a store and a load want from each
-    bank, and the clocks of a whole turn."""
+    """Sixteen rows of A in the LDS banks, to be laid out by hand: how many words a store and a load
+    want from each bank, and the clocks of a whole turn.
+    """
     data = {
-        "banks": HD5870.lds_banks, "groups": 64 // TOGETHER, "rows": TOGETHER, "pitches": list(PITCHES),
-        "choices": CHOICES, "most": HD5870.lds_bytes // 256,
-    }  # fmt: skip
+        "banks": HD5870.lds_banks,
+        "groups": 64 // TOGETHER,
+        "rows": TOGETHER,
+        "pitches": list(PITCHES),
+        "choices": CHOICES,
+        "most": HD5870.lds_bytes // 256,
+    }
     title = "Rows of A in the LDS, and the pitch between them"
-    keys = "up and down choose a row, left and right move it by a bank, R lays all rows out by the pitch"
-    return Toy(title, keys, f"{title}: who stacks up?", ("lds_pitch.js",), _marks(), (1100, 400), data)
+    keys = (
+        "up and down choose a row, left and right move it by a bank, R lays all rows out by the"
+        " pitch"
+    )
+    return Toy(
+        title, keys, f"{title}: who stacks up?", ("lds_pitch.js",), _marks(), (1100, 400), data
+    )
 
 
 def _marks() -> str:
     """The still's SVG: the banks of sixteen rows at a pitch of 4 words."""
-    boxes = [(row, (ROW * row + word) % HD5870.lds_banks) for row in range(TOGETHER) for word in range(ROW)]
-    drawn = [f'<text x="8" y="22">{title}</text>' for title in ("32 banks, and 16 rows of A at a pitch of 4",)]
-    drawn += [f'<rect x="{8 + 34 * n}" y="36" width="31" height="354" fill="var(--faint)"/>' for n in range(32)]
+    boxes = [
+        (row, (ROW * row + word) % HD5870.lds_banks)
+        for row in range(TOGETHER)
+        for word in range(ROW)
+    ]
+    drawn = [
+        f'<text x="8" y="22">{title}</text>'
+        for title in ("32 banks, and 16 rows of A at a pitch of 4",)
+    ]
+    drawn += [
+        f'<rect x="{8 + 34 * n}" y="36" width="31" height="354" fill="var(--faint)"/>'
+        for n in range(32)
+    ]
     return "".join(drawn) + "".join(
-        f'<rect x="{9 + 34 * bank}" y="{40 + 22 * row}" width="29" height="18" fill="{theme.SERIES[row % 8]}"/>'
+        f'<rect x="{9 + 34 * bank}" y="{40 + 22 * row}" width="29" height="18"'
+        f' fill="{theme.SERIES[row % 8]}"/>'
         for row, bank in boxes
     )

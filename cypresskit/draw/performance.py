@@ -1,8 +1,9 @@
-"""Gflop/s against N: simulated curves, published points, and the ceiling that the busiest unit sets.
+"""Gflop/s against N: simulated curves, published points, and the ceiling that the busiest unit
+sets.
 
-Curves come from the rows of ``timing.sweep``, published figures from the papers. A ceiling is the speed if the busiest
-unit never paused: for each N with the launch, and for the largest N, as a level line, without it. Left out: curves that
-were published as pictures only.
+Curves come from the rows of ``timing.sweep``, published figures from the papers. A ceiling is the
+speed if the busiest unit never paused: for each N with the launch, and for the largest N, as a
+level line, without it. Left out: curves that were published as pictures only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +20,15 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def performance(
-    rows: Iterable[dict] | Sequence[str] = KERNELS, sizes: Sequence[int] = SIZES, device: Device = HD5870
+    rows: Iterable[dict] | Sequence[str] = KERNELS,
+    sizes: Sequence[int] = SIZES,
+    device: Device = HD5870,
 ) -> Player:
-    """A player of Gflop/s over N, with a frame for each N. ``rows`` come from ``sweep`` (with ``ranges=True`` each
-    point gets a bar for what the calibrations leave open), on ``device`` or boards of the package; kernels by name are
-    first swept over ``sizes``, a second or so each. Raises ``ValueError`` for other rows, and for none."""
+    """A player of Gflop/s over N, with a frame for each N. ``rows`` come from ``sweep`` (with
+    ``ranges=True`` each point gets a bar for what the calibrations leave open), on ``device`` or
+    boards of the package; kernels by name are first swept over ``sizes``, a second or so each.
+    Raises ``ValueError`` for other rows, and for none.
+    """
     what = "pass rows of timing.sweep, or names of kernels"
     given = nonempty(rows, what)
     if all(isinstance(row, str) for row in given):
@@ -44,10 +49,16 @@ def performance(
     for name, curve in curves.items():
         unit, ceiling = ceilings[name]
         names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
-        lines.append(f"{name}: ceiling {ceiling:.0f}; " + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve))
+        lines.append(
+            f"{name}: ceiling {ceiling:.0f}; "
+            + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve)
+        )
         if name in known:
             names.append(f"{name}, published {known[name]['gflops_max']}")
-            lines.append(f"  published {known[name]['gflops_max']} at N = {known[name].get('n_at_max', right)}")
+            lines.append(
+                f"  published {known[name]['gflops_max']} at N ="
+                f" {known[name].get('n_at_max', right)}"
+            )
     drawn = chart(sheet, 310, Scale("N", 0, 1.05 * right), Scale("Gflop/s", 0, high), names)
     for number, (name, curve) in enumerate(curves.items()):
         at = list(curve)
@@ -61,17 +72,24 @@ def performance(
         if name in known:
             drawn.point(name, known[name].get("n_at_max", right), known[name]["gflops_max"], number)
     drawn.head(sizes)
-    captions = [f"N = {n}. " + "\n".join(_said(name, curve.get(n)) for name, curve in curves.items()) for n in sizes]
+    captions = [
+        f"N = {n}. " + "\n".join(_said(name, curve.get(n)) for name, curve in curves.items())
+        for n in sizes
+    ]
     launch = any(row["launch"] for row in table)
     dotted = "if the busiest unit never paused" + ", without the launch" * launch
     key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
-    key += [("upright: what the calibrations leave open", "ink", "solid")] * any("low" in row for row in table)
+    key += [("upright: what the calibrations leave open", "ink", "solid")] * any(
+        "low" in row for row in table
+    )
     return sheet.player(captions, lines, below=[sheet.key(*key)], step="N")
 
 
 def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
-    """The rows by curve and N (of matrix-vector products, the vector's length). A curve is named by kernel, board if
-    there are several, and m and k where they aren't N; rows that still collide go into numbered curves."""
+    """The rows by curve and N (of matrix-vector products, the vector's length). A curve is named by
+    kernel, board if there are several, and m and k where they aren't N; rows that still collide go
+    into numbered curves.
+    """
     curves: dict[str, dict[int, dict]] = {}
     several = len({row.get("device") for row in rows}) > 1
     for row in rows:
@@ -86,16 +104,26 @@ def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
 
 
 def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
-    """The papers' figures for square products on the HD 5870, by the name of the curve that they belong to."""
+    """The papers' figures for square products on the HD 5870, by the name of the curve that they
+    belong to.
+    """
     rows, chip = published.kernels(), HD5870.name
-    here = {name for name, curve in curves.items() if all(row.get("device", chip) == chip for row in curve.values())}
+    here = {
+        name
+        for name, curve in curves.items()
+        if all(row.get("device", chip) == chip for row in curve.values())
+    }
     named = {name: rows.get(name.removesuffix(f", {chip}"), {}) for name in curves if name in here}
     return {name: row for name, row in named.items() if "gflops_max" in row}
 
 
 def _is_row(row) -> bool:
     needs = {"kernel", "n", "gflops", "bound", "registers", "seconds"}
-    return isinstance(row, dict) and needs <= row.keys() and any(name.startswith("busy_") for name in row)
+    return (
+        isinstance(row, dict)
+        and needs <= row.keys()
+        and any(name.startswith("busy_") for name in row)
+    )
 
 
 def _launch(row: dict, devices: dict[str, Device]) -> float:
@@ -105,8 +133,12 @@ def _launch(row: dict, devices: dict[str, Device]) -> float:
 
 
 def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
-    """The busiest unit, and the Gflop/s if it never paused, with the time of the launch or without."""
-    busy = {key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")}
+    """The busiest unit, and the Gflop/s if it never paused, with the time of the launch or
+    without.
+    """
+    busy = {
+        key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")
+    }
     busy.pop("DRAM rows", None)  # that is waiting
     unit, waits = max(busy, key=busy.__getitem__), row["launch"]
     runs = row["seconds"] - waits
@@ -123,5 +155,12 @@ def _said(name: str, row: dict | None) -> str:
     said = f"**{name}**: {_text(row['gflops'])} Gflop/s"
     said += f", {_text(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
-    said += f"; {row['registers']} registers, room for {row['active']} wavefronts an engine, {row['wavefronts']} in all"
-    return f"{said}; {fetched} byte{'s' * (fetched != '1')} fetched for a multiply-add" if fetched != "0" else said
+    said += (
+        f"; {row['registers']} registers, room for {row['active']} wavefronts an engine,"
+        f" {row['wavefronts']} in all"
+    )
+    return (
+        f"{said}; {fetched} byte{'s' * (fetched != '1')} fetched for a multiply-add"
+        if fetched != "0"
+        else said
+    )

@@ -1,8 +1,10 @@
-"""Host pipelines over time: above, blocks moving from stage to stage; below, a row for each resource.
+"""Host pipelines over time: above, blocks moving from stage to stage; below, a row for each
+resource.
 
-A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a shared one (the bus, the
-host's memory) shows how much each task takes of its capacity. A click on a task shows what it waited for, and what
-waited for it. Timelines share one clock. Left out: how a task's share varies while it runs; its average is drawn.
+A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a
+shared one (the bus, the host's memory) shows how much each task takes of its capacity. A click on a
+task shows what it waited for, and what waited for it. Timelines share one clock. Left out: how a
+task's share varies while it runs; its average is drawn.
 """
 
 from collections import Counter
@@ -19,14 +21,38 @@ from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = 240, 196, 850, 480, 78  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES, LEFT, WIDE, HIGH, ROAD = (
+    240,
+    196,
+    850,
+    480,
+    78,
+)  # moments; pixels: the rows' left edge, their width; the stage
 SHARED = 1.5  # times as high as another is a row that shows shares
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
-ROUTES = {"load1": (0, 1), "load2": (1, 2), "send": (0, 2), "mult": (3, 3), "mult1": (3, 3), "store1": (2, 1),
-          "store2": (1, 0), "store": (1, 0), "fetch": (2, 0), "cpu": (0, 0)}  # fmt: skip
-MATTERS = ("A", "B", "C", "the product", "the product, slower per flop")  # what a task moves, or does
-TINTS = [theme.faded(colour, 0.65) for colour in ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8f8a7c")]
+ROUTES = {
+    "load1": (0, 1),
+    "load2": (1, 2),
+    "send": (0, 2),
+    "mult": (3, 3),
+    "mult1": (3, 3),
+    "store1": (2, 1),
+    "store2": (1, 0),
+    "store": (1, 0),
+    "fetch": (2, 0),
+    "cpu": (0, 0),
+}
+MATTERS = (
+    "A",
+    "B",
+    "C",
+    "the product",
+    "the product, slower per flop",
+)  # what a task moves, or does
+TINTS = [
+    theme.faded(colour, 0.65) for colour in ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8f8a7c")
+]
 PRODUCTS = ("mult", "mult1", "cpu")
 CLOSE = 1e-9  # seconds: one task begins when another ends
 
@@ -34,11 +60,14 @@ CLOSE = 1e-9  # seconds: one task begins when another ends
 def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     """A player over one or more timelines, one below the other, on one clock.
 
-    Without timelines: the four-stage and the five-stage pipeline on an HD 5970, m = n = 8192, k = 2048. ``names`` are
-    their headings. Raises ``ValueError`` for a timeline without tasks.
+    Without timelines: the four-stage and the five-stage pipeline on an HD 5970, m = n = 8192, k =
+    2048. ``names`` are their headings. Raises ``ValueError`` for a timeline without tasks.
     """
     if not timelines:
-        machine, names = Machine(), ("four stages, without the texture cache", "five stages, with it")
+        machine, names = (
+            Machine(),
+            ("four stages, without the texture cache", "five stages, with it"),
+        )
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
     for run in nonempty(timelines, "pass timelines of ck.host", Timeline):
         nonempty(run.spans, "a timeline needs at least one task")
@@ -49,15 +78,26 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     paces = [_pace(run) for run in timelines]
     fastest = min((pace for pace in paces if pace), default=0.0)
     slower = [pace / fastest if pace > 1.05 * fastest else 0.0 for pace in paces]
-    # Of one product done in several ways, it is asked which is done first, and nothing tells before that time has come.
+    # Of one product done in several ways, it is asked which is done first, and nothing tells before
+    # that time has come.
     race = len(timelines) > 1 and len({run.flops for run in timelines}) == 1
-    panels = [_Chart(n, *parts, end, shared, race) for n, parts in enumerate(zip(names, timelines, slower))]
+    panels = [
+        _Chart(n, *parts, end, shared, race)
+        for n, parts in enumerate(zip(names, timelines, slower))
+    ]
     count = sum(sum(panel.rows.values()) for panel in panels)
     row = min(20.0, (HIGH - len(panels) * ROAD) / count)
-    label = "; ".join(f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels)
+    label = "; ".join(
+        f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels
+    )
     high = len(panels) * ROAD + count * row
     sheet.stage(label, LEFT + WIDE + 54, high + 18, most=min(1.06, 430 / (high + 18)))
-    step = next(s for power in range(-9, 9) for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if end / s < 12)
+    step = next(
+        s
+        for power in range(-9, 9)
+        for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+        if end / s < 12
+    )
     ticks = LEFT + np.arange(0, end, step) / end * WIDE
     sheet.boxes("ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
     called = [f"{1e3 * n * step:g}" for n in range(len(ticks))]
@@ -68,12 +108,16 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         panel.draw(sheet, top, row)
         top += ROAD + row * sum(panel.rows.values())
     moments = np.linspace(0, end, FRAMES)
-    captions = [f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments]
+    captions = [
+        f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments
+    ]
     lines = (line for panel in panels for line in panel.text())
     shown = 4 + any(slower)
     full = [("full: each gets less of it", "wait", "box")] * any(panel.full for panel in panels)
     line = [("all that it can carry", "soft", "solid")] * bool(shared)
-    key = sheet.key(*((words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)), *line, *full)
+    key = sheet.key(
+        *((words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)), *line, *full
+    )
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
     guess = _question(panels) if race else None
@@ -82,7 +126,10 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
     first, *others = sorted(panels, key=lambda panel: panel.run.seconds)
-    ends = [f"{other.name} takes {other.run.seconds / first.run.seconds:.2f} times as long" for other in others]
+    ends = [
+        f"{other.name} takes {other.run.seconds / first.run.seconds:.2f} times as long"
+        for other in others
+    ]
     truth = f"after {1e3 * first.run.seconds:.0f} ms; {', '.join(ends)}."
     return Guess("Which run ends first?", [panel.name for panel in panels], truth, first.name)
 
@@ -97,7 +144,9 @@ def _rows(run: Timeline) -> list[str]:
 
 
 def _shared(run: Timeline, name: str) -> bool:
-    """Whether a resource is used by several queues, or by one that has a resource of its own name besides."""
+    """Whether a resource is used by several queues, or by one that has a resource of its own name
+    besides.
+    """
     queues = {span.task.queue for span in run.spans if span.task.uses.get(name)}
     return len(queues) > 1 or bool((queues - {name}) & set(run.resources))
 
@@ -106,7 +155,11 @@ def _pace(run: Timeline) -> float:
     """The chips' seconds per flop; 0 if a CPU does a part of the work."""
     spans = [span for span in run.spans if span.task.stage in PRODUCTS]
     alone = run.flops and not any(span.task.stage == "cpu" for span in spans)
-    return sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / run.flops if alone else 0.0
+    return (
+        sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / run.flops
+        if alone
+        else 0.0
+    )
 
 
 def _matter(span: Span, slower: float = 0) -> int:
@@ -118,7 +171,9 @@ def _matter(span: Span, slower: float = 0) -> int:
 
 
 def _content(span: Span) -> str:
-    """A task's data: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the first."""
+    """A task's data: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the
+    first.
+    """
     return span.task.name.split(" ", 1)[-1]
 
 
@@ -131,19 +186,51 @@ def _needs(late: Task, early: Task) -> bool:
     )
 
 
-def draw_tasks(sheet: Sheet, name: str, spans: Sequence[Span], y, high: float, moments: np.ndarray, to_x, *,
-               slower: float = 0, ahead: str = "", **more) -> None:  # fmt: skip
-    """Draw a bar for each task, with its name if there is room. ``to_x`` maps seconds to x; ``ahead`` is that of
-    ``Sheet.past``, ``more`` goes to ``boxes``."""
+def draw_tasks(
+    sheet: Sheet,
+    name: str,
+    spans: Sequence[Span],
+    y,
+    high: float,
+    moments: np.ndarray,
+    to_x,
+    *,
+    slower: float = 0,
+    ahead: str = "",
+    **more,
+) -> None:
+    """Draw a bar for each task, with its name if there is room. ``to_x`` maps seconds to x;
+    ``ahead`` is that of ``Sheet.past``, ``more`` goes to ``boxes``.
+    """
     start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
     matter = [_matter(span, slower) for span in spans]
     sheet.past(name, start, end, y, high, moments, to_x, ahead, fill=(TINTS, matter), **more)
     names = []
     for span, room in zip(spans, to_x(end) - to_x(start) - 8):
-        names.append(next(text for text in (span.task.name, _content(span), "") if not text or 6.8 * len(text) < room))
-    until = to_x((start + end) / 2) + 3.4 * np.array([len(text) for text in names]) + 3  # where a name ends
-    shown = np.where(to_x(moments)[:, np.newaxis] >= (until if ahead else -np.inf), np.arange(1, len(spans) + 1), 0)
-    sheet.numbers(f"labels {name}", to_x((start + end) / 2), y, shown, names=["", *names], size=13, align="center")
+        names.append(
+            next(
+                text
+                for text in (span.task.name, _content(span), "")
+                if not text or 6.8 * len(text) < room
+            )
+        )
+    until = (
+        to_x((start + end) / 2) + 3.4 * np.array([len(text) for text in names]) + 3
+    )  # where a name ends
+    shown = np.where(
+        to_x(moments)[:, np.newaxis] >= (until if ahead else -np.inf),
+        np.arange(1, len(spans) + 1),
+        0,
+    )
+    sheet.numbers(
+        f"labels {name}",
+        to_x((start + end) / 2),
+        y,
+        shown,
+        names=["", *names],
+        size=13,
+        align="center",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +240,8 @@ class _Chart:
     number: int
     name: str
     run: Timeline
-    slower: float  # how many times as long per flop its kernel takes as the fastest beside it; 0 for no longer
+    # how many times as long per flop its kernel takes as the fastest beside it; 0 for no longer
+    slower: float
     end: float  # of the longest timeline, in seconds
     together: set[str]  # resources that are shared in some timeline
     hides: bool = False  # what is to come
@@ -181,21 +269,32 @@ class _Chart:
         return LEFT + np.asarray(seconds) / self.end * WIDE
 
     def causes(self) -> list[tuple[int, int]]:
-        """(earlier, later) for each task that began the moment a task it depends on ended: the one before it in its
-        queue, the writer of what it reads, or a user of what it overwrites."""
+        """(earlier, later) for each task that began the moment a task it depends on ended: the one
+        before it in its queue, the writer of what it reads, or a user of what it overwrites.
+        """
         spans, close = self.run.spans, CLOSE * max(1.0, self.end)
-        pairs = [(m, n) for n, late in enumerate(spans) for m, early in enumerate(spans)
-                 if m != n and abs(early.end - late.start) < close]  # fmt: skip
+        pairs = [
+            (m, n)
+            for n, late in enumerate(spans)
+            for m, early in enumerate(spans)
+            if m != n and abs(early.end - late.start) < close
+        ]
         return [(m, n) for m, n in pairs if _needs(spans[n].task, spans[m].task)]
 
     def row(self, task: Task) -> str:
-        """The row that shows a task: its queue's or, in a serial program, that of the resource it uses."""
+        """The row that shows a task: its queue's or, in a serial program, that of the resource it
+        uses.
+        """
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.run.resources or not own else own[-1]
 
     def draw(self, sheet: Sheet, top: float, row: float) -> None:
         sheet.words(4, top + 12, self.name, bold=True, size=15)
-        spans, starred, words = self.run.spans, of_block(self.run), np.array([self._tip(s) for s in self.run.spans])
+        spans, starred, words = (
+            self.run.spans,
+            of_block(self.run),
+            np.array([self._tip(s) for s in self.run.spans]),
+        )
         high = row * sum(self.rows.values())
         sheet.rule(f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
         self._draw_road(sheet, top + 24)
@@ -204,16 +303,36 @@ class _Chart:
             foot += times * row
             place[name] = y = foot - times * row / 2
             high = times * row - 3
-            sheet.boxes(f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4)
+            sheet.boxes(
+                f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4
+            )
             if name in self.together:
                 self._draw_shared(sheet, name, y, high, words)
-        bars = [(n, y) for name, y in place.items() if name not in self.together
-                for n, span in enumerate(spans) if span.task.uses.get(name)]  # fmt: skip
+        bars = [
+            (n, y)
+            for name, y in place.items()
+            if name not in self.together
+            for n, span in enumerate(spans)
+            if span.task.uses.get(name)
+        ]
         if bars:
             at, down = (list(column) for column in zip(*bars))
-            draw_tasks(sheet, f"tasks {self.name}", [spans[n] for n in at], down, row - 4, self.moments, self.to_x,
-                       slower=self.slower, ahead=self.ahead, words=words[at], key=self.keys[at])  # fmt: skip
-        if found := [(spans[n].start, y) for n, y in bars if starred[n]]:  # at the left end: a name is in the middle
+            draw_tasks(
+                sheet,
+                f"tasks {self.name}",
+                [spans[n] for n in at],
+                down,
+                row - 4,
+                self.moments,
+                self.to_x,
+                slower=self.slower,
+                ahead=self.ahead,
+                words=words[at],
+                key=self.keys[at],
+            )
+        if found := [
+            (spans[n].start, y) for n, y in bars if starred[n]
+        ]:  # at the left end: a name is in the middle
             start, y = np.transpose(found)
             x = np.where(self.moments[:, np.newaxis] >= start, self.to_x(start) - 3, np.nan)
             sheet.star(sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
@@ -221,22 +340,39 @@ class _Chart:
         self._draw_causes(sheet, place)
 
     def _draw_causes(self, sheet: Sheet, place: dict[str, float]) -> None:
-        """Draw arrows to a chosen task from those that it waited for, and from it to those that waited for it."""
+        """Draw arrows to a chosen task from those that it waited for, and from it to those that
+        waited for it.
+        """
         spans, pairs = self.run.spans, self.causes()
         y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
-        ends = [(self.to_x(spans[m].end) - 3, y[m], self.to_x(spans[n].start) + 3, y[n]) for m, n in pairs]
+        ends = [
+            (self.to_x(spans[m].end) - 3, y[m], self.to_x(spans[n].start) + 3, y[n])
+            for m, n in pairs
+        ]
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
-        sheet.arrows(f"causes {self.name}", *arrow, key=[self.keys[p[which]] for which in (1, 0) for p in pairs])
+        sheet.arrows(
+            f"causes {self.name}",
+            *arrow,
+            key=[self.keys[p[which]] for which in (1, 0) for p in pairs],
+        )
         for n, span in enumerate(spans):
             before = ", ".join(spans[m].task.name for m, late in pairs if late == n) or "nothing"
             after = ", ".join(spans[late].task.name for m, late in pairs if m == n) or "nothing"
-            said = f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it: {after}."
+            said = (
+                f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it:"
+                f" {after}."
+            )
             sheet.about[int(self.keys[n])] = said
 
     def _draw_labels(self, sheet: Sheet, place: dict[str, float], top: float) -> None:
-        """Draw the rows' names, the share of the time so far that each has worked, and a mark on the busiest."""
+        """Draw the rows' names, the share of the time so far that each has worked, and a mark on
+        the busiest.
+        """
         y, right, moments = list(place.values()), LEFT + WIDE, self.moments
-        stages = {row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row) for row in place}
+        stages = {
+            row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row)
+            for row in place
+        }
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
         sheet.words(LEFT - 8, y, called, align="right", size=13)
         sheet.words(right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
@@ -246,16 +382,36 @@ class _Chart:
         so_far = np.minimum(moments, self.run.seconds).clip(1e-12)[:, np.newaxis]
         percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
         names = [f"{n} %" for n in range(101)]
-        sheet.numbers(f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13)
-        over = (moments >= self.run.seconds - 1e-12)[:, np.newaxis] * np.array([row == self.run.bound for row in place])
+        sheet.numbers(
+            f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13
+        )
+        over = (moments >= self.run.seconds - 1e-12)[:, np.newaxis] * np.array(
+            [row == self.run.bound for row in place]
+        )
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
         sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
-        said = f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, bound by {self.run.bound}"
-        sheet.numbers(f"finish {self.name}", right, top + 10, over.any(axis=1), names=["", said], align="right",
-                      bold=True, size=14, ink="c")  # fmt: skip
+        said = (
+            f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, bound by"
+            f" {self.run.bound}"
+        )
+        sheet.numbers(
+            f"finish {self.name}",
+            right,
+            top + 10,
+            over.any(axis=1),
+            names=["", said],
+            align="right",
+            bold=True,
+            size=14,
+            ink="c",
+        )
 
-    def _draw_shared(self, sheet: Sheet, row: str, y: float, high: float, words: np.ndarray) -> None:
-        """Draw the use of a shared resource: a stack of boxes between any two events, under its capacity."""
+    def _draw_shared(
+        self, sheet: Sheet, row: str, y: float, high: float, words: np.ndarray
+    ) -> None:
+        """Draw the use of a shared resource: a stack of boxes between any two events, under its
+        capacity.
+        """
         users = [(n, s) for n, s in enumerate(self.run.spans) if s.task.uses.get(row)]
         boxes, full = [], []
         for start, end in pairwise(np.unique([t for _, s in users for t in (s.start, s.end)])):
@@ -263,15 +419,29 @@ class _Chart:
             for n, s in users:
                 if s.start < end - 1e-12 and s.end > start + 1e-12:
                     part = s.task.uses[row] / (s.end - s.start) / self.run.resources[row].capacity
-                    boxes.append((start, end, level, min(part, 1 - level), _matter(s, self.slower), n))
+                    boxes.append(
+                        (start, end, level, min(part, 1 - level), _matter(s, self.slower), n)
+                    )
                     level, takers = min(1.0, level + part), takers + 1
             if level > 0.995 and takers > 1:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        place = start, end, middle, np.maximum(height * high, 0.3), self.moments, self.to_x, self.ahead
-        sheet.past(f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at])
-        sheet.boxes(f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft")
+        place = (
+            start,
+            end,
+            middle,
+            np.maximum(height * high, 0.3),
+            self.moments,
+            self.to_x,
+            self.ahead,
+        )
+        sheet.past(
+            f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at]
+        )
+        sheet.boxes(
+            f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft"
+        )
         if full:
             self.full.append(row)
             place = *np.transpose(full), y - high / 2, 3, self.moments, self.to_x, self.ahead
@@ -279,7 +449,11 @@ class _Chart:
 
     def _draw_road(self, sheet: Sheet, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
-        stops, y, moments = [LEFT + part * WIDE for part in STATIONS.values()], top + 29, self.moments
+        stops, y, moments = (
+            [LEFT + part * WIDE for part in STATIONS.values()],
+            top + 29,
+            self.moments,
+        )
         used = sorted({stop for s in self.run.spans for stop in ROUTES.get(s.task.stage, ())})
         here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
         sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
@@ -298,7 +472,10 @@ class _Chart:
         turns = Counter[str]()
         for s, chosen in zip(self.run.spans, self.keys):
             stays = s.end >= self.run.seconds  # a run's last block, where it has come to
-            queue, now = s.task.queue, np.flatnonzero((moments >= s.start) & ((moments <= s.end) | stays))
+            queue, now = (
+                s.task.queue,
+                np.flatnonzero((moments >= s.start) & ((moments <= s.end) | stays)),
+            )
             dot = 2 * queues.index(queue) + turns[queue] % 2
             turns[queue] += 1
             if s.task.stage in ROUTES:
@@ -310,27 +487,47 @@ class _Chart:
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(f"under {self.name}", place, down, wide, 17, ink="faint", **look)
-        blocks = sheet.boxes(f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look)
+        blocks = sheet.boxes(
+            f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look
+        )
         sheet.star(blocks, np.isin(key, self.keys[of_block(self.run)]), 16, x_offset=-wide / 2)
-        words = sheet.numbers(f"names {self.name}", 0, down, label, names=names, size=13, align="center")
+        words = sheet.numbers(
+            f"names {self.name}", 0, down, label, names=names, size=13, align="center"
+        )
         sheet.track(words, "x", place, moves=True)
 
     def _slow(self, span: Span) -> str:
-        return f", a kernel {self.slower:.1f} times slower per flop" * (self.slower > 0 and span.task.stage in PRODUCTS)
+        return f", a kernel {self.slower:.1f} times slower per flop" * (
+            self.slower > 0 and span.task.stage in PRODUCTS
+        )
 
     def _tip(self, span: Span) -> str:
-        took = f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms, {1e3 * (span.end - span.start):.1f} long"
+        took = (
+            f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms,"
+            f" {1e3 * (span.end - span.start):.1f} long"
+        )
         return f"{span.task.name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def say(self, time: float) -> str:
         if time >= self.run.seconds - 1e-12:
             return f"**{self.name}**: done"
-        running = sorted((s for s in self.run.spans if s.start <= time + 1e-12 < s.end), key=lambda s: self.row(s.task))
-        product = next((s for s in running if s.task.stage in PRODUCTS), None)  # said once, and the caption stays short
-        said = [f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}" for s in running]
+        running = sorted(
+            (s for s in self.run.spans if s.start <= time + 1e-12 < s.end),
+            key=lambda s: self.row(s.task),
+        )
+        product = next(
+            (s for s in running if s.task.stage in PRODUCTS), None
+        )  # said once, and the caption stays short
+        said = [
+            f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}"
+            for s in running
+        ]
         more = f" and {len(said) - 4} more" if len(said) > 4 else ""
         return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
 
     def text(self) -> Sequence[str]:
         stages = ", ".join(self.run.stages())
-        return [f"{self.name}: {len(self.run.spans)} tasks; stages {stages}", *(f"  {row}" for row in self.rows)]
+        return [
+            f"{self.name}: {len(self.run.spans)} tasks; stages {stages}",
+            *(f"  {row}" for row in self.rows),
+        ]

@@ -1,12 +1,13 @@
 """The player: a picture over many frames that plays in the browser without Python.
 
-A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how a column of a source changes from
-frame to frame, as changes only, so that a thousand frames of a hundred cells weigh some kilobytes. ``player.js``
-spreads them out in the browser and plays; what ``moves`` travels from one frame to the next.
+A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how a column of a
+source changes from frame to frame, as changes only, so that a thousand frames of a hundred cells
+weigh some kilobytes. ``player.js`` spreads them out in the browser and plays; what ``moves``
+travels from one frame to the next.
 
-A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a still stands there.
-Call ``load()`` once in a notebook before the first player. Left out: frames computed on demand. What needs a new
-simulation is built anew, in Python (see ``controls``).
+A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a
+still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames
+computed on demand. What needs a new simulation is built anew, in Python (see ``controls``).
 """
 
 import base64
@@ -56,10 +57,12 @@ def short(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32, float64, int32, uint8
-    or uint16. ``text`` names a second column, which gets the numbers as text. With a ``prefix`` ("k = ") they are whole
-    numbers written after it, blank if negative; ``names`` replaces each by a name. With ``moves`` a value glides from
-    frame to frame, except from or to NaN, where it jumps."""
+    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32,
+    float64, int32, uint8 or uint16. ``text`` names a second column, which gets the numbers as text.
+    With a ``prefix`` ("k = ") they are whole numbers written after it, blank if negative; ``names``
+    replaces each by a name. With ``moves`` a value glides from frame to frame, except from or to
+    NaN, where it jumps.
+    """
 
     source: ColumnDataSource
     column: str
@@ -80,7 +83,11 @@ class Track:
         bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
         at, cell = np.nonzero(bits[1:] != bits[:-1])
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
-        return {"frame": (at + 1).astype(small), "cell": cell.astype(small), "value": self.frames[1:][at, cell]}
+        return {
+            "frame": (at + 1).astype(small),
+            "cell": cell.astype(small),
+            "value": self.frames[1:][at, cell],
+        }
 
     def written(self, value: float) -> str:
         """A number as the player writes it."""
@@ -92,15 +99,20 @@ class Track:
 
     def told(self) -> dict:
         """The track as ``player.js`` takes it; every value that occurs comes with its text."""
-        texts = [(value, self.written(value)) for value in np.unique(self.frames).tolist()] if self.text else []
+        texts = (
+            [(value, self.written(value)) for value in np.unique(self.frames).tolist()]
+            if self.text
+            else []
+        )
         named = {name: getattr(self, name) for name in ("source", "column", "text", "moves")}
         return named | {"changes": self.changes(), "texts": texts}
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A question asked before the picture plays, its choices, and for the end the recorded answer: in words, and as the
-    right choice."""
+    """A question asked before the picture plays, its choices, and for the end the recorded answer:
+    in words, and as the right choice.
+    """
 
     question: str
     choices: Sequence[str]
@@ -109,7 +121,9 @@ class Guess:
 
 
 class Shown:
-    """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and HTML."""
+    """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and
+    HTML.
+    """
 
     title: str
     framed = False  # each output has a frame of its own; see load()
@@ -122,18 +136,26 @@ class Shown:
         raise NotImplementedError
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        own = f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>" if self.framed else ""
+        own = (
+            f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>"
+            if self.framed
+            else ""
+        )
         return {"text/plain": repr(self), "text/html": own + self._embedded()}
 
     def page(self, scripts: str, links: str = "") -> str:
-        """The picture as an HTML page, with the elements that load the players' ``scripts`` and with ``links`` below
-        it; without ``links`` none leads to a lesson. Its address may set frame and selection: see page.js."""
+        """The picture as an HTML page, with the elements that load the players' ``scripts`` and
+        with ``links`` below it; without ``links`` none leads to a lesson. Its address may set frame
+        and selection: see page.js.
+        """
         parts = {"player": self._embedded(alone=not links), "address": theme.packaged("page.js")}
         return theme.PAGE.substitute(parts, title=escape(self.title), scripts=scripts, links=links)
 
     def save(self, path: str | Path) -> Path:
-        """Write a page (.html) that plays from disk, without network, or a still (.svg), and return its path. A page
-        begins where its address says (page.html#frame=120&at=7). Raises ``ValueError`` for other endings."""
+        """Write a page (.html) that plays from disk, without network, or a still (.svg), and return
+        its path. A page begins where its address says (page.html#frame=120&at=7). Raises
+        ``ValueError`` for other endings.
+        """
         path = Path(path)
         if path.suffix == ".svg":
             save_file(path, self.still())
@@ -145,12 +167,14 @@ class Shown:
 
 
 class Parts:
-    """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has the words for each
-    key that can be chosen: a text, or pairs of a frame and the text from it on. ``goes``: keys that choose a scene, to
-    the scene's number. ``picks``: clicks in a ``figure`` choose cells of a ``source`` by the column ``key`` (whole
-    numbers, negative for none); ``w`` and ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is
-    ``on`` for the chosen ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
-    of each frame; a drag there goes to the nearest frame."""
+    """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has
+    the words for each key that can be chosen: a text, or pairs of a frame and the text from it on.
+    ``goes``: keys that choose a scene, to the scene's number. ``picks``: clicks in a ``figure``
+    choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
+    ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
+    ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
+    of each frame; a drag there goes to the nearest frame.
+    """
 
     def __init__(self, title: str) -> None:
         self.title, self.inks = title, theme.Inks()
@@ -163,67 +187,135 @@ class Parts:
 
 
 class Player(Shown):
-    """A picture that plays; see the module. Controls and caption stand on top, where a low screen shows them; then
-    ``picture``, one below the other, with ``side`` beside it (or below, on a narrow page), then ``below``. ``captions``
-    has words for each frame (see ``theme.html``), ``text`` is the text form, ``marks`` are the frames that Page Up and
-    Page Down jump to, ``step`` names what the slider moves along. ``listing``, a kernel's lines and for each frame the
-    current one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in which it is
-    current. ``dials`` in place of a clock: names and what can be set, the first turning fastest through the frames;
-    nothing plays. ``scenes``: several recordings in one picture, a name and a number of frames each, one after
-    another in all tracks. It plays in ``lasts`` seconds, and shows the frame ``begins`` first. A still shows the frame
-    ``tells``: by default the last, or an early one if there is a guess, which the last would answer. With one frame
-    there is nothing to play, and no controls."""
+    """A picture that plays; see the module. Controls and caption stand on top, where a low screen
+    shows them; then ``picture``, one below the other, with ``side`` beside it (or below, on a
+    narrow page), then ``below``. ``captions`` has words for each frame (see ``theme.html``),
+    ``text`` is the text form, ``marks`` are the frames that Page Up and Page Down jump to, ``step``
+    names what the slider moves along. ``listing``, a kernel's lines and for each frame the current
+    one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in
+    which it is current. ``dials`` in place of a clock: names and what can be set, the first turning
+    fastest through the frames; nothing plays. ``scenes``: several recordings in one picture, a name
+    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds, and
+    shows the frame ``begins`` first. A still shows the frame ``tells``: by default the last, or an
+    early one if there is a guess, which the last would answer. With one frame there is nothing to
+    play, and no controls.
+    """
 
     def __init__(
-        self, parts: Parts, picture: Sequence[Plot], captions: Sequence[str], text: str, *,
-        side: Sequence[Plot | str] = (), listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
-        marks: Sequence[int] = (), below: Sequence[str] = (), scenes: Sequence[tuple[str, int]] = (),
-        dials: Sequence[tuple[str, Sequence[str]]] = (), step: str = "Step", guess: Guess | None = None,
-        lasts: float = LASTS, tells: int | None = None, begins: int = 0,
-    ) -> None:  # fmt: skip
-        self.title, self.tracks, self.figures, self.about = parts.title, parts.tracks, parts.figures, parts.about
+        self,
+        parts: Parts,
+        picture: Sequence[Plot],
+        captions: Sequence[str],
+        text: str,
+        *,
+        side: Sequence[Plot | str] = (),
+        listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
+        marks: Sequence[int] = (),
+        below: Sequence[str] = (),
+        scenes: Sequence[tuple[str, int]] = (),
+        dials: Sequence[tuple[str, Sequence[str]]] = (),
+        step: str = "Step",
+        guess: Guess | None = None,
+        lasts: float = LASTS,
+        tells: int | None = None,
+        begins: int = 0,
+    ) -> None:
+        self.title, self.tracks, self.figures, self.about = (
+            parts.title,
+            parts.tracks,
+            parts.figures,
+            parts.about,
+        )
         self._text, self._inks = text, parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
-            raise ValueError(f"a player needs as many frames in each track as captions: {len(captions)}")
+            raise ValueError(
+                f"a player needs as many frames in each track as captions: {len(captions)}"
+            )
         self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
         usual = len(captions) // 3 if guess else -1
         self.tells = usual if tells is None else tells
         most = max(frames for _, frames in self.scenes)
         several = len(self.scenes) > 1
         moving = not dials and (most > 1 or several)
-        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump" if moving else ""
+        keys = (
+            "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
+            if moving
+            else ""
+        )
         keys += ", up and down choose, Escape lets go" if self.about and keys else ""
-        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>' if keys else ""
+        hint = (
+            f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+            if keys
+            else ""
+        )
         lines, current = listing
-        beside = ['<div data-part="listing" class="code"></div>'] * bool(lines) + [*map(_placed, side)]
+        beside = ['<div data-part="listing" class="code"></div>'] * bool(lines) + [
+            *map(_placed, side)
+        ]
         question, choices = (guess.question, guess.choices) if guess else ("", ())
-        shown = {"moving": moving, "several": several, "turned": dials, "asks": guess, "clicks": self.about}
+        shown = {
+            "moving": moving,
+            "several": several,
+            "turned": dials,
+            "asks": guess,
+            "clicks": self.about,
+        }
         self.html = HTML.substitute(
             {name: "" if there else "hidden" for name, there in shown.items()},
-            css=theme.PLAYER_CSS, scenes=_buttons(name for name, _ in self.scenes), speeds=_speeds(most / lasts),
-            step=step, dials="".join(map(_dial, dials)), answers=_buttons(choices),
-            asked=theme.html(f"**Guess first:** {question}"), picture="".join(map(_placed, picture)),
+            css=theme.PLAYER_CSS,
+            scenes=_buttons(name for name, _ in self.scenes),
+            speeds=_speeds(most / lasts),
+            step=step,
+            dials="".join(map(_dial, dials)),
+            answers=_buttons(choices),
+            asked=theme.html(f"**Guess first:** {question}"),
+            picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' * bool(beside),
             below="".join(map(_placed, [*below, hint] if hint and not self.about else below)),
-        )  # fmt: skip
+        )
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         # Not a figure's property: the script takes it from here.
-        self.figures[0].tags = [{
-            "label": f"{self.title}. {keys}".strip(), "figures": self.figures,
-            "captions": [theme.html(caption) for caption in self.captions],
-            "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-            "tracks": [track.told() for track in self.tracks],
-            "inks": [list(ink) for ink in self._inks.pairs], "fitted": [list(text) for text in self._inks.fitted],
-            "about": [[int(key), theme.html(words) if isinstance(words, str) else
-                       [[frame, theme.html(part)] for frame, part in words]] for key, words in self.about.items()],
-            "listing": {"lines": [escape(line.replace("    ", "  ")) for line in lines], "current": current},
-            "dials": [[name, list(values)] for name, values in dials],
-            "unguessed": theme.html(f"**Without a guess (go back to the start to make one):** {question}"),
-            "truth": theme.html(guess.truth) if guess else "", "right": theme.html(guess.right) if guess else "",
-            "choices": [theme.html(choice) for choice in choices],
-            "picks": parts.picks, "heads": parts.heads, "tells": self.tells, "step": step, "hint": hint,
-            "goes": list(parts.goes.items()), "marks": list(marks), "begins": begins,
-        }]  # fmt: skip
+        self.figures[0].tags = [
+            {
+                "label": f"{self.title}. {keys}".strip(),
+                "figures": self.figures,
+                "captions": [theme.html(caption) for caption in self.captions],
+                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
+                "tracks": [track.told() for track in self.tracks],
+                "inks": [list(ink) for ink in self._inks.pairs],
+                "fitted": [list(text) for text in self._inks.fitted],
+                "about": [
+                    [
+                        int(key),
+                        (
+                            theme.html(words)
+                            if isinstance(words, str)
+                            else [[frame, theme.html(part)] for frame, part in words]
+                        ),
+                    ]
+                    for key, words in self.about.items()
+                ],
+                "listing": {
+                    "lines": [escape(line.replace("    ", "  ")) for line in lines],
+                    "current": current,
+                },
+                "dials": [[name, list(values)] for name, values in dials],
+                "unguessed": theme.html(
+                    f"**Without a guess (go back to the start to make one):** {question}"
+                ),
+                "truth": theme.html(guess.truth) if guess else "",
+                "right": theme.html(guess.right) if guess else "",
+                "choices": [theme.html(choice) for choice in choices],
+                "picks": parts.picks,
+                "heads": parts.heads,
+                "tells": self.tells,
+                "step": step,
+                "hint": hint,
+                "goes": list(parts.goes.items()),
+                "marks": list(marks),
+                "begins": begins,
+            }
+        ]
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -242,14 +334,20 @@ class Player(Shown):
         return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
     def _embedded(self, alone: bool = False) -> str:
-        """The player as HTML for a page on which ``load()`` was called. Until the scripts run it is a still, with the
-        text form as alternative text. If it is ``alone`` there are no lessons to link to."""
-        # Figures are written beside an empty document: one that has them would look through all models three times.
+        """The player as HTML for a page on which ``load()`` was called. Until the scripts run it is
+        a still, with the text form as alternative text. If it is ``alone`` there are no lessons to
+        link to.
+        """
+        # Figures are written beside an empty document: one that has them would look through all
+        # models three times.
         document = Document(title=self.title).to_json(deferred=False)
         document["roots"] = Serializer(deferred=False).encode(self.figures)
         data = serialize_json({"document": document, "html": self.html})
         data = (theme.without_links(data) if alone else data).encode()
-        image, packed = (base64.b64encode(part).decode() for part in (self.still().encode(), zlib.compress(data, 6)))
+        image, packed = (
+            base64.b64encode(part).decode()
+            for part in (self.still().encode(), zlib.compress(data, 6))
+        )
         return EMBED.substitute(text=escape(repr(self)), still=image, packed=packed)
 
 
@@ -257,7 +355,9 @@ def _speeds(frames: float) -> str:
     """The choice of speeds; the middle one shows so many ``frames`` a second, but 1 to 30."""
     rate = min(max(frames, 1.0), 30.0)
     options = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
-    return "".join(f'<option value="{r}"{" selected" * (n == "normal")}>{n} speed</option>' for r, n in options)
+    return "".join(
+        f'<option value="{r}"{" selected" * (n == "normal")}>{n} speed</option>' for r, n in options
+    )
 
 
 def _buttons(labels: Iterable[str]) -> str:
@@ -266,41 +366,56 @@ def _buttons(labels: Iterable[str]) -> str:
 
 def _dial(dial: tuple[str, Sequence[str]]) -> str:
     name, most = escape(dial[0]), len(dial[1]) - 1
-    return f'<label><span></span><input type="range" value="0" max="{most}" aria-label="{name}"></label>'
+    return (
+        f'<label><span></span><input type="range" value="0" max="{most}"'
+        f' aria-label="{name}"></label>'
+    )
 
 
 def _placed(part: Plot | str) -> str:
     """A place for a figure, or a text."""
-    return f'<div class="text">{part}</div>' if isinstance(part, str) else f'<div class="figure" id="{part.id}"></div>'
+    return (
+        f'<div class="text">{part}</div>'
+        if isinstance(part, str)
+        else f'<div class="figure" id="{part.id}"></div>'
+    )
 
 
 @cache
 def scripts() -> str:
-    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.5 MB instead of 1.4."""
+    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.5 MB instead of
+    1.4.
+    """
     bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
     play = f"window.cypresskitPlay = (el, told, index) => {{\n{theme.packaged('player.js')}\n}}"
     packed = zlib.compress("\n".join([*bokeh, play]).encode(), 6)
     return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
 
-# The script finds its place as the first around it that no other has found, so nothing here depends on a random name:
-# some notebooks run a script where it stands, some (VS Code) at the end of the whole output. They put outputs and
-# scripts on the page in their own order: it waits for load()'s, and a second for those that are nearer to the reader.
-# Nothing is evaluated from text, so a page may forbid that. A strict sanitizer leaves the image, its words, and the
-# sentence.
-EMBED, UNPACK, HTML = (Template(theme.packaged(name)) for name in ("embed.html", "unpack.js", "player.html"))
+# The script finds its place as the first around it that no other has found, so nothing here depends
+# on a random name: some notebooks run a script where it stands, some (VS Code) at the end of the
+# whole output. They put outputs and scripts on the page in their own order: it waits for load()'s,
+# and a second for those that are nearer to the reader. Nothing is evaluated from text, so a page
+# may forbid that. A strict sanitizer leaves the image, its words, and the sentence.
+EMBED, UNPACK, HTML = (
+    Template(theme.packaged(name)) for name in ("embed.html", "unpack.js", "player.html")
+)
 
 
 def load(frames: bool | None = None) -> None:
-    """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells gets colours, a
-    running cell shows its seconds, and pictures star the element of ``follow``. With ``frames``, by default on Colab
-    alone, every picture brings the scripts along, for notebooks that show each output in a frame of its own."""
+    """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells
+    gets colours, a running cell shows its seconds, and pictures star the element of ``follow``.
+    With ``frames``, by default on Colab alone, every picture brings the scripts along, for
+    notebooks that show each output in a frame of its own.
+    """
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
     remember()
     if not gc.get_freeze_count():
-        gc.freeze()  # modules stay: to look through them for garbage takes a tenth of a lesson's time
-    wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"  # JupyterLab's breaks long lines in a word
+        # modules stay: to look through them for garbage takes a tenth of a lesson's time
+        gc.freeze()
+    # JupyterLab's breaks long lines in a word
+    wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))

@@ -1,8 +1,9 @@
 """Predict, then see: a widget for a reader's guess, which the next cell shows beside the result.
 
-``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None; ``guess.said(31)`` puts question,
-guess and result into a line; ``curves`` draws a guess below its curves. Both also keep guess and result in the saved
-notebook, in the metadata of the output that asks, where ``tools.marks`` reads them.
+``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
+``guess.said(31)`` puts question, guess and result into a line; ``curves`` draws a guess below its
+curves. Both also keep guess and result in the saved notebook, in the metadata of the output that
+asks, where ``tools.marks`` reads them.
 """
 
 import re
@@ -12,14 +13,18 @@ from typing import Any
 
 KEPT = "cypresskit"  # what of an output's metadata is ours
 
-#: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70"; see ``number``.
-NUMBER = r"(?<![\w.,])([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?(?:x|UNIT)?(?![\w.,/])"
+#: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70";
+#: see ``number``.
+NUMBER = (
+    r"(?<![\w.,])([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?(?:x|UNIT)?(?![\w.,/])"
+)
 THOUSANDS = re.compile(r"(?<=\d)[\s'\u2019\u202f](?=\d{3}(?!\d))")
 
 
 def number(text: str, unit: str = "") -> float | None:
-    """The first number in a text, or None. 1,3 and 0,5 are decimals, 1 000 and 1,000 thousands, 1/70 a fraction; 2k,
-    0x10 and 1.3.4 are none, nor is anything with a ``<``."""
+    """The first number in a text, or None. 1,3 and 0,5 are decimals, 1 000 and 1,000 thousands,
+    1/70 a fraction; 2k, 0x10 and 1.3.4 are none, nor is anything with a ``<``.
+    """
     pattern = NUMBER.replace("UNIT", re.escape(unit or "x"))
     match = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
     if not match or "<" in text:
@@ -29,7 +34,9 @@ def number(text: str, unit: str = "") -> float | None:
     if mark >= 0:
         whole, part = digits[:mark], digits[mark + 1 :]
         grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+|[-+]?[1-9]\d{0,2}(\.\d{3}){2,}", digits)
-        if not (grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)):
+        if not (
+            grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)
+        ):
             return None
         digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
     value = float(digits) / float(match[2] or 1) if float(match[2] or 1) else inf
@@ -39,15 +46,25 @@ def number(text: str, unit: str = "") -> float | None:
 class Prediction:
     """A question, and the reader's guess."""
 
-    def __init__(self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str) -> None:
-        self.question, self.choices, self.curve, self.top, self.unit = question, choices, curve, top, unit
+    def __init__(
+        self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str
+    ) -> None:
+        self.question, self.choices, self.curve, self.top, self.unit = (
+            question,
+            choices,
+            curve,
+            top,
+            unit,
+        )
         self._widget: Any = None
         self._entries: list = []
         self.handle: Any = None  # of the output that asks
 
     @property
     def value(self):
-        """The guess: a choice, a number, or a dict from place to height; None until something is entered."""
+        """The guess: a choice, a number, or a dict from place to height; None until something is
+        entered.
+        """
         entered = [entry.value for entry in self._entries]
         if self.curve:
             return dict(zip(self.curve, entered)) if any(entered) else None
@@ -56,27 +73,46 @@ class Prediction:
         return number(entered[0], self.unit)
 
     def keep(self, truth) -> None:
-        """Write question, guess and ``truth`` into the notebook. A curve's ``truth`` is a dict from place to height."""
+        """Write question, guess and ``truth`` into the notebook. A curve's ``truth`` is a dict from
+        place to height.
+        """
         from IPython import get_ipython
 
-        if self.handle and hasattr(get_ipython(), "kernel"):  # a terminal would print the question once more
+        if self.handle and hasattr(
+            get_ipython(), "kernel"
+        ):  # a terminal would print the question once more
             kept = {"question": self.question, "guess": _plain(self.value), "truth": _plain(truth)}
             self.handle.update(self, metadata={KEPT: kept})
 
     def said(self, truth) -> str:
-        """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there was no guess."""
+        """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there
+        was no guess.
+        """
         self.keep(truth)
         numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
         is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
         asked, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
         if self.value is None:
-            text = self._entries[0].value if self._entries and not (self.curve or self.choices) else ""
-            why = f"`{text.strip()[:40]}` can't be read as a number" if text.strip() else "You made no guess"
+            text = (
+                self._entries[0].value if self._entries and not (self.curve or self.choices) else ""
+            )
+            why = (
+                f"`{text.strip()[:40]}` can't be read as a number"
+                if text.strip()
+                else "You made no guess"
+            )
             return f"{self.question}{asked}{it}{is_[2:]}. ({why}.)"
-        right = abs(self.value - truth) <= 0.1 * abs(truth) if numeric and not self.choices else self.value == truth
+        right = (
+            abs(self.value - truth) <= 0.1 * abs(truth)
+            if numeric and not self.choices
+            else self.value == truth
+        )
         guess = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
-        return f"{self.question}{asked}{you} said {guess}, and {is_}{': well guessed!' if right else '.'}"
+        return (
+            f"{self.question}{asked}{you} said {guess}, and"
+            f" {is_}{': well guessed!' if right else '.'}"
+        )
 
     def __repr__(self) -> str:
         what = f"({', '.join(map(str, self.choices))})" if self.choices else self.unit
@@ -92,16 +128,28 @@ class Prediction:
 
         unit = []
         if self.curve:
-            look = {"orientation": "vertical", "readout_format": ".0f", "layout": {"height": "170px", "width": "64px"}}
+            look = {
+                "orientation": "vertical",
+                "readout_format": ".0f",
+                "layout": {"height": "170px", "width": "64px"},
+            }
             scale = {"value": 0, "min": 0, "max": self.top, "step": self.top / 100}
-            self._entries = [widgets.FloatSlider(description=f"{x:g}", **scale, **look) for x in self.curve]
+            self._entries = [
+                widgets.FloatSlider(description=f"{x:g}", **scale, **look) for x in self.curve
+            ]
         elif self.choices:
             options = [(str(choice), choice) for choice in self.choices]
-            self._entries = [widgets.ToggleButtons(options=options, value=None, style={"button_width": "initial"})]
+            self._entries = [
+                widgets.ToggleButtons(
+                    options=options, value=None, style={"button_width": "initial"}
+                )
+            ]
         else:
             self._entries = [widgets.Text(placeholder="a number", layout={"width": "9em"})]
             unit = [widgets.Label(self.unit)]
-        asked, after = map(widgets.HTML, (f"<b>Your guess:</b> {self.question}", "Then run the next cell."))
+        asked, after = map(
+            widgets.HTML, (f"<b>Your guess:</b> {self.question}", "Then run the next cell.")
+        )
         self._widget = widgets.VBox([asked, widgets.HBox([*self._entries, *unit]), after])
 
 
@@ -118,10 +166,16 @@ def _shown(number: float) -> str:
 
 
 def predict(
-    question: str, choices: Sequence = (), *, curve: Sequence[float] = (), top: float = 0.0, unit: str = ""
+    question: str,
+    choices: Sequence = (),
+    *,
+    curve: Sequence[float] = (),
+    top: float = 0.0,
+    unit: str = "",
 ) -> Prediction:
-    """Ask for a guess, and return the ``Prediction`` that holds it: one of ``choices``; with ``curve``, a height from 0
-    to ``top`` for each of its places; or else a number, in ``unit``."""
+    """Ask for a guess, and return the ``Prediction`` that holds it: one of ``choices``; with
+    ``curve``, a height from 0 to ``top`` for each of its places; or else a number, in ``unit``.
+    """
     from IPython.display import display
 
     if curve and not top > 0:

@@ -1,9 +1,10 @@
-"""Rooflines of Cypress and Fermi: what bandwidth allows at a given number of flops per byte, and where kernels stand.
+"""Rooflines of Cypress and Fermi: what bandwidth allows at a given number of flops per byte, and
+where kernels stand.
 
-A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes it works at b/S
-flops per byte fetched; the slider moves b, and so does a drag in a chart. Kernels of the catalogue stand where their
-block puts them, at their published Gflop/s; reports from ``simulate`` where the bytes that they really moved do. Left
-out: what Fermi's caches deliver.
+A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes
+it works at b/S flops per byte fetched; the slider moves b, and so does a drag in a chart. Kernels
+of the catalogue stand where their block puts them, at their published Gflop/s; reports from
+``simulate`` where the bytes that they really moved do. Left out: what Fermi's caches deliver.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,10 @@ from cypresskit.timing import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
-SPAN, HEIGHT = (0.1, 40.0), (15, 4500)  # flops per byte, Gflop/s; room for half of the last tick's number
+SPAN, HEIGHT = (
+    (0.1, 40.0),
+    (15, 4500),
+)  # flops per byte, Gflop/s; room for half of the last tick's number
 TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32), (20, 50, 100, 200, 500, 1000, 2000)
 LEFT, WIDE, TOP, HIGH = 400, 830, 26, 280  # where the charts begin, and the room for both
 L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
@@ -35,14 +39,21 @@ ROOFS: tuple[tuple[str, Board, float, str], ...] = (  # whose, GB/s, and how the
 
 
 def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
-    """A player of the rooflines, single precision beside double, with a frame for each block size b. ``reports`` of
-    ``simulate`` are added as points; if they are of one kernel by its block size, each appears when b gets there, and
-    the picture first asks which is the fastest."""
+    """A player of the rooflines, single precision beside double, with a frame for each block size
+    b. ``reports`` of ``simulate`` are added as points; if they are of one kernel by its block size,
+    each appears when b gets there, and the picture first asks which is the fastest.
+    """
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
     if reports != ():
-        nonempty(reports.values() if isinstance(reports, Mapping) else reports, "pass reports of simulate", Report)
+        nonempty(
+            reports.values() if isinstance(reports, Mapping) else reports,
+            "pass reports of simulate",
+            Report,
+        )
     paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
-    sheet.stage("A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1)
+    sheet.stage(
+        "A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1
+    )
     _draw_block(sheet)
     lines, notes, uprights, allowed = [], [], [], {}
     shown = {_precision(r) for r in paces.values()} or set(BYTES)
@@ -55,8 +66,12 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
         uprights.append(drawn.x(intensity))
         for number, (name, board, rate, dash) in enumerate(ROOFS):
             peak = board.peak_gflops(precision)
-            x = np.array([max(SPAN[0], HEIGHT[0] / rate), min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]])
-            drawn.line(x, np.minimum(peak, x * rate), number, 2 if number < 3 else 1, line_dash=dash)
+            x = np.array(
+                [max(SPAN[0], HEIGHT[0] / rate), min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]]
+            )
+            drawn.line(
+                x, np.minimum(peak, x * rate), number, 2 if number < 3 else 1, line_dash=dash
+            )
             allowed[precision, number] = np.minimum(peak, intensity * rate)
             at = drawn.x(intensity), drawn.y(allowed[precision, number])
             source = sheet.source(f"b {precision} {name}", ("x", "y"), x=at[0], y=at[1])
@@ -76,9 +91,15 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             diamond = sheet.glyph(Scatter, "x", "y", source=speeds, marker="diamond", size=15)
             sheet.inks(diamond, line_color="ink", fill_color="b")
     sheet.rule("head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
-    captions = [_say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces) for k, b in enumerate(BLOCKS)]
+    captions = [
+        _say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces)
+        for k, b in enumerate(BLOCKS)
+    ]
     key = sheet.key(
-        *((f"{name} {rate:.0f} GB/s", theme.LINES[n], dash) for n, (name, _, rate, dash) in enumerate(ROOFS))
+        *(
+            (f"{name} {rate:.0f} GB/s", theme.LINES[n], dash)
+            for n, (name, _, rate, dash) in enumerate(ROOFS)
+        )
     )
     diamonds = "Diamonds: simulated. " * bool(reports)
     crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
@@ -88,7 +109,9 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     if paces:
         best = max(paces, key=lambda b: paces[b].gflops)
         truth = f"{paces[best].gflops:.0f} Gflop/s."
-        guess = Guess("Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}")
+        guess = Guess(
+            "Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}"
+        )
     return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, lasts=8)
 
 
@@ -98,25 +121,35 @@ def _precision(report: Report) -> str:
 
 def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
     said = [
-        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at most, limited by "
-        f"{'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
+        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at"
+        " most, limited by"
+        f" {'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
         for p, gflops in allowed.items()
     ]
     if pace := paces.get(b):
-        said.append(f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for {pace.active}"
-                    f" wavefronts an engine.")  # fmt: skip
+        said.append(
+            f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for"
+            f" {pace.active} wavefronts an engine."
+        )
     elif paces:
-        said.append("**Simulated**: not with this block.")  # a line, so that the charts stay where they are
+        said.append(
+            "**Simulated**: not with this block."
+        )  # a line, so that the charts stay where they are
     return f"Block {b} x {b}. " + "\n".join(said)
 
 
 def _draw_block(sheet: Sheet) -> None:
-    """Draw a block of C, the rows of A and columns of B that it needs, and how often each of their numbers is used."""
+    """Draw a block of C, the rows of A and columns of B that it needs, and how often each of their
+    numbers is used.
+    """
     size = np.array(BLOCKS, float)[:, np.newaxis] * 10
     left, top, whole, deep = 110, 120, 200, 80
     middle = left + whole / 2, top + whole / 2
-    parts = {"A": (left - 20 - deep / 2, middle[1], deep, whole), "C": (*middle, whole, whole),
-             "B": (middle[0], top - 20 - deep / 2, whole, deep)}  # fmt: skip
+    parts = {
+        "A": (left - 20 - deep / 2, middle[1], deep, whole),
+        "C": (*middle, whole, whole),
+        "B": (middle[0], top - 20 - deep / 2, whole, deep),
+    }
     for (name, (x, y, w, h)), ink in zip(parts.items(), "acb"):
         sheet.boxes(f"matrix {name}", x, y, w, h, ink="faint", line="line")
         sheet.words(x + w / 2 - 14, y + h / 2 - 12, name, bold=True, size=15)
@@ -128,24 +161,57 @@ def _draw_block(sheet: Sheet) -> None:
     sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
 
 
-def _points(drawn: Chart, precision: str, size: int, reports: Sequence[Report]) -> list[tuple[str, str]]:
-    """Draw published kernels as crosses, reports as diamonds, numbered. Returns text, name and speed of each."""
-    known = [row for row in published.kernels().values() if row["precision"] == precision and "gflops_max" in row]
+def _points(
+    drawn: Chart, precision: str, size: int, reports: Sequence[Report]
+) -> list[tuple[str, str]]:
+    """Draw published kernels as crosses, reports as diamonds, numbered. Returns text, name and
+    speed of each.
+    """
+    known = [
+        row
+        for row in published.kernels().values()
+        if row["precision"] == precision and "gflops_max" in row
+    ]
     points = []
-    for row in sorted((row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]):
+    for row in sorted(
+        (row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]
+    ):
         height, width = KERNELS[row["id"]].block
-        points.append((2 * height * width / ((height + width) * size), row["gflops_max"], row["id"], "published"))
-    points += [(r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated") for r in reports
-               if r.bytes["L1"] and _precision(r) == precision]  # fmt: skip
+        points.append(
+            (
+                2 * height * width / ((height + width) * size),
+                row["gflops_max"],
+                row["id"],
+                "published",
+            )
+        )
+    points += [
+        (r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated")
+        for r in reports
+        if r.bytes["L1"] and _precision(r) == precision
+    ]
     # Numbers stand to the right, each a height below the one before it, and led to.
     sheet, last, down = drawn.sheet, 0.0, 0.0
-    for n, (x, y, _, what) in sorted(enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])):
+    for n, (x, y, _, what) in sorted(
+        enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])
+    ):
         across, here = float(drawn.x(x)), float(drawn.y(y))
         last, down = x, max(here, down + 16) if x < 1.1 * last else here
-        look: dict = {"marker": "x", "size": 10} if what == "published" else {"marker": "diamond", "size": 15}
-        sheet.inks(sheet.glyph(Scatter, [across], [here], line_width=2, fill_color=None, **look), line_color="ink")
-        sheet.inks(sheet.glyph(Segment, [across], [here], [across + 16], [down], line_width=1), line_color="soft")
+        look: dict = (
+            {"marker": "x", "size": 10}
+            if what == "published"
+            else {"marker": "diamond", "size": 15}
+        )
+        sheet.inks(
+            sheet.glyph(Scatter, [across], [here], line_width=2, fill_color=None, **look),
+            line_color="ink",
+        )
+        sheet.inks(
+            sheet.glyph(Segment, [across], [here], [across + 16], [down], line_width=1),
+            line_color="soft",
+        )
         sheet.words(across + 19, down, str(n), size=12, bold=True)
     return [
-        (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}") for x, y, name, what in points
+        (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}")
+        for x, y, name, what in points
     ]

@@ -1,9 +1,10 @@
-"""A wavefront's fetches, clock by clock: the words that hold a quad's four texels, and the clocks that each quad costs.
+"""A wavefront's fetches, clock by clock: the words that hold a quad's four texels, and the clocks
+that each quad costs.
 
-From the recorded fetches of a wavefront. The texture unit serves one quad after another. A quad takes a clock for each
-16-byte word that it needs from the fullest of L1's banks (four on the HD 5870). The lines of these words are looked up
-in L1, a ``units.cache.Cache`` that starts empty. Several kernels race on one clock. Left out: other
-wavefronts, and when data arrive.
+From the recorded fetches of a wavefront. The texture unit serves one quad after another. A quad
+takes a clock for each 16-byte word that it needs from the fullest of L1's banks (four on the HD
+5870). The lines of these words are looked up in L1, a ``units.cache.Cache`` that starts empty.
+Several kernels race on one clock. Left out: other wavefronts, and when data arrive.
 """
 
 from collections.abc import Sequence
@@ -28,44 +29,69 @@ ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the
 MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
 RESOURCES, INKS = {0: "A", 1: "B"}, {0: "a", 1: "b"}
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
-SHADES = [f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.2, 0.4, 0.95)]
+SHADES = [
+    f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.2, 0.4, 0.95)
+]
 TINTS = ["#0072b2", "#e69f00"]
 
 
 def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD5870) -> Player:
     """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
-    ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn" and "dgemm_nn".
-    ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without fetches.
+    ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn"
+    and "dgemm_nn". ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without
+    fetches.
     """
     given = runs or ("dgemm_tn", "dgemm_nn")
-    blocks = [KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given]  # 8 in a row are a wavefront's
+    blocks = [
+        KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given
+    ]  # 8 in a row are a wavefront's
     traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     panels: list[_Replay] = []
     for n, run in enumerate(traffic):
         name = run.launch.program.name.removesuffix(".il")
         again = f" ({n + 1})" if name in [panel.name for panel in panels] else ""
-        panels.append(_Replay(run, name + again, 10_000 * n, Surfaces(run.launch, device, "linear"), fetches))
+        panels.append(
+            _Replay(run, name + again, 10_000 * n, Surfaces(run.launch, device, "linear"), fetches)
+        )
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)
-    label = "; ".join(f"{panel.name}: work-items in quads, the matrices in words, clocks paid" for panel in panels)
+    label = "; ".join(
+        f"{panel.name}: work-items in quads, the matrices in words, clocks paid" for panel in panels
+    )
     sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 24, HIGH)
     for n, panel in enumerate(panels):
         panel.draw(sheet, 12 + n * (WIDE + GAP), most)
-    captions = [f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)]
-    key = sheet.key(("word of A", TINTS[0], "box"), ("word of B", TINTS[1], "box"),
-                    ("not in L1: fetched from L2", "ink", "ring"),
-                    ("has to wait: its bank gives another word", "wait", "ring"))  # fmt: skip
+    captions = [
+        f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
+    ]
+    key = sheet.key(
+        ("word of A", TINTS[0], "box"),
+        ("word of B", TINTS[1], "box"),
+        ("not in L1: fetched from L2", "ink", "ring"),
+        ("has to wait: its bank gives another word", "wait", "ring"),
+    )
     marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
-    more: dict = {"marks": marks, "step": "Clock", "below": [key], "guess": _question(panels), "lasts": 14}
+    more: dict = {
+        "marks": marks,
+        "step": "Clock",
+        "below": [key],
+        "guess": _question(panels),
+        "lasts": 14,
+    }
     return sheet.player(["Clock 0. Nothing is fetched yet.", *captions], **more)
 
 
 def _question(panels: "Sequence[_Replay]") -> Guess | None:
-    """The question which of several runs misses more often, answered in per cent; None for a single run."""
+    """The question which of several runs misses more often, answered in per cent; None for a single
+    run.
+    """
     shares = {panel.name: round(100 * np.divide(*panel.lines()), 1) for panel in panels}
     low, high = min(shares.values()), max(shares.values())
-    truth = ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items()) + " weren't in L1."
+    truth = (
+        ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items())
+        + " weren't in L1."
+    )
     right = max(shares, key=shares.__getitem__) if high - low > 1 else "neither"
     question = "Which kernel has the higher miss rate in L1?"
     return Guess(question, [*shares, "neither"], truth, right) if len(panels) > 1 else None
@@ -73,8 +99,10 @@ def _question(panels: "Sequence[_Replay]") -> Guess | None:
 
 @dataclass(frozen=True)
 class _Served:
-    """A clock of the texture unit, spent on a quad of a fetch: the ``words`` that the banks give, those ``waiting`` for
-    a later clock, how many lines L1 was ``asked`` for, and how many it ``missed``."""
+    """A clock of the texture unit, spent on a quad of a fetch: the ``words`` that the banks give,
+    those ``waiting`` for a later clock, how many lines L1 was ``asked`` for, and how many it
+    ``missed``.
+    """
 
     fetch: int
     quad: int
@@ -93,14 +121,18 @@ class _Replay:
         self.accesses = [a for a in run.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{name}: wavefront 0 fetches nothing from a texture")
-        self.textures = {n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})}
+        self.textures = {
+            n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})
+        }
         device = memory.device
         self.banks = device.texture_banks
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
         for index, access in enumerate(self.accesses):
             for quad in range(16):
-                wanted = list(dict.fromkeys(self._words(access, self._items(access, quad)).tolist()))
+                wanted = list(
+                    dict.fromkeys(self._words(access, self._items(access, quad)).tolist())
+                )
                 seen: set[int] = set()
                 for number in range(len(wanted)):
                     banks = {word % self.banks: word for word in reversed(wanted)}
@@ -109,9 +141,19 @@ class _Replay:
                         break
                     lines = {word * WORD // device.line_bytes for word in banks.values()} - seen
                     seen |= lines
-                    missed = sum(cache.access(line * device.line_bytes) != "h" for line in sorted(lines))
+                    missed = sum(
+                        cache.access(line * device.line_bytes) != "h" for line in sorted(lines)
+                    )
                     self.served.append(
-                        _Served(index, quad, number, tuple(banks.values()), tuple(wanted), len(lines), missed)
+                        _Served(
+                            index,
+                            quad,
+                            number,
+                            tuple(banks.values()),
+                            tuple(wanted),
+                            len(lines),
+                            missed,
+                        )
                     )
 
     def _words(self, access: Access, on) -> np.ndarray:
@@ -128,13 +170,21 @@ class _Replay:
 
     def say(self, clock: int) -> str:
         if clock >= len(self.served):
-            return f"**{self.name}**: done; {' of '.join(map(str, self.lines()))} lines asked for were not in L1."
+            return (
+                f"**{self.name}**: done; {' of '.join(map(str, self.lines()))} lines asked for were"
+                " not in L1."
+            )
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
-        banks = " and one of bank ".join(str(bank) for bank in sorted({word % self.banks for word in now.words}))
+        banks = " and one of bank ".join(
+            str(bank) for bank in sorted({word % self.banks for word in now.words})
+        )
         waits = f"; {len(now.waiting)} more wait" if now.waiting else ""
-        where = f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad {now.quad + 1}"
+        where = (
+            f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad"
+            f" {now.quad + 1}"
+        )
         return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
@@ -145,8 +195,10 @@ class _Replay:
         self._draw_ticks(sheet, left, clocks)
 
     def _draw_tile(self, sheet: Sheet, left: float, most: int) -> None:
-        """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the quad being served,
-        with arrows from its four work-items to their texels; and the texels that arrive."""
+        """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the
+        quad being served, with arrows from its four work-items to their texels; and the texels that
+        arrive.
+        """
         item, pixels = np.arange(64), self.run.launch.pixels
         across, down = item % 8, item // 8
         if pixels:
@@ -155,10 +207,16 @@ class _Replay:
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
         sheet.words(left, TOP - 14, "64 work-items, in quads", size=13)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
-        sheet.boxes(f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words)
-        box, ends, flight = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8))
+        sheet.boxes(
+            f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words
+        )
+        box, ends, flight = (
+            np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8)
+        )
         matrix = np.zeros((most + 1, 8), np.uint8)
-        for clock, now in enumerate(self.served[:-1], 1):  # after the last clock nothing is under way
+        for clock, now in enumerate(
+            self.served[:-1], 1
+        ):  # after the last clock nothing is under way
             access, four = self.accesses[now.fetch], np.arange(4 * now.quad, 4 * now.quad + 4)
             for n, axis in enumerate((x, y)):
                 low, high = axis[four].min(), axis[four].max()
@@ -170,7 +228,9 @@ class _Replay:
             given = np.isin(self._words(access, on), now.words)
             slot = on[given] % 4 + 4 * (clock % 2)
             flight[:2, clock, slot] = x[on[given]], y[on[given]]
-            if clock > 1:  # the first come out of nothing: nobody is told beforehand which they will be
+            if (
+                clock > 1
+            ):  # the first come out of nothing: nobody is told beforehand which they will be
                 flight[:2, clock - 1, slot] = np.array(to)[:, given]
             matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
@@ -183,17 +243,25 @@ class _Replay:
         """Where texels are drawn; the matrices share the room."""
         texture, room = self.textures[resource], ROOM[0] * 2 / len(self.textures)
         start = left + MATRIX + list(self.textures).index(resource) * (room + 12)
-        return start + x * min(room / texture.width, 13.0), TOP + y * min(ROOM[1] / texture.height, 13.0)
+        return start + x * min(room / texture.width, 13.0), TOP + y * min(
+            ROOM[1] / texture.height, 13.0
+        )
 
     def _draw_words(self, sheet: Sheet, left: float, most: int) -> None:
-        """Draw the matrices as they lie in memory: a box for each word, the words of a line close together."""
+        """Draw the matrices as they lie in memory: a box for each word, the words of a line close
+        together.
+        """
         self.place: dict[int, int] = {}  # the number of a word's box
         for resource, texture in self.textures.items():
             y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
             address = self.memory.address(resource, x, y)
             order = np.argsort(address, kind="stable")
             word, first = np.unique(address[order] // WORD, return_index=True)
-            ends = [of_all.reduceat(axis[order], first) for of_all in (np.minimum, np.maximum) for axis in (x, y)]
+            ends = [
+                of_all.reduceat(axis[order], first)
+                for of_all in (np.minimum, np.maximum)
+                for axis in (x, y)
+            ]
             self._draw_matrix(sheet, left, most, resource, word, np.array(ends))
 
     def _draw_matrix(self, sheet: Sheet, left: float, most: int, resource: int, word, ends) -> None:
@@ -214,25 +282,37 @@ class _Replay:
         middle, wide = (ends[0] + ends[2] + 1) / 2, ends[2] + 1 - ends[0]
         _, same = np.unique(line, return_inverse=True)
         of_line = (np.bincount(same, middle) / np.bincount(same))[same]
-        x, y = self._texel(left, resource, 0.94 * middle + 0.06 * of_line, (ends[1] + ends[3] + 1) / 2)
+        x, y = self._texel(
+            left, resource, 0.94 * middle + 0.06 * of_line, (ends[1] + ends[3] + 1) / 2
+        )
         (x0, y0), (x1, y1) = (self._texel(left, resource, n, n) for n in (0, 1))
         size = 0.94 * wide * (x1 - x0) - 1, (ends[3] + 1 - ends[1]) * (y1 - y0) - 1
         words = [
-            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank {w % self.banks}"
+            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank"
+            f" {w % self.banks}"
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
         kind += 3 * min(resource, 1)
         called = f"words {name} {self.name}"
-        source = sheet.boxes(called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key)
+        source = sheet.boxes(
+            called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key
+        )
         sheet.ring(source, "w", "h", "wait")
-        mine = operands(self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]])
+        mine = operands(
+            self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]]
+        )
         if mine.any():  # a whole row or column: one frame round it, and one star
             pair = np.flatnonzero(mine)[[0, -1]]
             long = [[np.ptp(axis[pair]) + n[pair[0]] + 2] for axis, n in zip((x, y), size)]
-            run = sheet.source(f"mine {called}", x=[x[pair].mean()], y=[y[pair].mean()], w=long[0], h=long[1])
+            run = sheet.source(
+                f"mine {called}", x=[x[pair].mean()], y=[y[pair].mean()], w=long[0], h=long[1]
+            )
             sheet.ring(run, "w", "h", 1.5, "ink")
             sheet.star(source, np.arange(len(word)) == pair[0])
-        title, ink = f"{name}: {texture.height} rows of {texture.width} texels", INKS.get(resource, "ink")
+        title, ink = (
+            f"{name}: {texture.height} rows of {texture.width} texels",
+            INKS.get(resource, "ink"),
+        )
         sheet.words(x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
@@ -254,13 +334,24 @@ class _Replay:
         matrix = [min(self.accesses[f].resource, 1) for f in fetch]
         missed = paid * 2 * np.array([step.missed > 0 for step in self.served])
         keys = [self.place[step.words[0]] for step in self.served]
-        words = [f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock {step.number + 1}, "
-                 f"{'not in L1' if step.missed else 'in L1'}" for t, step in enumerate(self.served, 1)]  # fmt: skip
+        words = [
+            f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock"
+            f" {step.number + 1}, {'not in L1' if step.missed else 'in L1'}"
+            for t, step in enumerate(self.served, 1)
+        ]
         sheet.words(left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
-        at = f"ticks {self.name}", np.where(paid, x, np.nan), y, max(wide - 1.5, 1), max(row - 1.5, 0.5)
+        at = (
+            f"ticks {self.name}",
+            np.where(paid, x, np.nan),
+            y,
+            max(wide - 1.5, 1),
+            max(row - 1.5, 0.5),
+        )
         source = sheet.boxes(*at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
         sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
-        shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))  # in two columns: a row is too low for one
+        shown = np.arange(
+            0, len(self.accesses), max(1, round(7 / row))
+        )  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
         sheet.words(*place, names, "soft", align="right", size=11)

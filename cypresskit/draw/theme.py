@@ -1,12 +1,13 @@
 """One look for every picture: colours that follow the page, and fonts.
 
-Colours are CSS variables named ``--ck-...`` on a picture's outermost element. In JupyterLab they take their values from
-the ``--jp-...`` variables of the current theme; elsewhere they follow the reader's light or dark setting. HTML uses
-them directly. A canvas can't, so a glyph that needs one is listed as an *ink*: the player looks the colour up in the
-browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve both.
+Colours are CSS variables named ``--ck-...`` on a picture's outermost element. In JupyterLab they
+take their values from the ``--jp-...`` variables of the current theme; elsewhere they follow the
+reader's light or dark setting. HTML uses them directly. A canvas can't, so a glyph that needs one
+is listed as an *ink*: the player looks the colour up in the browser and hands it over, again
+whenever the theme changes. Cell tints are translucent and serve both.
 
-Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a picture must still say
-everything by shape or text as well.
+Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a
+picture must still say everything by shape or text as well.
 """
 
 import re
@@ -41,12 +42,18 @@ TOKENS = {
     "star": ("#ffd21f", "#ffd21f"),
     "edge": ("#1b1b1f", "#1b1b1f"),
 }
-# One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on a dark page.
+# One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on
+# a dark page.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
 SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
-LAB = {"ink": "content-font-color1", "soft": "content-font-color2", "line": "border-color1", "surface": "layout-color2"}
+LAB = {
+    "ink": "content-font-color1",
+    "soft": "content-font-color2",
+    "line": "border-color1",
+    "surface": "layout-color2",
+}
 # Tints of a number, from the most negative through none to the most positive.
 ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
@@ -60,7 +67,9 @@ def packaged(name: str) -> str:
 
 def _variables(which: int) -> str:
     values = ((name, pair[which]) for name, pair in TOKENS.items())
-    return "".join(f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values)
+    return "".join(
+        f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values
+    )
 
 
 PLOT_CSS = ":host { --background-color: transparent; }"
@@ -68,13 +77,15 @@ PLAYER_CSS = f"""{packaged("player.css")}
 :host {{ {_variables(0)} color-scheme: light }}
 :host([data-dark]) {{ {_variables(1)} color-scheme: dark }}"""
 
-# A page of its own: title, the players' scripts, the player, more links, and what reads and makes addresses.
+# A page of its own: title, the players' scripts, the player, more links, and what reads and makes
+# addresses.
 PAGE = Template(packaged("page.html"))
 
 
 HIGH = 480  # pixels that a figure without axes takes at most in a still
-# The height that a window leaves for a figure: the rest is for controls, words and what the page has around them. In a
-# frame that is as high as what is in it that would shrink: load() gives it a height.
+# The height that a window leaves for a figure: the rest is for controls, words and what the page
+# has around them. In a frame that is as high as what is in it that would shrink: load() gives it a
+# height.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
 # On a phone a picture keeps a width at which its letters can be read, and is scrolled.
 LEGIBLE = "clamp(0px, 999 * (640px - 100vw), {:.0f}px)"
@@ -88,8 +99,9 @@ def faded(colour: str, alpha: float) -> str:
 
 
 def html(text: str) -> str:
-    """Text as HTML, escaped: the one place where names of kernels, files and boards are. ``**bold**``, `` `code` `` and
-    line ends are marks."""
+    """Text as HTML, escaped: the one place where names of kernels, files and boards are.
+    ``**bold**``, `` `code` `` and line ends are marks.
+    """
     text = escape(text)
     for mark, tag in MARKS:
         text = re.sub(mark, tag, text)
@@ -102,15 +114,18 @@ def without_links(text: str) -> str:
 
 
 class Inks:
-    """The theme colour of each glyph property, and the texts that must fit a cell; filled while a picture is built."""
+    """The theme colour of each glyph property, and the texts that must fit a cell; filled while a
+    picture is built.
+    """
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Model, str, str]] = []
         self.fitted: list[tuple[Plot, Model, float, float]] = []
 
     def __call__(self, drawn, **tokens: str):
-        """Give properties a theme colour, as in ``inks(fig.text(...), text_color="ink")``; they start with the light
-        one. ``drawn`` has a glyph, or is itself a model, such as a legend."""
+        """Give properties a theme colour, as in ``inks(fig.text(...), text_color="ink")``; they
+        start with the light one. ``drawn`` has a glyph, or is itself a model, such as a legend.
+        """
         model = getattr(drawn, "glyph", drawn)
         for prop, token in tokens.items():
             setattr(model, prop, TOKENS[token][0])
@@ -118,6 +133,7 @@ class Inks:
         return drawn
 
     def fit(self, fig: Plot, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
-        """Scale a text with its figure: ``part`` of the figure's unit, 8 to ``most`` pixels; at 0.34 a cell holds five
-        letters."""
+        """Scale a text with its figure: ``part`` of the figure's unit, 8 to ``most`` pixels; at
+        0.34 a cell holds five letters.
+        """
         self.fitted.append((fig, renderer.glyph, part, most))

@@ -1,8 +1,10 @@
-"""The wavefronts of one SIMD engine over time, and below them its two units: at full speed, at half, or idle.
+"""The wavefronts of one SIMD engine over time, and below them its two units: at full speed, at
+half, or idle.
 
-Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0: thick where a unit works for it, thin while
-its data are on their way. Fewer registers, more slots: when one wavefront waits, another computes. Left out: the other
-engines, and that a clause takes a few clocks to get going, which count as computing.
+Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0: thick where a unit works
+for it, thin while its data are on their way. Fewer registers, more slots: when one wavefront waits,
+another computes. Left out: the other engines, and that a clause takes a few clocks to get going,
+which count as computing.
 """
 
 from collections.abc import Sequence
@@ -22,7 +24,10 @@ from cypresskit.timing.report import Event
 FRAMES = 150
 LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
 RIGHT = LEFT + WIDE + 8  # of the counters
-LONGEST, TURNS = 100, 5  # clocks of the toy's arithmetic or waiting, and how often a single wavefront does both
+LONGEST, TURNS = (
+    100,
+    5,
+)  # clocks of the toy's arithmetic or waiting, and how often a single wavefront does both
 HEAD = 84  # the room above and below a report's rows
 # What a row shows: the kind of clause, from when to when, in words, its ink, and how high.
 ROWS = (
@@ -32,16 +37,26 @@ ROWS = (
     ("WRITE", "start", "end", "stores", "c", 11),
 )
 # Of the ALU's strip: how many compute, its ink and height, and where its share so far stands.
-COMPUTING = (("nobody", "wait", 16, 0), ("one computes", "alu", 8, 104), ("two compute", "alu", 16, 250))
+COMPUTING = (
+    ("nobody", "wait", 16, 0),
+    ("one computes", "alu", 8, 104),
+    ("two compute", "alu", 16, 250),
+)
 
 
-def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)) -> Player:
-    """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above the other.
+def wavefronts(
+    *reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)
+) -> Player:
+    """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above
+    the other.
 
-    ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default "sgemm_tn" (25
-    registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without timeline, or an empty window.
+    ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default
+    "sgemm_tn" (25 registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without
+    timeline, or an empty window.
     """
-    given = [simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")]
+    given = [
+        simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")
+    ]
     made = nonempty(given, "pass reports of simulate, or names of kernels", Report)
     if not window[0] < window[1]:
         raise ValueError(f"window={window}: from a clock to a later one, as in (2000, 6000)")
@@ -50,42 +65,63 @@ def wavefronts(*reports: Report | str, n: int = 1024, window: tuple[float, float
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
     sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(report.kernel for report in made))
     clocks, most = np.linspace(*window, FRAMES + 1), max(report.active for report in made)
-    label = "; ".join(f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in made)
+    label = "; ".join(
+        f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in made
+    )
     high = HEAD + ROW * most
     sheet.stage(label, RIGHT + 74, len(made) * high)
     for number, report in enumerate(made):
         _draw(sheet, report, number, number * high, most, clocks)
     captions = [
-        f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made) for clock in clocks
+        f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made)
+        for clock in clocks
     ]
-    done = [f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}" for r in made]
+    done = [
+        f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}"
+        for r in made
+    ]
     captions[-1] = f"Clock {window[1]:.0f}. Of the turns of their loops, " + ", ".join(done) + "."
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
-    key = sheet.key(("computes (half height: one alone, at half speed)", "alu", "box"), ("stores", "c", "box"),
-                    ("in the texture unit", "texture", "box"), ("data on their way", "soft", "solid"),
-                    ("nobody computes", "wait", "box"), ("to come", "faint", "box"))  # fmt: skip
+    key = sheet.key(
+        ("computes (half height: one alone, at half speed)", "alu", "box"),
+        ("stores", "c", "box"),
+        ("in the texture unit", "texture", "box"),
+        ("data on their way", "soft", "solid"),
+        ("nobody computes", "wait", "box"),
+        ("to come", "faint", "box"),
+    )
     return sheet.player(captions, lines, below=[key], step="Clock")
 
 
-def steps(spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int) -> np.ndarray:
-    """The number of ``spans`` under way, at most ``most``, as rows (from, to, number) within the window."""
+def steps(
+    spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int
+) -> np.ndarray:
+    """The number of ``spans`` under way, at most ``most``, as rows (from, to, number) within the
+    window.
+    """
     starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
     clocks = np.unique(np.clip([*window, *starts, *ends], *window))
-    counts = np.minimum(np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most)
+    counts = np.minimum(
+        np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most
+    )
     begins = np.flatnonzero(np.diff(counts[:-1], prepend=-1))
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
 def turns(report: Report) -> np.ndarray:
-    """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their kernel's loop, once a turn.
-    None for a kernel outside the catalogue, or one that waits for the LDS in that clause."""
+    """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their
+    kernel's loop, once a turn. None for a kernel outside the catalogue, or one that waits for the
+    LDS in that clause.
+    """
     if report.kernel not in KERNELS:
         return np.zeros(0)
     loop = compile(KERNELS[report.kernel].program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
     clocks = report.device.clause_clocks + report.device.result_clocks * longest
-    over = [e.end for e in report.timeline if e.kind == "ALU" and abs(e.end - e.start - clocks) < 0.5]
+    over = [
+        e.end for e in report.timeline if e.kind == "ALU" and abs(e.end - e.start - clocks) < 0.5
+    ]
     return np.sort(over)[:: sum(len(clause.bundles) == longest for clause in loop)]
 
 
@@ -96,7 +132,9 @@ def _state(report: Report, clock: float) -> str:
     return f"{now.count('ALU')} compute, {now.count('TEX')} wait for data, {rest} for their turn"
 
 
-def _draw(sheet: Sheet, report: Report, number: int, top: float, most: int, clocks: np.ndarray) -> None:
+def _draw(
+    sheet: Sheet, report: Report, number: int, top: float, most: int, clocks: np.ndarray
+) -> None:
     window, slots = (float(clocks[0]), float(clocks[-1])), report.active
     name = f"{report.kernel} {number}" if number else report.kernel
 
@@ -116,32 +154,51 @@ def _draw(sheet: Sheet, report: Report, number: int, top: float, most: int, cloc
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
         sheet.boxes(f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
-        why = f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers are taken"
+        why = (
+            f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers"
+            " are taken"
+        )
         sheet.words(LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
     here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
     for kind, begin, finish, words, ink, high in ROWS:
         events = [
-            e for e in here if e.kind == kind and getattr(e, finish) > window[0] and getattr(e, begin) < window[1]
+            e
+            for e in here
+            if e.kind == kind and getattr(e, finish) > window[0] and getattr(e, begin) < window[1]
         ]
         if events:
-            start, end, slot = (np.array([getattr(e, key) for e in events]) for key in (begin, finish, "slot"))
+            start, end, slot = (
+                np.array([getattr(e, key) for e in events]) for key in (begin, finish, "slot")
+            )
             said = [
-                f"wavefront {e.wavefront} {words}: clocks {a:.0f} to {b:.0f}" for e, a, b in zip(events, start, end)
+                f"wavefront {e.wavefront} {words}: clocks {a:.0f} to {b:.0f}"
+                for e, a, b in zip(events, start, end)
             ]
             keys = [100_000 * number + e.wavefront for e in events]
-            place = np.clip(start, *window), np.clip(end, *window), y[slot.astype(int)], high, clocks, to_x
+            place = (
+                np.clip(start, *window),
+                np.clip(end, *window),
+                y[slot.astype(int)],
+                high,
+                clocks,
+                to_x,
+            )
             sheet.past(f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
     _draw_totals(sheet, report, name, (top + 12, strip), clocks, to_x)
     sheet.rule(f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
     sheet.about |= {
-        100_000 * number + w: _story(report, w, here, window) for w in dict.fromkeys(e.wavefront for e in here)
+        100_000 * number + w: _story(report, w, here, window)
+        for w in dict.fromkeys(e.wavefront for e in here)
     }
 
 
-def draw_units(sheet: Sheet, name: str, heights: tuple[float, float], ends: tuple[float, float], draw) -> None:
-    """Draw the strips of both units between the ``ends``, and their shares of the time: at the first of ``heights``,
-    and beside the strips, whose upper one is at the second. ``draw(what, words, unit, working, y, high, ink)`` draws
-    when so many wavefronts are at work in a unit, and returns how much of the time that is in each frame, in per cent.
+def draw_units(
+    sheet: Sheet, name: str, heights: tuple[float, float], ends: tuple[float, float], draw
+) -> None:
+    """Draw the strips of both units between the ``ends``, and their shares of the time: at the
+    first of ``heights``, and beside the strips, whose upper one is at the second. ``draw(what,
+    words, unit, working, y, high, ink)`` draws when so many wavefronts are at work in a unit, and
+    returns how much of the time that is in each frame, in per cent.
     """
     (title, strip), (left, right) = heights, ends
     percent, shares = [f"{part} %" for part in range(101)], []
@@ -149,12 +206,26 @@ def draw_units(sheet: Sheet, name: str, heights: tuple[float, float], ends: tupl
     for n, (state, ink, high, x) in enumerate(COMPUTING):
         shares.append(draw(f"computing {n}", state, "alu", n, strip + (16 - high) / 2, high, ink))
         whole, names = np.round(shares[n]).astype(int), [f"{state} {part}" for part in percent]
-        sheet.numbers(f"share {n} {name}", right - x, title, whole, names=names, bold=n == 0, ink=ink, align="right",
-                      size=14)  # fmt: skip
+        sheet.numbers(
+            f"share {n} {name}",
+            right - x,
+            title,
+            whole,
+            names=names,
+            bold=n == 0,
+            ink=ink,
+            align="right",
+            size=14,
+        )
     serving = draw("texture", "the texture unit works", "texture", 1, strip + 20, 12, "texture")
-    for unit, y, busy, ink in (("ALU", strip, shares[2] + shares[1] / 2, "alu"), ("TEX", strip + 20, serving, "soft")):
+    for unit, y, busy, ink in (
+        ("ALU", strip, shares[2] + shares[1] / 2, "alu"),
+        ("TEX", strip + 20, serving, "soft"),
+    ):
         whole = np.round(busy).astype(int)
-        sheet.numbers(f"{unit} {name}", right + 8, y, whole, names=percent, ink=ink, bold=True, size=15)
+        sheet.numbers(
+            f"{unit} {name}", right + 8, y, whole, names=percent, ink=ink, bold=True, size=15
+        )
 
 
 def _draw_totals(
@@ -166,10 +237,14 @@ def _draw_totals(
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
     strips = {"alu": steps(computes, window, 2), "texture": steps(serves, window, 1)}
 
-    def draw(what: str, words: str, unit: str, working: int, y: float, high: float, ink: str) -> np.ndarray:
+    def draw(
+        what: str, words: str, unit: str, working: int, y: float, high: float, ink: str
+    ) -> np.ndarray:
         start, end, _ = strips[unit][strips[unit][:, 2] == working].T
         said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        sheet.past(f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said)
+        sheet.past(
+            f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said
+        )
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
@@ -180,38 +255,67 @@ def _draw_totals(
         sheet.numbers(f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
 
 
-def _story(report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]) -> str:
-    clauses = [(e.kind, min(e.end, window[1]) - max(e.start, window[0])) for e in here if e.wavefront == wavefront]
-    spent = {kind: sum(clocks for done, clocks in clauses if done == kind) for kind in ("ALU", "TEX")}
+def _story(
+    report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]
+) -> str:
+    clauses = [
+        (e.kind, min(e.end, window[1]) - max(e.start, window[0]))
+        for e in here
+        if e.wavefront == wavefront
+    ]
+    spent = {
+        kind: sum(clocks for done, clocks in clauses if done == kind) for kind in ("ALU", "TEX")
+    }
     return (
-        f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks: computes "
-        f"{spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."
+        f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks:"
+        f" computes {spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."
     )
 
 
 def waiting(compute: int = 2, wait: int = 6) -> Player:
-    """A player for lesson 04: an engine that computes for one wavefront at a time. Each computes for ``compute`` clocks
-    and then waits for ``wait``; it plays as long as ``TURNS`` of both take a single wavefront.
+    """A player for lesson 04: an engine that computes for one wavefront at a time. Each computes
+    for ``compute`` clocks and then waits for ``wait``; it plays as long as ``TURNS`` of both take a
+    single wavefront.
 
-    There is a scene for each number of wavefronts up to as many as keep the engine busy, but 6 at least. Raises
-    ``ValueError`` for clocks that are no whole numbers from 1 to ``LONGEST``, and where it takes over 26 wavefronts."""
-    most = max(6, -(-(compute + wait) // compute)) if is_whole(compute, LONGEST) and is_whole(wait, LONGEST) else 0
+    There is a scene for each number of wavefronts up to as many as keep the engine busy, but 6 at
+    least. Raises ``ValueError`` for clocks that are no whole numbers from 1 to ``LONGEST``, and
+    where it takes over 26 wavefronts.
+    """
+    most = (
+        max(6, -(-(compute + wait) // compute))
+        if is_whole(compute, LONGEST) and is_whole(wait, LONGEST)
+        else 0
+    )
     if not 0 < most <= len(ascii_uppercase):
-        limits = f"whole numbers from 1 to {LONGEST}, for which {len(ascii_uppercase)} wavefronts are enough"
+        limits = (
+            f"whole numbers from 1 to {LONGEST}, for which {len(ascii_uppercase)} wavefronts are"
+            " enough"
+        )
         raise ValueError(f"compute {compute!r} and wait {wait!r} have to be {limits}")
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
     label = "A row for each wavefront, and below them whether anybody computes"
     tall = min(30.0, max(15.0, 300 / most))  # a row; thirteen of them still fit a screen
     sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
-    bars: dict[str, list] = {"texture": [], "alu": [], "wait": []}  # by ink: row, from, to, in which scene
+    bars: dict[str, list] = {
+        "texture": [],
+        "alu": [],
+        "wait": [],
+    }  # by ink: row, from, to, in which scene
     captions, now, end = [], [], TURNS * (compute + wait)
     scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
     for count in range(1, most + 1):
-        run = [(lane, start, min(start + compute, end)) for lane, start in _engine(count, compute, wait, end)]
+        run = [
+            (lane, start, min(start + compute, end))
+            for lane, start in _engine(count, compute, wait, end)
+        ]
         busy = {clock for _, start, done in run for clock in range(start, done)}
         bars["texture"] += [(lane, done, min(done + wait, end), count) for lane, _, done in run]
-        bars["alu"] += [(row, start, done, count) for lane, start, done in run for row in (lane, most)]
-        bars["wait"] += [(most, clock, clock + 1, count) for clock in range(end) if clock not in busy]
+        bars["alu"] += [
+            (row, start, done, count) for lane, start, done in run for row in (lane, most)
+        ]
+        bars["wait"] += [
+            (most, clock, clock + 1, count) for clock in range(end) if clock not in busy
+        ]
         for clock in range(end + 1):
             passed = "no time has passed"
             if clock:
@@ -227,20 +331,29 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     for (ink, spans), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(spans).T.reshape(4, -1)
         clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint")
+        sheet.past(
+            f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint"
+        )
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
     sheet.numbers("rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
     sheet.rule("head", to_x(clock[:, 0]), float(y.mean()), y[-1])
-    scenes = [(f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum())) for n in range(1, most + 1)]
-    key = sheet.key(("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box"))
+    scenes = [
+        (f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum()))
+        for n in range(1, most + 1)
+    ]
+    key = sheet.key(
+        ("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box")
+    )
     return sheet.player(captions, below=[key], step="Clock", scenes=scenes, lasts=8)
 
 
 def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
-    """(wavefront, clock at which it begins to compute), one after the other, before clock ``end``."""
+    """(wavefront, clock at which it begins to compute), one after the other, before clock
+    ``end``.
+    """
     ready, clock, begun = [0] * wavefronts, 0, []
     while clock < end:
         w = min(range(wavefronts), key=ready.__getitem__)

@@ -1,14 +1,15 @@
 """Multiply-add of matrices larger than the card, in blocks (Matsumoto et al.).
 
-C is cut into square blocks. For each, a strip of A and a strip of B are brought to the card, C's block too, and a
-kernel call adds their product. The host copies A transposed, so that the faster TN kernel serves, and pads with zeros
-to whole blocks. With *overlap* every buffer is there twice and the bus works while the chip does; without, the program
-waits for each copy. The block is chosen in multiples of 128, so that little is padded.
+C is cut into square blocks. For each, a strip of A and a strip of B are brought to the card, C's
+block too, and a kernel call adds their product. The host copies A transposed, so that the faster TN
+kernel serves, and pads with zeros to whole blocks. With *overlap* every buffer is there twice and
+the bus works while the chip does; without, the program waits for each copy. The block is chosen in
+multiples of 128, so that little is padded.
 
-**Which block fits.** Their text names 1792 as the largest that 1 GB allows, but not the buffers. Here a strip is as
-deep as a texture can be, 16384, so that C makes the trip once; A's and B's strips are there twice, C's blocks three
-times: one arrives, one is computed, one leaves. That is 8 (4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and
-1095 MB for 1920, of 1074 MB.
+**Which block fits.** Their text names 1792 as the largest that 1 GB allows, but not the buffers.
+Here a strip is as deep as a texture can be, 16384, so that C makes the trip once; A's and B's
+strips are there twice, C's blocks three times: one arrives, one is computed, one leaves. That is 8
+(4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and 1095 MB for 1920, of 1074 MB.
 
 Left out: more than one chip, and blocks that aren't square.
 """
@@ -30,16 +31,22 @@ MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto 
 
 
 def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) -> dict[str, float]:
-    """Bytes of each kind of buffer on the card, for square blocks and strips ``depth`` deep; by default the rows of the
-    HD 5870's largest texture."""
+    """Bytes of each kind of buffer on the card, for square blocks and strips ``depth`` deep; by
+    default the rows of the HD 5870's largest texture.
+    """
     check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
-    return {"two strips of A": strip, "two of B": strip, "three blocks of C": 3.0 * itemsize * block**2}
+    return {
+        "two strips of A": strip,
+        "two of B": strip,
+        "three blocks of C": 3.0 * itemsize * block**2,
+    }
 
 
 def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: int = 8) -> int:
-    """The largest multiple of 128 for which a block's buffers fit the card; ``depth`` as for `gemm_out_of_core`. Raises
-    ``ValueError`` if not even 128 does."""
+    """The largest multiple of 128 for which a block's buffers fit the card; ``depth`` as for
+    `gemm_out_of_core`. Raises ``ValueError`` if not even 128 does.
+    """
     check_type(Device, device=device)
     depth = strip_depth(device, depth)
     check_card(device, card_bytes(MULTIPLE, depth, itemsize))
@@ -50,22 +57,30 @@ def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: i
 
 
 def strip_depth(device: Device, depth: int | None) -> int:
-    """The steps of k in a strip: ``depth`` or, for None, the rows of the largest texture, since a strip is one. Raises
-    ``ValueError`` for more."""
+    """The steps of k in a strip: ``depth`` or, for None, the rows of the largest texture, since a
+    strip is one. Raises ``ValueError`` for more.
+    """
     if depth is None:
         return device.texture_side
     check_whole(depth=depth)
     if depth > device.texture_side:
-        most = f"a strip is a texture, which has at most {device.texture_side:,} rows on the {device.name}"
+        most = (
+            f"a strip is a texture, which has at most {device.texture_side:,} rows on the"
+            f" {device.name}"
+        )
         raise ValueError(f"depth = {depth:,}: {most}")
     return depth
 
 
-def choose_block(m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8) -> int:
-    """The block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n); of equals the largest.
+def choose_block(
+    m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8
+) -> int:
+    """The block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n); of
+    equals the largest.
 
-    A small block pads less but moves more. The estimate is the larger of two times: the flops of all blocks at the
-    chip's peak, and the copies that go on meanwhile, of two strips' worth of data and of C both ways for each block.
+    A small block pads less but moves more. The estimate is the larger of two times: the flops of
+    all blocks at the chip's peak, and the copies that go on meanwhile, of two strips' worth of data
+    and of C both ways for each block.
     """
     check_whole(m=m, n=n, k=k)
     check_type(Machine, machine=machine)
@@ -74,9 +89,14 @@ def choose_block(m: int, n: int, k: int, machine: Machine, depth: int | None = N
     def estimate(block: int) -> tuple[float, int]:
         count = -(-m // block) * -(-n // block)
         moved = itemsize * count * (block * k + 2 * block * block)
-        return max(2.0 * count * block * block * k / peak, moved / (machine.host.naive_gb_s * 1e9)), -block
+        return (
+            max(2.0 * count * block * block * k / peak, moved / (machine.host.naive_gb_s * 1e9)),
+            -block,
+        )
 
-    return min(range(MULTIPLE, largest_block(machine.device, depth, itemsize) + 1, MULTIPLE), key=estimate)
+    return min(
+        range(MULTIPLE, largest_block(machine.device, depth, itemsize) + 1, MULTIPLE), key=estimate
+    )
 
 
 def blocked_time(
@@ -89,8 +109,10 @@ def blocked_time(
     block: int | None = None,
     overlap: bool = True,
 ) -> Timeline:
-    """The timeline of the multiply-add of (m, k) by (k, n) on one chip, without data; ``block`` and errors as for
-    `gemm_out_of_core`. Without ``overlap`` the program waits for every copy and every kernel."""
+    """The timeline of the multiply-add of (m, k) by (k, n) on one chip, without data; ``block`` and
+    errors as for `gemm_out_of_core`. Without ``overlap`` the program waits for every copy and every
+    kernel.
+    """
     return _Blocked(m, n, k, machine, kernel, block, None, overlap, ()).plan_all()
 
 
@@ -109,13 +131,16 @@ def gemm_out_of_core(
     depth: int | None = None,
     **launching,
 ) -> tuple[np.ndarray, Timeline]:
-    """(alpha op(a) op(b) + beta c, its timeline), really computed, in blocks that go through the card's memory.
+    """(alpha op(a) op(b) + beta c, its timeline), really computed, in blocks that go through the
+    card's memory.
 
-    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, no size 0; with ``trans_a``, ``a`` is (k,
-    m), with ``trans_b``, ``b`` is (n, k). ``kernel``: a TN kernel, by default ``sgemm_tn`` or ``dgemm_tn``. ``block``:
-    rows and columns of a block, by default what `choose_block` finds. ``depth``: the most steps of k in a strip, by
-    default the rows of ``device``'s largest texture. Other keywords go to ``ck.launch``. Raises ``ValueError`` for
-    shapes that don't match and for blocks or strips that don't fit the card, ``TypeError`` for other types.
+    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, no size 0; with
+    ``trans_a``, ``a`` is (k, m), with ``trans_b``, ``b`` is (n, k). ``kernel``: a TN kernel, by
+    default ``sgemm_tn`` or ``dgemm_tn``. ``block``: rows and columns of a block, by default what
+    `choose_block` finds. ``depth``: the most steps of k in a strip, by default the rows of
+    ``device``'s largest texture. Other keywords go to ``ck.launch``. Raises ``ValueError`` for
+    shapes that don't match and for blocks or strips that don't fit the card, ``TypeError`` for
+    other types.
     """
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
@@ -123,7 +148,10 @@ def gemm_out_of_core(
     usual = "sgemm_tn" if precision == "single" else "dgemm_tn"
     chosen = tn_kernel(usual if kernel is None else kernel)
     if chosen.precision != precision:
-        raise TypeError(f"the matrices are {precision}, and the kernel {chosen.name} computes in {chosen.precision}")
+        raise TypeError(
+            f"the matrices are {precision}, and the kernel {chosen.name} computes in"
+            f" {chosen.precision}"
+        )
     product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, device=device, **launching)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
@@ -133,8 +161,10 @@ def gemm_out_of_core(
 
 
 class Step(NamedTuple):
-    """A kernel call: it adds the product of the strips with number ``q`` to block (i, j) of C. ``unit`` numbers the
-    blocks as computed; ``done`` is how many calls for this block went before."""
+    """A kernel call: it adds the product of the strips with number ``q`` to block (i, j) of C.
+    ``unit`` numbers the blocks as computed; ``done`` is how many calls for this block went
+    before.
+    """
 
     unit: int
     i: int
@@ -152,7 +182,16 @@ class _Blocked:
     """A multiply-add as a plan of tasks, block by block; with matrices, the tasks also compute."""
 
     def __init__(
-        self, m: int, n: int, k: int, machine: Machine, kernel, block, depth: int | None, overlap, matrices: tuple
+        self,
+        m: int,
+        n: int,
+        k: int,
+        machine: Machine,
+        kernel,
+        block,
+        depth: int | None,
+        overlap,
+        matrices: tuple,
     ):
         check_whole(m=m, n=n, k=k)
         check_type(Machine, machine=machine)
@@ -171,8 +210,10 @@ class _Blocked:
         self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
-        """Plan all blocks, loading the next one's strips during each, and time the plan. Every other block takes k
-        backwards, so that the strip of A or B shared with the block before is still on the card."""
+        """Plan all blocks, loading the next one's strips during each, and time the plan. Every
+        other block takes k backwards, so that the strip of A or B shared with the block before is
+        still on the card.
+        """
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         forth = range(len(self.chunks))
         steps = [
@@ -191,28 +232,47 @@ class _Blocked:
         unit, i, j, done, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
         size = float(self.size * self.block * (depth.stop - depth.start))
-        a = self.plan.load(0, "A", f"A[{i},{q}]", size, lambda: self._take(self.a, rows, depth).T.copy())
+        a = self.plan.load(
+            0, "A", f"A[{i},{q}]", size, lambda: self._take(self.a, rows, depth).T.copy()
+        )
         b = self.plan.load(0, "B", f"B[{q},{j}]", size, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers, size = (f"pinned 0 C{unit % 2}", f"card 0 C{unit % 3}"), self.size * self.block**2
-            self.plan.send(0, f"C[{i},{j}]", size, buffers, lambda: self._take(self.c, rows, columns))
+            buffers, size = (
+                (f"pinned 0 C{unit % 2}", f"card 0 C{unit % 3}"),
+                self.size * self.block**2,
+            )
+            self.plan.send(
+                0, f"C[{i},{j}]", size, buffers, lambda: self._take(self.c, rows, columns)
+            )
         return a, b
 
     def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
         """Plan the kernel call of a step."""
         depth, after = self.chunks[step.q], step.content
-        card, arrays, beta = f"card 0 C{step.unit % 3}", self.plan.arrays, 1.0 if step.done else self.beta
+        card, arrays, beta = (
+            f"card 0 C{step.unit % 3}",
+            self.plan.arrays,
+            1.0 if step.done else self.beta,
+        )
 
         def action() -> None:
-            arrays[card] = self.product(arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, beta=beta)
+            arrays[card] = self.product(
+                arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, beta=beta
+            )
 
         reads = dict([a, b, (card, after[:-1])] if beta else [a, b])
         uses = {"chip 0": 2.0 * self.block**2 * (depth.stop - depth.start) / self.rate}
         self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
 
     def _leave(self, step: Step) -> None:
-        """Plan a finished block's way back: by DMA into pinned memory, then without its padding into the result."""
-        pinned, content, size = f"pinned 0 out{step.unit % 2}", step.content, self.size * self.block**2
+        """Plan a finished block's way back: by DMA into pinned memory, then without its padding
+        into the result.
+        """
+        pinned, content, size = (
+            f"pinned 0 out{step.unit % 2}",
+            step.content,
+            self.size * self.block**2,
+        )
 
         def action() -> None:
             target = self.result[self._lines(step.i), self._lines(step.j)]

@@ -1,4 +1,6 @@
-"""Checks of arguments before anything runs. An error says what was written and what it has to be."""
+"""Checks of arguments before anything runs. An error says what was written and what it has to
+be.
+"""
 
 import sys
 from collections.abc import Callable
@@ -30,7 +32,9 @@ def _number(value: Any) -> bool:
     return real and bool(0 <= value <= sys.float_info.max)
 
 
-check_whole = _checker(partial(is_whole, most=LARGEST), f"be a whole number of at least 1 and at most {LARGEST:,}")
+check_whole = _checker(
+    partial(is_whole, most=LARGEST), f"be a whole number of at least 1 and at most {LARGEST:,}"
+)
 check_positive = _checker(lambda value: _number(value) and value > 0, "be above 0 and finite")
 check_amount = _checker(_number, "be 0 or more, and finite")
 check_share = _checker(lambda value: _number(value) and value <= 1, "lie in 0 to 1")
@@ -45,13 +49,17 @@ def check_type(kind: type, **values) -> None:
 
 
 def check_precision(precision: str, where: str) -> None:
-    """Raise ``TypeError`` for double-double: the papers' hosts moved single and double precision."""
+    """Raise ``TypeError`` for double-double: the papers' hosts moved single and double
+    precision.
+    """
     if precision == "double-double":
         raise TypeError(f"{where}, matrices are float32 or float64, not double-double")
 
 
 def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
-    """Raise ``ValueError`` if there are too many blocks of C, each of so many strips of k, to plan."""
+    """Raise ``ValueError`` if there are too many blocks of C, each of so many strips of k, to
+    plan.
+    """
     units = -(-m // block) * -(-n // block) * strips
     if units > UNITS:
         units_text = f"{m} x {n} in blocks of {block} makes {units:,} units of work"

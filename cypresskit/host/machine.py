@@ -1,12 +1,14 @@
 """The computer around the chips, and a plan of copies and kernels for it.
 
-Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores, and for each chip
-the chip itself, its one DMA engine and a host thread that copies for it. A ``Plan`` collects tasks in program order and
-the buffers that pass data between them; these decide what may overlap (`timeline`).
+Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores,
+and for each chip the chip itself, its one DMA engine and a host thread that copies for it. A
+``Plan`` collects tasks in program order and the buffers that pass data between them; these decide
+what may overlap (`timeline`).
 
-A strip of a matrix gets to a card in two steps, as the driver requires. A host thread copies it from the program's
-memory into memory that the bus can read (*pinned* memory; here A is also transposed and padding added). Then the DMA
-engine copies that to the card. Both places have two buffers, so that a strip can arrive while another is in use.
+A strip of a matrix gets to a card in two steps, as the driver requires. A host thread copies it
+from the program's memory into memory that the bus can read (*pinned* memory; here A is also
+transposed and padding added). Then the DMA engine copies that to the card. Both places have two
+buffers, so that a strip can arrive while another is in use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +27,9 @@ MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "
 
 @dataclass(frozen=True)
 class Machine:
-    """A board in a host computer. ``device`` is one of its chips; ``use_chips`` of them work, by default all."""
+    """A board in a host computer. ``device`` is one of its chips; ``use_chips`` of them work, by
+    default all.
+    """
 
     device: Device = HD5970
     host: Host = XEON
@@ -43,16 +47,24 @@ class Machine:
         if self.chips > self.device.chips:
             raise ValueError(f"use_chips = {self.chips}: the board has {self.device.chips}")
         if self.host.cores <= self.chips:
-            raise ValueError(f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips takes one")
+            raise ValueError(
+                f"{self.host.name} has {self.host.cores} cores: each of {self.chips} chips"
+                " takes one"
+            )
 
     def resources(self) -> dict[str, Resource]:
         """Everything that tasks share, by name. A chip's copying thread has a core of its own."""
         host = self.host
         cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
         rows = [(MEMORY, host.memory_gb_s * 1e9, "bytes")]
-        rows += [(way, host.dma_gb_s * 1e9, "bytes") for way in (TO_CARD, TO_HOST)] + [(CPU, cores * 1e9, "flops")]
+        rows += [(way, host.dma_gb_s * 1e9, "bytes") for way in (TO_CARD, TO_HOST)] + [
+            (CPU, cores * 1e9, "flops")
+        ]
         for chip in range(self.chips):
-            rows += [(f"chip {chip}", 1.0, "seconds"), (f"DMA {chip}", host.dma_gb_s * 1e9, "bytes")]
+            rows += [
+                (f"chip {chip}", 1.0, "seconds"),
+                (f"DMA {chip}", host.dma_gb_s * 1e9, "bytes"),
+            ]
             rows += [(f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied")]
         return {row[0]: Resource(*row) for row in rows}
 
@@ -66,39 +78,69 @@ class Strip(NamedTuple):
 
 @dataclass
 class Plan:
-    """Tasks in program order. A ``real`` plan can be executed; ``arrays`` then holds the buffers' contents. A
-    ``serial`` plan does one task at a time, as does a program that waits for each."""
+    """Tasks in program order. A ``real`` plan can be executed; ``arrays`` then holds the buffers'
+    contents. A ``serial`` plan does one task at a time, as does a program that waits for each.
+    """
 
     machine: Machine
     real: bool = False
     serial: bool = False
     tasks: list[Task] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # the one used last stands last
+    resident: dict[tuple[int, str], dict[str, int]] = field(
+        default_factory=dict
+    )  # the one used last stands last
 
-    def add(self, queue: str, stage: str, data: str, uses: dict, reads: dict, writes: dict, action, size=0.0) -> None:
-        """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the ``action``."""
+    def add(
+        self,
+        queue: str,
+        stage: str,
+        data: str,
+        uses: dict,
+        reads: dict,
+        writes: dict,
+        action,
+        size=0.0,
+    ) -> None:
+        """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the
+        ``action``.
+        """
         queue, action = "program" if self.serial else queue, action if self.real else None
-        name = f"{stage} {data}".removesuffix("'")  # the first sum needs no prime: only those after it are told apart
+        name = f"{stage} {data}".removesuffix(
+            "'"
+        )  # the first sum needs no prime: only those after it are told apart
         self.tasks.append(Task(name, stage, queue, uses, reads, writes, size, action=action))
 
-    def copy(self, chip: int, stage: str, data: str, size: float, passes: int, reads, writes, action) -> None:
-        """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes`` times: 2 to read and
-        write, 3 if the target is read too, to add to it."""
+    def copy(
+        self, chip: int, stage: str, data: str, size: float, passes: int, reads, writes, action
+    ) -> None:
+        """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes``
+        times: 2 to read and write, 3 if the target is read too, to add to it.
+        """
         uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
         self.add(f"thread {chip}", stage, data, uses, reads, writes, action, size)
 
-    def dma(self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str) -> None:
-        """Add a DMA that moves ``content`` from one buffer to another, ``way`` TO_CARD or TO_HOST."""
+    def dma(
+        self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str
+    ) -> None:
+        """Add a DMA that moves ``content`` from one buffer to another, ``way`` TO_CARD or
+        TO_HOST.
+        """
 
         def action() -> None:
             self.arrays[target] = self.arrays[source].copy()
 
         uses = {MEMORY: size, way: size, f"DMA {chip}": size}
-        self.add(f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size)
+        self.add(
+            f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size
+        )
 
-    def send(self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Callable) -> None:
-        """Add the copy of ``content``, the array ``fetch()``, to the first of ``buffers`` and its DMA to the second."""
+    def send(
+        self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Callable
+    ) -> None:
+        """Add the copy of ``content``, the array ``fetch()``, to the first of ``buffers`` and its
+        DMA to the second.
+        """
         pinned, card = buffers
 
         def action() -> None:
@@ -108,8 +150,9 @@ class Plan:
         self.dma(chip, "load2", content, size, TO_CARD, pinned, card)
 
     def load(self, chip: int, kind: str, content: str, size: float, fetch: Callable) -> Strip:
-        """The strip ``content`` of matrix ``kind`` on the card; it is sent unless one of that matrix's two buffers has
-        it. The strip asked for last is kept, since it is still in use."""
+        """The strip ``content`` of matrix ``kind`` on the card; it is sent unless one of that
+        matrix's two buffers has it. The strip asked for last is kept, since it is still in use.
+        """
         resident = self.resident.setdefault((chip, kind), {})
         on_card = content in resident
         oldest = content if on_card else next(iter(resident), "")
@@ -135,15 +178,20 @@ def check_card(device: Device, buffers: dict[str, float]) -> None:
 
 
 def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
-    """start..stop in as few ranges of at most ``block`` as possible, as equal as multiples of ``multiple`` allow."""
+    """start..stop in as few ranges of at most ``block`` as possible, as equal as multiples of
+    ``multiple`` allow.
+    """
     count = -(-(stop - start) // block)
-    size = min(block, -(-(stop - start) // max(count, 1) // multiple) * multiple) if count else block
+    size = (
+        min(block, -(-(stop - start) // max(count, 1) // multiple) * multiple) if count else block
+    )
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
 def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
-    """Pairs of a step and what ``load`` returned for it. Loading runs a step ahead (prefetching): the next step is
-    loaded before this one is done."""
+    """Pairs of a step and what ``load`` returned for it. Loading runs a step ahead (prefetching):
+    the next step is loaded before this one is done.
+    """
     coming = load(steps[0])
     for number, step in enumerate(steps, 1):
         current, coming = coming, load(steps[number]) if number < len(steps) else None
@@ -151,8 +199,10 @@ def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
 
 
 def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:
-    """Positions (row, column) of all blocks, in an order that changes only one of the two at a time: along a row, down
-    at its end, and back along the next ("bounce corner turn"). So each block loads one strip of A or B, not two."""
+    """Positions (row, column) of all blocks, in an order that changes only one of the two at a
+    time: along a row, down at its end, and back along the next ("bounce corner turn"). So each
+    block loads one strip of A or B, not two.
+    """
     forth = range(len(columns))
     for i in range(len(rows)):
         yield from ((i, j) for j in (reversed(forth) if i % 2 else forth))

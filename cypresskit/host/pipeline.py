@@ -1,19 +1,23 @@
-"""C = alpha A B + beta C from the host's memory: four-stage and five-stage pipelines over chips and CPU.
+"""C = alpha A B + beta C from the host's memory: four-stage and five-stage pipelines over chips and
+CPU.
 
-C is cut into blocks, work units; the strip of A and the strip of B that a block needs are loaded unless they are still
-on the card, and the blocks come in an order that changes one strip at a time.
+C is cut into blocks, work units; the strip of A and the strip of B that a block needs are loaded
+unless they are still on the card, and the blocks come in an order that changes one strip at a time.
 
-* **Four stages** (Yang et al., 2010): *load1* copies a strip into pinned memory, *load2* sends it to the card, *mult*
-  multiplies and lets the kernel store straight into the host's memory over the bus, *store* adds the result into C.
-* **Five stages** (Li et al., 2012): *mult1* stores on the card in sub-blocks, *store1* fetches one by DMA while the
-  next is computed, *store2* adds into C. The bus and the chip are no longer held by the same stage.
+* **Four stages** (Yang et al., 2010): *load1* copies a strip into pinned memory, *load2* sends it
+  to the card, *mult* multiplies and lets the kernel store straight into the host's memory over the
+  bus, *store* adds the result into C.
+* **Five stages** (Li et al., 2012): *mult1* stores on the card in sub-blocks, *store1* fetches one
+  by DMA while the next is computed, *store2* adds into C. The bus and the chip are no longer held
+  by the same stage.
 
-Each chip has its own columns of C; the CPU takes rows from the bottom. The bus and the host's memory are shared.
-Left out: more than one board, and the cost of starting a DMA.
+Each chip has its own columns of C; the CPU takes rows from the bottom. The bus and the host's
+memory are shared. Left out: more than one board, and the cost of starting a DMA.
 
-The CPU's share is *static*, so that both would end at once at their peaks, or *adaptive* (Yang et al., 2010): the first
-call takes the static share; each further one takes the share that the rates measured in the last one ask for. The
-rates depend on the share, because CPU and chips compete for the host's memory, so it takes a few calls to settle.
+The CPU's share is *static*, so that both would end at once at their peaks, or *adaptive* (Yang et
+al., 2010): the first call takes the static share; each further one takes the share that the rates
+measured in the last one ask for. The rates depend on the share, because CPU and chips compete for
+the host's memory, so it takes a few calls to settle.
 """
 
 from dataclasses import dataclass
@@ -22,8 +26,25 @@ from functools import partial
 import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
-from cypresskit.host.checks import check_precision, check_share, check_type, check_units, check_whole
-from cypresskit.host.machine import CPU, MEMORY, TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn, split
+from cypresskit.host.checks import (
+    check_precision,
+    check_share,
+    check_type,
+    check_units,
+    check_whole,
+)
+from cypresskit.host.machine import (
+    CPU,
+    MEMORY,
+    TO_HOST,
+    Machine,
+    Plan,
+    Strip,
+    ahead,
+    check_card,
+    corner_turn,
+    split,
+)
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -34,8 +55,9 @@ PARTS, PIECES = 2, 2  # blocks C(i,j) of a work unit, and sub-blocks C(i,j,k) of
 
 @dataclass
 class Matrices:
-    """Real matrices for a run: ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of float32 or float64; ``result`` is written.
-    Raises what `gemm` raises for other types and shapes."""
+    """Real matrices for a run: ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of float32 or float64;
+    ``result`` is written. Raises what `gemm` raises for other types and shapes.
+    """
 
     a: np.ndarray
     b: np.ndarray
@@ -45,21 +67,27 @@ class Matrices:
 
     def __post_init__(self):
         self.a, self.b, self.c = map(plain, (self.a, self.b, self.c))
-        precision, (self.alpha, _), (self.beta, _), self.size = checked(self.a, self.b, self.c, self.alpha, self.beta)
+        precision, (self.alpha, _), (self.beta, _), self.size = checked(
+            self.a, self.b, self.c, self.alpha, self.beta
+        )
         check_precision(precision, "in a pipeline")
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
         """Write ``product``, which is alpha A B, plus beta C to its place in the result."""
         where = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
-        self.result[where] = product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
+        self.result[where] = (
+            product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
+        )
 
 
 def four_stage(
     m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **options
 ) -> Timeline:
-    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; ``options`` and errors as for
-    `five_stage`. Its kernel by default uses a global buffer, which can lie in any memory but isn't cached."""
+    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; ``options`` and
+    errors as for `five_stage`. Its kernel by default uses a global buffer, which can lie in any
+    memory but isn't cached.
+    """
     return _Pipeline(False, m, n, k, machine, kernel, **options).plan_all()
 
 
@@ -76,25 +104,30 @@ def five_stage(
 ) -> Timeline:
     """The timeline of the five-stage pipeline on an (m, k) by (k, n) product.
 
-    ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of C's rows that the
-    CPU computes. ``matrices``: real ones, to be multiplied by ``timeline.execute()``. Raises ``ValueError`` for
-    impossible sizes and blocks that don't fit the card, ``TypeError`` for matrices of another type than the kernel's.
+    ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of
+    C's rows that the CPU computes. ``matrices``: real ones, to be multiplied by
+    ``timeline.execute()``. Raises ``ValueError`` for impossible sizes and blocks that don't fit the
+    card, ``TypeError`` for matrices of another type than the kernel's.
     """
     return _Pipeline(True, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
 
 
 def static_share(machine: Machine) -> float:
-    """The CPU's share of all double-precision peaks, 0 to 1: 0.12 for two chips of an HD 5970 and two Xeon X5650."""
+    """The CPU's share of all double-precision peaks, 0 to 1: 0.12 for two chips of an HD 5970 and
+    two Xeon X5650.
+    """
     check_type(Machine, machine=machine)
     cpu = machine.host.cpu_gflops
     return cpu / (cpu + machine.chips * machine.device.double_gflops)
 
 
 def balanced_share(timeline: Timeline, share: float) -> float:
-    """The CPU's share, 0 to 1, at which CPU and chips would have ended together at the rates they had in ``timeline``.
+    """The CPU's share, 0 to 1, at which CPU and chips would have ended together at the rates they
+    had in ``timeline``.
 
-    ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate is unknown, and the
-    share stays as it is."""
+    ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate
+    is unknown, and the share stays as it is.
+    """
     check_type(Timeline, timeline=timeline)
     check_share(share=share)
     ends = {True: 0.0, False: 0.0}
@@ -106,9 +139,12 @@ def balanced_share(timeline: Timeline, share: float) -> float:
     return cpu / (cpu + chips)
 
 
-def adaptive(m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options) -> list[tuple[float, Timeline]]:
-    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by `five_stage`, whose ``options``
-    these are. Raises ``ValueError`` if ``calls`` is below 1."""
+def adaptive(
+    m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options
+) -> list[tuple[float, Timeline]]:
+    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by
+    `five_stage`, whose ``options`` these are. Raises ``ValueError`` if ``calls`` is below 1.
+    """
     check_whole(calls=calls)
     share, result = static_share(machine), []
     for _ in range(calls):
@@ -121,8 +157,18 @@ def adaptive(m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **opti
 class _Pipeline:
     """A run of a pipeline: with ``five``, in sub-blocks that leave by DMA."""
 
-    def __init__(self, five: bool, m: int, n: int, k: int, machine: Machine, kernel: str | Kernel, block: int = BLOCK,
-                 cpu_share: float = 0.0, matrices: Matrices | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        five: bool,
+        m: int,
+        n: int,
+        k: int,
+        machine: Machine,
+        kernel: str | Kernel,
+        block: int = BLOCK,
+        cpu_share: float = 0.0,
+        matrices: Matrices | None = None,
+    ) -> None:
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
@@ -132,14 +178,22 @@ class _Pipeline:
         self.data = Matrices(nothing, nothing, nothing) if matrices is None else matrices
         check_type(Matrices, matrices=self.data)
         if matrices and matrices.size != (m, n, k):
-            raise ValueError(f"the matrices don't have the shapes of an ({m}, {k}) by ({k}, {n}) product")
+            raise ValueError(
+                f"the matrices don't have the shapes of an ({m}, {k}) by ({k}, {n}) product"
+            )
         if matrices and matrices.c.dtype != self.kernel.dtype:
-            raise TypeError(f"the matrices are {matrices.c.dtype}, and {self.kernel.name} takes {self.kernel.dtype}")
+            raise TypeError(
+                f"the matrices are {matrices.c.dtype}, and {self.kernel.name} takes"
+                f" {self.kernel.dtype}"
+            )
         self.m, self.n, self.k, self.block, self.size = m, n, k, block, self.kernel.dtype.itemsize
         piece = -(-block // (PARTS * PIECES if five else PARTS))
         strips = 2.0 * self.size * k * block
         buffers = {"two strips of A": strips, "two of B": strips}
-        check_card(machine.device, buffers | ({"two sub-blocks of C": 2.0 * self.size * piece * block} if five else {}))
+        check_card(
+            machine.device,
+            buffers | ({"two sub-blocks of C": 2.0 * self.size * piece * block} if five else {}),
+        )
         self.plan = Plan(machine, real=matrices is not None)
         self.rate = kernel_rate(self.kernel, min(piece, m), min(block, n), k, machine.device)
         self.gpu_rows = m - round(cpu_share * m)
@@ -148,32 +202,63 @@ class _Pipeline:
         """Plan each chip's columns of C, and the CPU's rows."""
         machine, (down, across) = self.plan.machine, self.kernel.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
-        for chip, own in enumerate(split(0, self.n, -(-self.n // machine.chips), across) if rows else []):
+        for chip, own in enumerate(
+            split(0, self.n, -(-self.n // machine.chips), across) if rows else []
+        ):
             self._chip(chip, rows, split(own.start, own.stop, self.block, across))
         if self.gpu_rows < self.m:
             self._cpu(range(self.gpu_rows, self.m), split(0, self.n, self.block))
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _chip(self, chip: int, rows: list[range], columns: list[range]) -> None:
-        """Plan a chip's work units. The next one's strips are loaded before the last one's results leave."""
+        """Plan a chip's work units. The next one's strips are loaded before the last one's results
+        leave.
+        """
 
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Strip, Strip]:
             i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
             of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
-            a = self.plan.load(chip, "A", f"A[{i}]", bytes_a, lambda: self.data.a[of_a].T.copy())  # the kernel is TN
-            b = self.plan.load(chip, "B", f"B[{chip}.{j}]", bytes_b, lambda: self.data.b[:, of_b].copy())
+            a = self.plan.load(
+                chip, "A", f"A[{i}]", bytes_a, lambda: self.data.a[of_a].T.copy()
+            )  # the kernel is TN
+            b = self.plan.load(
+                chip, "B", f"B[{chip}.{j}]", bytes_b, lambda: self.data.b[:, of_b].copy()
+            )
             return a, b
 
         for (number, (i, j)), (a, b) in ahead(list(enumerate(corner_turn(rows, columns))), load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
-                self._part(chip, f"{chip}.{number}.{part}", part, a, b, lines, lines.start - rows[i].start, columns[j])
+                self._part(
+                    chip,
+                    f"{chip}.{number}.{part}",
+                    part,
+                    a,
+                    b,
+                    lines,
+                    lines.start - rows[i].start,
+                    columns[j],
+                )
 
-    def _part(self, chip: int, name: str, part: int, a: Strip, b: Strip, rows: range, first: int, columns: range):
-        """Plan a block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a`` on."""
+    def _part(
+        self,
+        chip: int,
+        name: str,
+        part: int,
+        a: Strip,
+        b: Strip,
+        rows: range,
+        first: int,
+        columns: range,
+    ):
+        """Plan a block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a``
+        on.
+        """
         plan, host, stored = self.plan, self.plan.machine.host, {}
-        for p, piece in enumerate(split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))):
+        for p, piece in enumerate(
+            split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
+        ):
             pinned, content = f"pinned {chip} C{part}.{p}", f"AB[{name}.{p}]"
             target = f"card {chip} C{p % 2}" if self.five else pinned
             size = float(self.size * len(piece) * len(columns))
@@ -184,7 +269,9 @@ class _Pipeline:
             lines = slice(start, start + len(piece))
             action = partial(self._multiply, a.buffer, b.buffer, lines, target)
             stage = "mult1" if self.five else "mult"
-            plan.add(f"chip {chip}", stage, content, uses, dict([a, b]), {target: content}, action, size)
+            plan.add(
+                f"chip {chip}", stage, content, uses, dict([a, b]), {target: content}, action, size
+            )
             if self.five:
                 plan.dma(chip, "store1", content, size, TO_HOST, target, pinned)
             stored[pinned] = content
@@ -197,7 +284,9 @@ class _Pipeline:
         plan.copy(chip, stage, f"C[{name}]", size, passes, stored, {f"C[{name}]": "done"}, merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
-        """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice the rate."""
+        """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice
+        the rate.
+        """
         data, per_flop = self.data, self.plan.machine.host.cpu_bytes_flop
 
         def multiply(columns: range) -> None:
@@ -207,8 +296,22 @@ class _Pipeline:
         for number, columns in enumerate(blocks):
             flops = 2.0 * len(rows) * len(columns) * self.k * self.size / 8
             uses, action = {CPU: flops, MEMORY: flops * per_flop}, partial(multiply, columns)
-            self.plan.add(CPU, "cpu", str(number), uses, {}, {f"C[cpu.{number}]": "done"}, action, flops * per_flop)
+            self.plan.add(
+                CPU,
+                "cpu",
+                str(number),
+                uses,
+                {},
+                {f"C[cpu.{number}]": "done"},
+                action,
+                flops * per_flop,
+            )
 
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:
-        arrays, multiply = self.plan.arrays, partial(gemm, kernel=self.kernel, device=self.plan.machine.device)
-        arrays[target] = multiply(arrays[a][:, lines], arrays[b], alpha=self.data.alpha, trans_a=True)
+        arrays, multiply = (
+            self.plan.arrays,
+            partial(gemm, kernel=self.kernel, device=self.plan.machine.device),
+        )
+        arrays[target] = multiply(
+            arrays[a][:, lines], arrays[b], alpha=self.data.alpha, trans_a=True
+        )

@@ -1,10 +1,11 @@
 """Published figures about hosts beside the models': rows for the project's score.
 
-Li et al. print one figure for many sizes. It is taken as their best, over the largest matrices and every k that they
-measured; their kernel's figure as that on a whole work unit. Nakasato's rate with transfers is taken at N = 2048, where
-his text sets its mark. Matsumoto et al. show the gains from overlap and from padding in pictures only: these rows have
-no published figure, and the simulated one is the least and the most over sizes like theirs. All rows come from one set
-of parameters, `devices.XEON` and the device's own.
+Li et al. print one figure for many sizes. It is taken as their best, over the largest matrices and
+every k that they measured; their kernel's figure as that on a whole work unit. Nakasato's rate with
+transfers is taken at N = 2048, where his text sets its mark. Matsumoto et al. show the gains from
+overlap and from padding in pictures only: these rows have no published figure, and the simulated
+one is the least and the most over sizes like theirs. All rows come from one set of parameters,
+`devices.XEON` and the device's own.
 """
 
 from typing import Any
@@ -19,15 +20,24 @@ from cypresskit.host.transfer import balance, effective_rate, round_trip
 
 
 def host_rows() -> list[dict]:
-    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and ``ratio``. For a bus of
-    10 GB/s the source says "at least 300", so a ratio above 1 agrees with it. Figures published as a picture are None,
-    and so is their ratio."""
+    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and
+    ``ratio``. For a bus of 10 GB/s the source says "at least 300", so a ratio above 1 agrees with
+    it. Figures published as a picture are None, and so is their ratio.
+    """
     rows: list[dict] = []
 
     def row(id: str, quantity: str, simulated: Any, value: float | None = None) -> None:
         printed = published.host(id).get(quantity) if value is None else value
         ratio = None if printed is None else simulated / printed
-        rows.append({"id": id, "quantity": quantity, "published": printed, "simulated": simulated, "ratio": ratio})
+        rows.append(
+            {
+                "id": id,
+                "quantity": quantity,
+                "published": printed,
+                "simulated": simulated,
+                "ratio": ratio,
+            }
+        )
 
     model = published.host("dgemm_transfer_model")
     bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9
@@ -55,8 +65,10 @@ def host_rows() -> list[dict]:
 
 
 def mma_gains(block: int) -> dict[str, list[float]]:
-    """The least and the largest factor that the blocked multiply-add gains: from overlap, at multiples of ``block``, as
-    in their first figure; and from a block that pads less, halfway between two multiples, as in their second."""
+    """The least and the largest factor that the blocked multiply-add gains: from overlap, at
+    multiples of ``block``, as in their first figure; and from a block that pads less, halfway
+    between two multiples, as in their second.
+    """
 
     def gflops(n: int, **options) -> float:
         return blocked_time(n, n, n, Machine(HD5870), **options).gflops
@@ -65,4 +77,7 @@ def mma_gains(block: int) -> dict[str, list[float]]:
     between = [n + block // 2 for n in multiples]
     overlap = [gflops(n, block=block) / gflops(n, block=block, overlap=False) for n in multiples]
     padding = [gflops(n) / gflops(n, block=block) for n in between]
-    return {"overlap_gain": [min(overlap), max(overlap)], "padding_gain": [min(padding), max(padding)]}
+    return {
+        "overlap_gain": [min(overlap), max(overlap)],
+        "padding_gain": [min(padding), max(padding)],
+    }

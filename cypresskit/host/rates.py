@@ -11,24 +11,37 @@ STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.
 
 
 def tn_kernel(kernel: str | Kernel) -> Kernel:
-    """The kernel, given by name or itself, if it multiplies what the host sends: A transposed, B as it is, one product
-    at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for another kind of kernel."""
+    """The kernel, given by name or itself, if it multiplies what the host sends: A transposed, B as
+    it is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for
+    another kind of kernel.
+    """
     chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel
     check_type(Kernel, kernel=chosen)
-    if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (True, False, False, False):
-        raise ValueError(f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is not one")
+    if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (
+        True,
+        False,
+        False,
+        False,
+    ):
+        raise ValueError(
+            f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is"
+            " not one"
+        )
     if chosen.precision == "double-double":
         raise ValueError(f"the host sends float32 or float64; {chosen.name} is not for one of them")
     return chosen
 
 
 def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included. Steps of k beyond
-    ``STEADY_K`` are timed at the pace of those before."""
+    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included.
+    Steps of k beyond ``STEADY_K`` are timed at the pace of those before.
+    """
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen, launch = tn_kernel(kernel), device.launch_us * 1e-6
-    wide, tall = (padded_row(s, chosen.dtype.itemsize, device) if chosen.buffer else s for s in (n, m))
+    wide, tall = (
+        padded_row(s, chosen.dtype.itemsize, device) if chosen.buffer else s for s in (n, m)
+    )
     deep = min(k, STEADY_K)
     running = _seconds(chosen, tall, wide, deep, device) - launch
     flops = 2.0 * m * n * k
@@ -42,7 +55,9 @@ def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
-    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart, which spreads them over
-    all channels and banks. An assumption: APP 4.6.2 advises it, but nobody printed how strips lay on the card."""
+    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart,
+    which spreads them over all channels and banks. An assumption: APP 4.6.2 advises it, but nobody
+    printed how strips lay on the card.
+    """
     bursts = -(-length * itemsize // device.channel_bytes) | 1
     return bursts * device.channel_bytes // itemsize

@@ -1,10 +1,10 @@
 """Resources with a rate, and how tasks that run at once share them.
 
-A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1 GB of host memory).
-Its *dominant share* is the largest share that it takes of any of them. Shares are max-min fair: all dominant shares
-grow together; a task stops growing when one of its resources is full, and the others go on. On a single resource all
-get equal parts; on several this is dominant resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore
-computed, never declared.
+A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1
+GB of host memory). Its *dominant share* is the largest share that it takes of any of them. Shares
+are max-min fair: all dominant shares grow together; a task stops growing when one of its resources
+is full, and the others go on. On a single resource all get equal parts; on several this is dominant
+resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore computed, never declared.
 
 Left out: priorities, and losses from switching between tasks.
 """
@@ -17,7 +17,9 @@ from cypresskit.host.checks import check_positive
 
 @dataclass(frozen=True)
 class Resource:
-    """A shared resource. ``capacity``: how many ``unit`` it gives per second, above 0, or ``ValueError``."""
+    """A shared resource. ``capacity``: how many ``unit`` it gives per second, above 0, or
+    ``ValueError``.
+    """
 
     name: str
     capacity: float
@@ -27,15 +29,17 @@ class Resource:
         check_positive(**{f"{self.name}: capacity": self.capacity})
 
 
-#: What one task asks for: (resource number, part of it) at a dominant share of 1; the largest part is 1.
+#: What one task asks for: (resource number, part of it) at a dominant share of 1; the largest part
+#: is 1.
 Demand = tuple[tuple[int, float], ...]
 
 
 def fair_shares(demands: Sequence[Demand]) -> list[float]:
     """The dominant share of every demand if all run at once.
 
-    Progressive filling: no share can grow without shrinking one that is as small or smaller, and no resource gives more
-    than 1. Each round fills a resource, so there are at most as many rounds as resources.
+    Progressive filling: no share can grow without shrinking one that is as small or smaller, and no
+    resource gives more than 1. Each round fills a resource, so there are at most as many rounds as
+    resources.
     """
     shares = [0.0] * len(demands)
     growing = set(range(len(demands)))

@@ -1,14 +1,18 @@
 """Tasks, a plan of tasks run in time, and the resulting timeline.
 
-A plan is a list of tasks in program order, as a straight-line program would do them one by one. Three rules decide what
-overlaps, as in an out-of-order processor:
+A plan is a list of tasks in program order, as a straight-line program would do them one by one.
+Three rules decide what overlaps, as in an out-of-order processor:
 
-* the tasks of a queue (that of a chip, a DMA engine, a copying thread) run one at a time and in program order;
-* a task starts when what it reads has been written, and when whatever it overwrites is no longer read or written;
-* tasks that run at once share the resources max-min fairly (`resources`), so their speed changes at every event.
+* the tasks of a queue (that of a chip, a DMA engine, a copying thread) run one at a time and in
+  program order;
+* a task starts when what it reads has been written, and when whatever it overwrites is no longer
+  read or written;
+* tasks that run at once share the resources max-min fairly (`resources`), so their speed changes at
+  every event.
 
-Time is computed first, from bytes and rates alone; `Timeline.execute` then does the same tasks on real arrays.
-`Timeline.check` replays the result against what each task says it reads and writes, knowing nothing of the rules.
+Time is computed first, from bytes and rates alone; `Timeline.execute` then does the same tasks on
+real arrays. `Timeline.check` replays the result against what each task says it reads and writes,
+knowing nothing of the rules.
 """
 
 import json
@@ -27,9 +31,9 @@ from cypresskit.saving import save_file
 class Task:
     """One piece of work.
 
-    ``uses``: resource name to the amount it takes in all, in the resource's unit. ``bytes``: how much it moves.
-    ``reads`` and ``writes``: buffer name to content, such as "card 0 A1" to "A[3]". ``action`` does the task on real
-    arrays; it is None where only time is wanted.
+    ``uses``: resource name to the amount it takes in all, in the resource's unit. ``bytes``: how
+    much it moves. ``reads`` and ``writes``: buffer name to content, such as "card 0 A1" to "A[3]".
+    ``action`` does the task on real arrays; it is None where only time is wanted.
     """
 
     name: str
@@ -57,7 +61,9 @@ class TimelineError(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run computes."""
+    """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run
+    computes.
+    """
 
     spans: tuple[Span, ...]
     resources: Mapping[str, Resource]
@@ -80,7 +86,10 @@ class Timeline:
         for span in self.spans:
             for name, amount in span.task.uses.items():
                 total[name] += amount
-        return {name: used / self.resources[name].capacity / (self.seconds or 1.0) for name, used in total.items()}
+        return {
+            name: used / self.resources[name].capacity / (self.seconds or 1.0)
+            for name, used in total.items()
+        }
 
     @property
     def bound(self) -> str:
@@ -95,13 +104,19 @@ class Timeline:
         return dict(total)
 
     def check(self) -> None:
-        """Raise ``TimelineError`` unless every read finds its content and nothing in use is overwritten. A buffer that
-        no task writes, such as the program's own matrices, holds whatever is read from it from the start."""
+        """Raise ``TimelineError`` unless every read finds its content and nothing in use is
+        overwritten. A buffer that no task writes, such as the program's own matrices, holds
+        whatever is read from it from the start.
+        """
         holds: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
-        using: dict[str, dict[int, bool]] = defaultdict(dict)  # of each buffer now: tasks, and whether they write
+        using: dict[str, dict[int, bool]] = defaultdict(
+            dict
+        )  # of each buffer now: tasks, and whether they write
         spans = list(enumerate(self.spans))
-        moments = [(span.end, False, n) for n, span in spans] + [(span.start, True, n) for n, span in spans]
+        moments = [(span.end, False, n) for n, span in spans] + [
+            (span.start, True, n) for n, span in spans
+        ]
         for time, starts, number in sorted(moments):
             task = self.spans[number].task
             names = {**task.reads, **task.writes}
@@ -113,36 +128,57 @@ class Timeline:
             for name, content in task.reads.items():
                 if name in written and holds.get(name) != content:
                     held = holds.get(name, "nothing")
-                    raise TimelineError(f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {held}")
+                    raise TimelineError(
+                        f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {held}"
+                    )
             for name in names:
                 writes = name in task.writes
-                if others := [other for other, written_to in using[name].items() if writes or written_to]:
-                    verb, other = "overwrites" if writes else "reads", self.spans[min(others)].task.name
-                    raise TimelineError(f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it")
+                if others := [
+                    other for other, written_to in using[name].items() if writes or written_to
+                ]:
+                    verb, other = (
+                        "overwrites" if writes else "reads",
+                        self.spans[min(others)].task.name,
+                    )
+                    raise TimelineError(
+                        f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it"
+                    )
                 using[name][number] = writes
 
     def execute(self, moments: Sequence[float] | float = 1.0) -> None:
-        """Do the tasks on real arrays. Each takes effect at a moment between its start (0) and its end (1): ``moments``
-        is one number, or one per span. The result must not depend on it; a test tries many."""
+        """Do the tasks on real arrays. Each takes effect at a moment between its start (0) and its
+        end (1): ``moments`` is one number, or one per span. The result must not depend on it; a
+        test tries many.
+        """
         parts = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
         if len(parts) != len(self.spans):
             raise ValueError(f"there are {len(parts)} moments for {len(self.spans)} tasks")
         check_share(**{f"moment {number}": moment for number, moment in enumerate(parts)})
-        order = [(s.start + (s.end - s.start) * part, s.end, i) for i, (s, part) in enumerate(zip(self.spans, parts))]
+        order = [
+            (s.start + (s.end - s.start) * part, s.end, i)
+            for i, (s, part) in enumerate(zip(self.spans, parts))
+        ]
         for *_, number in sorted(order):
             if action := self.spans[number].task.action:
                 action()
 
     def perfetto(self) -> dict:
-        """The timeline in the Chrome trace format, which https://ui.perfetto.dev and chrome://tracing open: a row per
-        queue, times in microseconds."""
+        """The timeline in the Chrome trace format, which https://ui.perfetto.dev and
+        chrome://tracing open: a row per queue, times in microseconds.
+        """
         queues = list(dict.fromkeys(span.task.queue for span in self.spans))
-        events: list[dict] = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}]
+        events: list[dict] = [
+            {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}
+        ]
         for number, queue in enumerate(queues, 1):  # a thread 0 would be the idle one
-            events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": queue}})
+            events.append(
+                {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": queue}}
+            )
         for span in self.spans:
             task = span.task
-            args = {"bytes": task.bytes} | {kind: dict(getattr(task, kind)) for kind in ("reads", "writes", "uses")}
+            args = {"bytes": task.bytes} | {
+                kind: dict(getattr(task, kind)) for kind in ("reads", "writes", "uses")
+            }
             when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6, "args": args}
             row = {"pid": 1, "tid": queues.index(task.queue) + 1}
             events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when})
@@ -154,12 +190,16 @@ class Timeline:
 
     def __repr__(self) -> str:
         head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"
-        return "\n".join([head, *(f"{100 * share:6.1f} %  {name}" for name, share in self.busy.items())])
+        return "\n".join(
+            [head, *(f"{100 * share:6.1f} %  {name}" for name, share in self.busy.items())]
+        )
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
-    """For each task the numbers of those that must end before it: the one before it in its queue, the last writer of
-    what it reads, and the last writer and all later readers of what it overwrites."""
+    """For each task the numbers of those that must end before it: the one before it in its queue,
+    the last writer of what it reads, and the last writer and all later readers of what it
+    overwrites.
+    """
     last_in_queue: dict[str, int] = {}
     writer: dict[str, int] = {}
     readers: dict[str, list[int]] = defaultdict(list)
@@ -181,11 +221,16 @@ def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
 def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0) -> Timeline:
     """The timeline of ``tasks``, given in program order, on ``resources``; it is deterministic.
 
-    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing at all.
+    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing at
+    all.
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
-    least, demands = zip(*(_demand(task, resources, numbers) for task in tasks), strict=True) if tasks else ((), ())
+    least, demands = (
+        zip(*(_demand(task, resources, numbers) for task in tasks), strict=True)
+        if tasks
+        else ((), ())
+    )
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, before in enumerate(needs):
@@ -219,14 +264,20 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     return Timeline(tuple(sorted(spans, key=lambda span: span.start)), dict(resources), flops)
 
 
-def _demand(task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]) -> tuple[float, Demand]:
+def _demand(
+    task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]
+) -> tuple[float, Demand]:
     """(seconds that a task takes alone, its share of each resource meanwhile)."""
     check_type(Task, task=task)
     for name, amount in task.uses.items():
         if name not in resources:
-            raise ValueError(f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}")
+            raise ValueError(
+                f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}"
+            )
         check_amount(**{f"{task.name}: {resources[name].unit} of {name}": amount})
-    alone = {name: amount / resources[name].capacity for name, amount in task.uses.items() if amount}
+    alone = {
+        name: amount / resources[name].capacity for name, amount in task.uses.items() if amount
+    }
     slowest = max(alone.values(), default=0.0)
     if not slowest:
         raise ValueError(f"{task.name} takes no time: it needs an amount of some resource")

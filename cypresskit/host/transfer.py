@@ -1,9 +1,12 @@
-"""The transfer model of Nakasato (section 4.4, equations 3 to 6): the cost of moving the matrices of a GEMM that keeps
-nothing on the card. Three n x n matrices go there and one comes back; in between the kernel runs:
+"""The transfer model of Nakasato (section 4.4, equations 3 to 6): the cost of moving the matrices
+of a GEMM that keeps nothing on the card. Three n x n matrices go there and one comes back; in
+between the kernel runs:
 
-    T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the kernel)
+    T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the
+    kernel)
 
-``round_trip`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and `pipeline` add.
+``round_trip`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and
+`pipeline` add.
 """
 
 from cypresskit.host.checks import check_positive, check_whole
@@ -14,7 +17,9 @@ from cypresskit.kernels.catalogue import BYTES
 
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
-    """Equation 4: seconds to move four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double precision."""
+    """Equation 4: seconds to move four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double
+    precision.
+    """
     check_whole(n=n)
     check_positive(bandwidth=bandwidth)
     return 4 * _bytes(precision) * n**2 / bandwidth
@@ -34,13 +39,17 @@ def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "doub
 
 
 def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
-    """The n for which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double precision."""
+    """The n for which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double
+    precision.
+    """
     check_positive(bandwidth=bandwidth, rate=rate)
     return 2 * _bytes(precision) * rate / bandwidth
 
 
 def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
-    """The timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the other."""
+    """The timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the
+    other.
+    """
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2
@@ -52,7 +61,9 @@ def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double")
 
     tasks = [move("send", name, TO_CARD, {name: name}, {f"card {name}": name}) for name in "ABC"]
     reads = {f"card {name}": name for name in "ABC"}
-    tasks.append(Task("kernel", "mult", "program", {"chip 0": 2.0 * n**3}, reads, {"card C": "AB + C"}))
+    tasks.append(
+        Task("kernel", "mult", "program", {"chip 0": 2.0 * n**3}, reads, {"card C": "AB + C"})
+    )
     tasks.append(move("fetch", "C", TO_HOST, {"card C": "AB + C"}, {"result": "AB + C"}))
     return run(tasks, resources, 2.0 * n**3)
 

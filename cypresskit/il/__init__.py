@@ -6,6 +6,15 @@ from cypresskit.il.parser import assemble
 from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source
 
 __all__ = [
-    "OPCODES", "Dest", "Fault", "ILError", "Instruction", "Macro", "Opcode", "Program", "Register", "Source",
+    "OPCODES",
+    "Dest",
+    "Fault",
+    "ILError",
+    "Instruction",
+    "Macro",
+    "Opcode",
+    "Program",
+    "Register",
+    "Source",
     "assemble",
-]  # fmt: skip
+]

@@ -1,4 +1,6 @@
-"""A cursor over one line of IL text: what the readers of statements, operands and declarations share."""
+"""A cursor over one line of IL text: what the readers of statements, operands and declarations
+share.
+"""
 
 import re
 from typing import NoReturn
@@ -85,7 +87,9 @@ def whole(text: str, line: Line, at: int) -> int:
 def count(text: str, line: Line, at: int) -> int:
     """The whole number inside an opcode's brackets."""
     if not _INTEGER.fullmatch(text):
-        line.fail(f"expected a whole number in brackets, found {f'`{text}`' if text else 'none'}", at)
+        line.fail(
+            f"expected a whole number in brackets, found {f'`{text}`' if text else 'none'}", at
+        )
     return whole(text, line, at)
 
 

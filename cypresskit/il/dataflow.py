@@ -1,9 +1,10 @@
-"""Dataflow analysis: what each instruction reads and writes, where control may go from it, liveness.
+"""Dataflow analysis: what each instruction reads and writes, where control may go from it,
+liveness.
 
-Components of ``r`` registers are (number, component) pairs; a set of them is an integer with a bit for each, so that a
-kernel of many registers, all needed at once, takes a few kilobytes for an instruction. A position is a place in a
-swizzle: source ``r1.zx``, read at positions 0 and 1, reads components z and x. Left out: values; SSA form, which the
-compiler has.
+Components of ``r`` registers are (number, component) pairs; a set of them is an integer with a bit
+for each, so that a kernel of many registers, all needed at once, takes a few kilobytes for an
+instruction. A position is a place in a swizzle: source ``r1.zx``, read at positions 0 and 1, reads
+components z and x. Left out: values; SSA form, which the compiler has.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +14,15 @@ from operator import or_
 from cypresskit.il.program import Instruction, Program, Source
 
 Key = tuple[int, int]  # number of an r register, component
-Use = tuple[int, Source, tuple[int, ...]]  # number of the source (negative: an address of g[]), source, positions read
+Use = tuple[
+    int, Source, tuple[int, ...]
+]  # number of the source (negative: an address of g[]), source, positions read
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:
-    """The operands that ``i`` reads, addresses of ``g[]`` included: those have number -1 - n for source n, and -9 for
-    the result's."""
+    """The operands that ``i`` reads, addresses of ``g[]`` included: those have number -1 - n for
+    source n, and -9 for the result's.
+    """
     for n, source in enumerate(i.sources):
         positions = read_positions(program, i, n)
         if source.register.kind == "g":
@@ -36,7 +40,11 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     if op.kind == "fetch":
         return (0, 1)[: program.textures[i.controls.resource]]
     if op.kind == "lds":
-        return lds_words(i) if n in op.passed else tuple(p for m, p in lds_address(program, i) if m == n)
+        return (
+            lds_words(i)
+            if n in op.passed
+            else tuple(p for m, p in lds_address(program, i) if m == n)
+        )
     if op.across:
         return tuple(range(op.across))
     if op.double and op.sources[n] == "d":
@@ -50,7 +58,9 @@ def lds_words(i: Instruction) -> tuple[int, ...]:
 
 
 def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
-    """An LDS access's address: source and position of its byte; in an array of records, of the record and the byte."""
+    """An LDS access's address: source and position of its byte; in an array of records, of the
+    record and the byte.
+    """
     if not program.lds[i.controls.id][0]:
         return ((0, 0),)
     return ((0, 0), (1, 0)) if i.op.words > 1 else ((0, 0), (0, 1))
@@ -58,7 +68,12 @@ def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]
 
 def is_address(i: Instruction, n: int) -> bool:
     """Whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
-    return n < 0 or bool(i.op.flow) or i.op.kind == "fetch" or (i.op.kind == "lds" and n not in i.op.passed)
+    return (
+        n < 0
+        or bool(i.op.flow)
+        or i.op.kind == "fetch"
+        or (i.op.kind == "lds" and n not in i.op.passed)
+    )
 
 
 def defines(i: Instruction) -> tuple[int, ...]:
@@ -69,7 +84,9 @@ def defines(i: Instruction) -> tuple[int, ...]:
 
 
 def components(source: Source, positions: Iterable[int]) -> list[int]:
-    """The components of the register that the positions name; constants 0 and 1 of a swizzle are left out."""
+    """The components of the register that the positions name; constants 0 and 1 of a swizzle are
+    left out.
+    """
     return ["xyzw".index(source.swizzle[p]) for p in positions if source.swizzle[p] in "xyzw"]
 
 
@@ -96,8 +113,9 @@ def successors(program: Program, at: int) -> tuple[int, ...]:
 
 
 def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
-    """The least fixed point of a backward analysis: the set of components before each instruction (and, last, at the
-    end), computed by ``step(at, after)`` from the set after it."""
+    """The least fixed point of a backward analysis: the set of components before each instruction
+    (and, last, at the end), computed by ``step(at, after)`` from the set after it.
+    """
     body = program.body
     before = [0] * (len(body) + 1)
     following = [successors(program, at) for at in range(len(body))]
@@ -112,7 +130,9 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
 
 
 class Numbering:
-    """The bit of each component in a set of them: those of register ``number`` begin at ``first[number]``."""
+    """The bit of each component in a set of them: those of register ``number`` begin at
+    ``first[number]``.
+    """
 
     def __init__(self, program: Program):
         self.first = {number: 4 * n for n, number in enumerate(program.registers)}
@@ -124,11 +144,19 @@ class Numbering:
         return bits
 
     def keys(self, bits: int) -> frozenset[Key]:
-        return frozenset((number, c) for number, bit in self.first.items() for c in range(4) if bits >> bit + c & 1)
+        return frozenset(
+            (number, c)
+            for number, bit in self.first.items()
+            for c in range(4)
+            if bits >> bit + c & 1
+        )
 
 
 def liveness(program: Program, numbering: Numbering) -> list[int]:
     """The components that are live before each instruction, and at the end."""
     reads = [numbering.bits(keys(uses(program, i))) for i in program.body]
-    writes = [numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0 for i in program.body]
+    writes = [
+        numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0
+        for i in program.body
+    ]
     return backward(program, lambda at, after: reads[at] | after & ~writes[at])

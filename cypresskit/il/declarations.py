@@ -24,7 +24,11 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
     if op.name == "dcl_literal":
         dest = Dest(read_register(line))
         if dest.register.kind != "l":
-            line.fail("`dcl_literal` declares an l register, as in `dcl_literal l0, 0, 1.0, 0x3f000000, 2`", at)
+            line.fail(
+                "`dcl_literal` declares an l register, as in `dcl_literal l0, 0, 1.0,"
+                " 0x3f000000, 2`",
+                at,
+            )
         numbers = _literal_numbers(line)
     elif op.name == "dcl_resource":
         controls, numbers = _resource(control, line, at)
@@ -63,7 +67,9 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         total = math.prod(numbers)
         shown = " x ".join(map(str, numbers))
         if len(numbers) > (3 if op.name.startswith("dcl_num") else 1) or not 0 < total <= 1024:
-            line.fail(f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at)
+            line.fail(
+                f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at
+            )
         return
     records = op.name == "dcl_struct_lds"
     if len(numbers) != (2 if records else 1):
@@ -80,13 +86,21 @@ def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, 
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
         why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
-        line.fail(f"expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found `({control.get('type', '')})`: {why}", at)
+        line.fail(
+            "expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found"
+            f" `({control.get('type', '')})`: {why}",
+            at,
+        )
     axes = [f"fmt{axis}" for axis in LETTERS]
     formats = {control.get(axis, "unknown").lower() for axis in axes}
     if unknown := set(control) - {"id", "type", *axes}:
         line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
-        line.fail(f"a format is float, unknown, sint or uint, found `{kind}`.{nearest(kind, ['float', 'unknown'])}", at)
+        line.fail(
+            "a format is float, unknown, sint or uint, found"
+            f" `{kind}`.{nearest(kind, ['float', 'unknown'])}",
+            at,
+        )
     return Controls(id=count(control.get("id", ""), line, at)), (int(kinds[0][0]),)
 
 
@@ -98,13 +112,18 @@ def _literal_numbers(line: Line) -> tuple[int, ...]:
         start = line.at
         match = line.take(_NUMBER)
         if not match:
-            line.fail(f"number {n + 1} of a literal: expected hexadecimal, float or integer text, found {line.rest()}")
+            line.fail(
+                f"number {n + 1} of a literal: expected hexadecimal, float or integer text, found"
+                f" {line.rest()}"
+            )
         numbers.append(_bits(match.group(), line, start))
     return tuple(numbers)
 
 
 def _bits(text: str, line: Line, at: int) -> int:
-    """The 32-bit pattern of a number: text with a point or an exponent is a float, other text an integer."""
+    """The 32-bit pattern of a number: text with a point or an exponent is a float, other text an
+    integer.
+    """
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():
         value = whole(bare, line, at)

@@ -1,7 +1,8 @@
 """Faults in a kernel's text, said so that a student can mend them.
 
-One ``ILError`` carries every fault of a file (``faults``), each with its line, column, the line itself, and a sentence
-on what was expected. ``str(error)`` shows them in the manner of a compiler: place, text, caret, advice.
+One ``ILError`` carries every fault of a file (``faults``), each with its line, column, the line
+itself, and a sentence on what was expected. ``str(error)`` shows them in the manner of a compiler:
+place, text, caret, advice.
 """
 
 from dataclasses import dataclass
@@ -21,12 +22,19 @@ class Fault:
     text: str
 
     def show(self, name: str) -> str:
-        """The fault as ``name:line:column: message``, then the line (if it isn't blank) with a caret at the place."""
-        return f"{name}:{self.line}:{self.column}: {_visible(self.message)}{pointed(self.text, self.column)}"
+        """The fault as ``name:line:column: message``, then the line (if it isn't blank) with a
+        caret at the place.
+        """
+        return (
+            f"{name}:{self.line}:{self.column}:"
+            f" {_visible(self.message)}{pointed(self.text, self.column)}"
+        )
 
 
 def pointed(text: str, column: int) -> str:
-    """A line of a kernel around a column, and a line with a caret under that; "" for a blank line."""
+    """A line of a kernel around a column, and a line with a caret under that; "" for a blank
+    line.
+    """
     start = max(0, column - 1 - WIDTH // 2)
     shown = text[start : start + WIDTH]
     return f"\n    {_visible(shown)}\n    {' ' * (column - 1 - start)}^" if shown.strip() else ""
@@ -38,7 +46,8 @@ def _visible(text: str) -> str:
 
 
 class ILError(ValueError):
-    """A kernel that can't be assembled: ``name`` of the file and all its ``faults``, in the order of their lines.
+    """A kernel that can't be assembled: ``name`` of the file and all its ``faults``, in the order
+    of their lines.
 
     ``line`` and ``column`` are those of the first fault.
     """
@@ -57,8 +66,10 @@ class ILError(ValueError):
 
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
-    """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its four letters or
-    more; or of those as much alike as ``cutoff`` the one with the fewest slips, rather not a wrong letter; or none."""
+    """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its
+    four letters or more; or of those as much alike as ``cutoff`` the one with the fewest slips,
+    rather not a wrong letter; or none.
+    """
     word, names = word.lower()[:64], list(known)
     begun = [name for name in names if len(word) > 3 and name.startswith(word)]
     alike = begun[:1] or get_close_matches(word, names, n=len(names) or 1, cutoff=cutoff)
@@ -70,8 +81,9 @@ def nearest(word: str, known, cutoff: float = 0.6) -> str:
 
 
 def slips(word: str, name: str) -> int:
-    """How many letters are left out, added, changed, or exchanged with their neighbour between two words (the
-    Damerau-Levenshtein distance, with no letter touched twice)."""
+    """How many letters are left out, added, changed, or exchanged with their neighbour between two
+    words (the Damerau-Levenshtein distance, with no letter touched twice).
+    """
     before: list[int] = []
     last = list(range(len(name) + 1))
     for n, letter in enumerate(word):

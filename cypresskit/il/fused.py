@@ -1,5 +1,6 @@
-"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; LLVM's target for this
-processor."""
+"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; LLVM's target
+for this processor.
+"""
 
 import ctypes
 from collections.abc import Callable
@@ -7,16 +8,16 @@ from functools import cache, partial
 
 import numpy as np
 
-#: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal that is flushed and
-#: of the least normal number, of infinity, and all but the sign.
+#: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal
+#: that is flushed and of the least normal number, of infinity, and all but the sign.
 FORMATS = {
     "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
     "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
 }
 FUSED = """
 declare {t} @llvm.fma.{s}({t}, {t}, {t})
-define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc, ptr noalias %r,
-                    i64 %rows, i64 %sr) {{
+define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc,
+                    ptr noalias %r, i64 %rows, i64 %sr) {{
 entry:
   br label %row
 row:
@@ -83,8 +84,9 @@ def _target():
 
 
 def host_machine(name: str = "", features: str = "", opt: int = 2):
-    """A new ``TargetMachine`` for this processor, or for LLVM's CPU ``name``, that optimises at level ``opt``, 0 to
-    3."""
+    """A new ``TargetMachine`` for this processor, or for LLVM's CPU ``name``, that optimises at
+    level ``opt``, 0 to 3.
+    """
     name, features = (name, features) if name else host_processor()
     return _target().create_target_machine(cpu=name, features=features, opt=opt)
 
@@ -96,35 +98,53 @@ def _loops() -> dict:
 
     text = ""
     for t, (s, i, subnormal, normal, infinity, all) in FORMATS.items():
-        operands = "".join(OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc")
+        operands = "".join(
+            OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc"
+        )
         rows = "".join(ROW.format(x=x, t=t) for x in "abcr")
-        text += FUSED.format(t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal)
+        text += FUSED.format(
+            t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal
+        )
     module, machine = llvm.parse_assembly(text), host_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)  # makes vectors of it
     engine = llvm.create_mcjit_compiler(module, machine)
     signature = ctypes.CFUNCTYPE(
-        ctypes.c_int32, *[ctypes.c_void_p, ctypes.c_int64] * 3, ctypes.c_void_p, *[ctypes.c_int64] * 2
+        ctypes.c_int32,
+        *[ctypes.c_void_p, ctypes.c_int64] * 3,
+        ctypes.c_void_p,
+        *[ctypes.c_int64] * 2,
     )
     kinds = {"float": np.float32, "double": np.float64}
-    functions: dict = {np.dtype(kind): signature(engine.get_function_address(f"fma_{t}")) for t, kind in kinds.items()}
+    functions: dict = {
+        np.dtype(kind): signature(engine.get_function_address(f"fma_{t}"))
+        for t, kind in kinds.items()
+    }
     functions["engine"] = engine  # keeps the code alive
     return functions
 
 
-def prepared(a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray) -> Callable[[], tuple[np.ndarray, bool]]:
-    """A function that computes a * b + c with one rounding into ``result``, from what the arrays hold when it is
-    called. Shapes are (rows or 1, items or 1); of an array of one item the value is taken now. The function returns the
-    result and whether it needs a second look: a number is infinite or NaN, or in single precision may concern the flush
-    of subnormals."""
+def prepared(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray
+) -> Callable[[], tuple[np.ndarray, bool]]:
+    """A function that computes a * b + c with one rounding into ``result``, from what the arrays
+    hold when it is called. Shapes are (rows or 1, items or 1); of an array of one item the value is
+    taken now. The function returns the result and whether it needs a second look: a number is
+    infinite or NaN, or in single precision may concern the flush of subnormals.
+    """
     rows, items = result.shape
     arguments, kept = [], [result]
     for x in (a, b, c):
         if x.shape[1] != items or x.strides[1] != x.itemsize:
             x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
         kept.append(x)
-        arguments += [x.__array_interface__["data"][0], x.strides[0] // x.itemsize if len(x) > 1 else 0]
-    loop = partial(_loops()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items)
+        arguments += [
+            x.__array_interface__["data"][0],
+            x.strides[0] // x.itemsize if len(x) > 1 else 0,
+        ]
+    loop = partial(
+        _loops()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items
+    )
     return lambda: (kept[0], bool(loop()))
 
 

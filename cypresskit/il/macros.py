@@ -1,9 +1,9 @@
 """Macro expansion, by the rules of the IL specification (chapter 7, "Call a Macro").
 
-A call becomes: a move of each actual input into a fresh register, the body, a move of each formal output into its
-actual destination. Every register and literal of the body gets a fresh number, so macros can't disturb their caller.
-Reports use the names in the macro: an instruction knows the lines of the calls around it, and ``Expansion.written`` the
-names of fresh registers.
+A call becomes: a move of each actual input into a fresh register, the body, a move of each formal
+output into its actual destination. Every register and literal of the body gets a fresh number, so
+macros can't disturb their caller. Reports use the names in the macro: an instruction knows the
+lines of the calls around it, and ``Expansion.written`` the names of fresh registers.
 """
 
 from contextlib import suppress
@@ -20,14 +20,18 @@ class _TooLong(Exception):
 
 
 class Expansion:
-    """``instructions`` with every ``mcall`` replaced; ``written``: fresh registers ("r45") to what stands in the macro
-    ("in0"). ``faults``: line and message of every macro that is defined twice or uses arguments it doesn't have, of
-    every call of an unknown macro, with a wrong count of arguments, or of the macro that it is in, and of the
-    instruction at which there are more than ``MAX_INSTRUCTIONS``."""
+    """``instructions`` with every ``mcall`` replaced; ``written``: fresh registers ("r45") to what
+    stands in the macro ("in0"). ``faults``: line and message of every macro that is defined twice
+    or uses arguments it doesn't have, of every call of an unknown macro, with a wrong count of
+    arguments, or of the macro that it is in, and of the instruction at which there are more than
+    ``MAX_INSTRUCTIONS``.
+    """
 
     def __init__(self, instructions: list[Instruction], macros: list[Macro]):
         self.macros: dict[int, Macro] = {}
-        self.fresh = {kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"}
+        self.fresh = {
+            kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"
+        }
         self.written: dict[str, str] = {}
         self.instructions: list[Instruction] = []
         self.faults: dict[tuple[int, str], None] = {}  # a set that keeps their order
@@ -38,7 +42,10 @@ class Expansion:
                 self._fail(macro, f"macro {n} is defined twice, first in line {first.line}")
             for kind, count in (("in", macro.inputs), ("out", macro.outputs)):
                 if (last := _highest(kind, [macro.body])) >= count:
-                    self._fail(macro, f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`")
+                    self._fail(
+                        macro,
+                        f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`",
+                    )
         with suppress(_TooLong):
             self._block(instructions, ())
 
@@ -73,13 +80,18 @@ class Expansion:
         for n, source in enumerate(call.sources):
             self._move(Dest(self._rename(Register("in", n), names)), source, call)
         calls = (*call.calls, call.line)
-        body = [replace(i.renamed(lambda register: self._rename(register, names)), calls=calls) for i in macro.body]
+        body = [
+            replace(i.renamed(lambda register: self._rename(register, names)), calls=calls)
+            for i in macro.body
+        ]
         self._block(body, (*inside, number))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 
     def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
-        self.instructions.append(Instruction("mov", dest, (source,), line=call.line, calls=call.calls))
+        self.instructions.append(
+            Instruction("mov", dest, (source,), line=call.line, calls=call.calls)
+        )
 
     def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
         if register.kind not in ("r", "l", "in", "out"):
@@ -94,4 +106,7 @@ class Expansion:
 
 
 def _highest(kind: str, blocks) -> int:
-    return max((r.index for block in blocks for i in block for r in i.registers if r.kind == kind), default=-1)
+    return max(
+        (r.index for block in blocks for i in block for r in i.registers if r.kind == kind),
+        default=-1,
+    )

@@ -1,8 +1,10 @@
-"""The arithmetic of every opcode, bit for bit, on numpy arrays of 32-bit patterns (64-bit for doubles).
+"""The arithmetic of every opcode, bit for bit, on numpy arrays of 32-bit patterns (64-bit for
+doubles).
 
-Single precision flushes subnormals, as the chip does: inputs, and results whose value rounded to 24 bits is below
-2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. A NaN that arithmetic makes is always the same
-quiet NaN, since no document says which bits the chip gives. Doubles keep subnormals.
+Single precision flushes subnormals, as the chip does: inputs, and results whose value rounded to 24
+bits is below 2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. A NaN that
+arithmetic makes is always the same quiet NaN, since no document says which bits the chip gives.
+Doubles keep subnormals.
 
 The fused multiply-add, which numpy lacks, is compiled (``fused``); all else is numpy.
 """
@@ -20,7 +22,9 @@ NAN64 = np.uint64(0x7FF8000000000000)
 ONE = np.uint32(0x3F800000)
 TRUE, FALSE = np.uint32(0xFFFFFFFF), np.uint32(0)
 MIN_NORMAL = np.float32(2.0**-126)
-TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 when the exponent has no bound lies below this
+TINY = 2.0**-126 * (
+    1 - 2.0**-25
+)  # what rounds to less than 2^-126 when the exponent has no bound lies below this
 
 
 def flushed(bits: np.ndarray) -> np.ndarray:
@@ -34,17 +38,23 @@ def flushed(bits: np.ndarray) -> np.ndarray:
 def single(result: np.ndarray) -> np.ndarray:
     """The bits of a float32 result: subnormals flushed, NaN canonical."""
     size = np.abs(result)
-    if size.min(initial=np.inf) >= MIN_NORMAL:  # the usual case: nothing to flush, no NaN (which makes this false)
+    if (
+        size.min(initial=np.inf) >= MIN_NORMAL
+    ):  # the usual case: nothing to flush, no NaN (which makes this false)
         return result.view(np.uint32)
     bits = np.where(size < MIN_NORMAL, result.view(np.uint32) & SIGN, result.view(np.uint32))
     return np.where(np.isnan(result), NAN, bits)
 
 
 def _single_of(result: np.ndarray, exact: Callable[[], np.ndarray]) -> np.ndarray:
-    """``single`` of a result that was rounded before: 2^-126 is flushed if the value ``exact()`` lies below TINY."""
+    """``single`` of a result that was rounded before: 2^-126 is flushed if the value ``exact()``
+    lies below TINY.
+    """
     edge = np.abs(result) == MIN_NORMAL
     if edge.any():
-        result = np.where(edge & (np.abs(exact()) < TINY), np.copysign(np.float32(0), result), result)
+        result = np.where(
+            edge & (np.abs(exact()) < TINY), np.copysign(np.float32(0), result), result
+        )
     return single(result)
 
 
@@ -80,7 +90,9 @@ def _mad(a, b, c):
 
 
 def _dot(count: int) -> Callable:
-    """A dot product of ``count`` components: products and sums are rounded one by one, from the left."""
+    """A dot product of ``count`` components: products and sums are rounded one by one, from the
+    left.
+    """
 
     def dot(a, b):
         products = np.broadcast_to(_mul(a, b), (count, max(a.shape[1], b.shape[1])))
@@ -98,14 +110,18 @@ def _high(kind, wide) -> Callable:
 
 
 def _extracted(kind) -> Callable:
-    """An extraction of bit fields, given their width, their lowest bit, and the word that they are in."""
+    """An extraction of bit fields, given their width, their lowest bit, and the word that they are
+    in.
+    """
 
     def extract(width, offset, value):
         width, offset = width & _LOW5, offset & _LOW5
         inside = width + offset < 32
         up = np.where(inside, np.uint32(32) - width - offset, np.uint32(0))
         down = np.where(inside, np.uint32(32) - width, offset) & _LOW5
-        return np.where(width, ((value << up).view(kind) >> down.view(kind)).view(np.uint32), np.uint32(0))
+        return np.where(
+            width, ((value << up).view(kind) >> down.view(kind)).view(np.uint32), np.uint32(0)
+        )
 
     return extract
 
@@ -123,7 +139,9 @@ def _rcp(a):
 def _to_integer(low: float, high: float, kind) -> Callable:
     def convert(a):
         whole = np.trunc(flushed(a).astype(np.float64))
-        return np.clip(np.where(np.isnan(whole), 0.0, whole), low, high).astype(kind).view(np.uint32)
+        return (
+            np.clip(np.where(np.isnan(whole), 0.0, whole), low, high).astype(kind).view(np.uint32)
+        )
 
     return convert
 
@@ -143,8 +161,13 @@ def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarra
 _LOW5, _LOW24 = np.uint32(31), np.uint32(0xFFFFFF)
 
 RELATION: dict[str, Callable] = {
-    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater
-}  # fmt: skip
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+}
 _VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
 
 
@@ -154,7 +177,8 @@ def compared(kind: str, relation: str) -> Callable:
     return lambda a, b: np.where(RELATION[relation](number(a), number(b)), TRUE, FALSE)
 
 
-#: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components; doubles are uint64.
+#: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components;
+#: doubles are uint64.
 MEANING: dict[str, Callable[..., np.ndarray]] = {
     "mov": lambda a: a,
     "add": _floats(np.add),
@@ -223,7 +247,9 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
 }
 
 MEANING |= {
-    op.name: compared(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
+    op.name: compared(op.sources[0], op.relation)
+    for op in OPCODES.values()
+    if op.relation and op.kind == "alu"
 }
 MEANING |= {op.name: MEANING[op.same] for op in OPCODES.values() if op.same}
 
@@ -254,7 +280,8 @@ def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
 
 
 def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
-    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate applies.
+    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate
+    applies.
 
     Order: invert, bias, x2, sign, abs, negate (IL specification 2.2.7).
     """

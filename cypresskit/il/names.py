@@ -1,4 +1,6 @@
-"""Checks of names against the whole program: undeclared ones, those of the other mode; addresses that literals hold."""
+"""Checks of names against the whole program: undeclared ones, those of the other mode; addresses
+that literals hold.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,41 +18,73 @@ def name_faults(i: Instruction, program: Program):
         if kind == "l" and index not in program.literals:
             yield f"l{index}", f"l{index} is not declared: add `dcl_literal l{index}, ...`"
         elif kind == "cb" and (index > 15 or register.element >= MAX_CONSTANTS):
-            yield f"cb{index}", f"{register}: constant buffers are cb0 to cb15, of {MAX_CONSTANTS} elements at most"
-        elif kind == "cb" and not any(d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations):
-            yield f"cb{index}", f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`"
+            yield (
+                f"cb{index}",
+                (
+                    f"{register}: constant buffers are cb0 to cb15, of {MAX_CONSTANTS} elements at"
+                    " most"
+                ),
+            )
+        elif kind == "cb" and not any(
+            d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations
+        ):
+            yield (
+                f"cb{index}",
+                f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`",
+            )
         elif kind == "vWinCoord0" and program.mode == "compute":
             here = "a compute kernel has vAbsTid, vTidInGrp and the like"
             yield kind, f"{kind} exists in pixel kernels (`il_ps_2_0`); {here}"
         elif kind in INPUTS[1:] and program.mode == "pixel":
-            yield kind, f"{kind} exists in compute kernels (`il_cs_2_0`); a pixel kernel has vWinCoord0"
+            yield (
+                kind,
+                f"{kind} exists in compute kernels (`il_cs_2_0`); a pixel kernel has vWinCoord0",
+            )
         elif kind == "o" and program.mode == "compute":
-            yield str(register), "output streams exist in pixel kernels only; a compute kernel stores to g[]"
+            yield (
+                str(register),
+                "output streams exist in pixel kernels only; a compute kernel stores to g[]",
+            )
         elif kind in ("in", "out"):
             yield str(register), f"{register} exists inside a macro only"
     if i.op.kind == "fetch" and i.controls.resource not in program.textures:
         n = i.controls.resource
-        declaration = f"dcl_resource_id({n})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+        declaration = (
+            f"dcl_resource_id({n})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+        )
         yield f"{i.opcode}_resource", f"resource {n} is not declared: add `{declaration}`"
     if i.op.kind == "lds" and program.mode == "pixel":
         yield i.opcode, f"`{i.opcode}`: a pixel kernel has no LDS; use `il_cs_2_0`"
     elif i.op.kind == "lds" and i.controls.id not in program.lds:
-        yield i.opcode, f"LDS {i.controls.id} is not declared: add `dcl_lds_id({i.controls.id}) BYTES`"
+        yield (
+            i.opcode,
+            f"LDS {i.controls.id} is not declared: add `dcl_lds_id({i.controls.id}) BYTES`",
+        )
     if i.opcode == "fence" and program.mode == "pixel" and (i.controls.threads or i.controls.lds):
         yield "fence", "a pixel kernel has no workgroup: only `fence_memory` is allowed in it"
 
 
 def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
-    """The instructions of a block with ``g[l0.x+1]``, whose element a literal of the block holds, as ``g[n]``."""
+    """The instructions of a block with ``g[l0.x+1]``, whose element a literal of the block holds,
+    as ``g[n]``.
+    """
     block = list(block)
-    literals = {i.dest.register.index: i.numbers for i in block if i.opcode == "dcl_literal" and i.dest}
+    literals = {
+        i.dest.register.index: i.numbers for i in block if i.opcode == "dcl_literal" and i.dest
+    }
 
     def known(register: Register) -> Register:
         address = register.address
-        if address is None or address.register.kind != "l" or address.register.index not in literals:
+        if (
+            address is None
+            or address.register.kind != "l"
+            or address.register.index not in literals
+        ):
             return register
         letter, words = address.swizzle[0], literals[address.register.index]
         word = words[LETTERS.index(letter)] if letter in LETTERS else 0x3F800000 * int(letter)
-        return replace(register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None)
+        return replace(
+            register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None
+        )
 
     return [i.renamed(known) if any(r.address for r in i.registers) else i for i in block]

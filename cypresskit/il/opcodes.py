@@ -1,13 +1,15 @@
 """The instruction table, ``opcodes.txt``: every IL opcode, once.
 
-The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW slots may hold it,
-and `cypresskit il` prints it as documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
-instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots.
+The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW
+slots may hold it, and `cypresskit il` prints it as documentation. Sources: the IL specification
+v2.4 for meanings; AMD's Evergreen instruction set, chapters 4 and 9, and the APP guide, table 4.14,
+for slots.
 
-Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of components, ``b`` 32 bits of
-any kind; a quote behind a source's letter says that its bits are passed on as they are. Slots are the VLIW slots an
-operation may use: ``xyzwt`` any, ``xyzw`` not t, ``t`` only t, ``pair`` two slots (xy or zw), ``quad`` all of x y z w;
-``mov`` two, as a ``mov`` of two components; a dash means that the compiler expands it into several operations.
+Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of
+components, ``b`` 32 bits of any kind; a quote behind a source's letter says that its bits are
+passed on as they are. Slots are the VLIW slots an operation may use: ``xyzwt`` any, ``xyzw`` not t,
+``t`` only t, ``pair`` two slots (xy or zw), ``quad`` all of x y z w; ``mov`` two, as a ``mov`` of
+two components; a dash means that the compiler expands it into several operations.
 """
 
 import re
@@ -17,8 +19,10 @@ from typing import Any, NamedTuple
 
 
 class Relation(NamedTuple):
-    """A relation between two numbers: the one that holds with its operands exchanged (``flipped``), and the one that
-    holds where this one doesn't (``negated``; of floats only for eq and ne, since a NaN fails all others)."""
+    """A relation between two numbers: the one that holds with its operands exchanged (``flipped``),
+    and the one that holds where this one doesn't (``negated``; of floats only for eq and ne, since
+    a NaN fails all others).
+    """
 
     flipped: str
     negated: str
@@ -36,18 +40,21 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Opcode:
-    """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float, float)).
+    """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float,
+    float)).
 
-    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end"; ``example``: lines of IL, or ""
-    where the operands tell them; ``flow``: the role in control flow ("loop", "if", "else", "endif", "endloop", "break",
-    "continue"); ``vector``: not done component by component (dp4, doubles, fetches); ``flops``: floating-point
-    operations per result; ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``:
-    what a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores, and how many
-    words at most; ``across``: how many components a dot product sums; ``controls``: what may stand in brackets or
-    behind the name, in the order in which one writes it; ``needs``: those that must. ``hardware``: the chip's operation
-    that does the same (ISA 9), if there is one. Told where a pass makes use of it: that the operands may change
-    places (``commutes``), and which second one is ``neutral``: leaves the first as it is. ``same``: another opcode
-    that computes the same.
+    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end";
+    ``example``: lines of IL, or "" where the operands tell them; ``flow``: the role in control flow
+    ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done component
+    by component (dp4, doubles, fetches); ``flops``: floating-point operations per result;
+    ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``: what
+    a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores,
+    and how many words at most; ``across``: how many components a dot product sums; ``controls``:
+    what may stand in brackets or behind the name, in the order in which one writes it; ``needs``:
+    those that must. ``hardware``: the chip's operation that does the same (ISA 9), if there is one.
+    Told where a pass makes use of it: that the operands may change places (``commutes``), and which
+    second one is ``neutral``: leaves the first as it is. ``same``: another opcode that computes the
+    same.
     """
 
     name: str
@@ -81,7 +88,9 @@ class Opcode:
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be negated."""
+        """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be
+        negated.
+        """
         return self.sources[n] == "f" or n in self.passed
 
     @property
@@ -98,8 +107,10 @@ OPCODES: dict[str, Opcode] = {}
 
 
 def _read(file: Path) -> None:
-    """Read rows of a name, types, slots and facts by name, and behind bars the meaning and an example; ``!`` marks a
-    control that must be there. ``#`` begins a comment; a line that begins with a bar belongs to the row above it."""
+    """Read rows of a name, types, slots and facts by name, and behind bars the meaning and an
+    example; ``!`` marks a control that must be there. ``#`` begins a comment; a line that begins
+    with a bar belongs to the row above it.
+    """
     kind = ""
     for row in re.findall(r"^[^#\n].*(?:\n +\|.*)*", file.read_text(encoding="utf-8"), re.M):
         head, *texts = (part.strip() for part in row.split("|"))
@@ -135,5 +146,7 @@ _read(Path(__file__).with_name("opcodes.txt"))
 def opcode_in(text: str) -> str:
     """The longest opcode that text begins with, with or without controls; "" if there is none."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
-    names = ("_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1))  # no name has more parts
+    names = (
+        "_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1)
+    )  # no name has more parts
     return next((name for name in names if name in OPCODES), "")

@@ -1,8 +1,8 @@
 """Text to ``Program``: one statement a line, every fault collected before any is raised.
 
-A statement is an opcode with its bracketed controls (``sample_resource(0)_sampler(0)``), then operands separated by
-commas. ``_Assembler`` reads statements, then checks the program as a whole: blocks that don't close,
-names never declared, registers that the mode doesn't have.
+A statement is an opcode with its bracketed controls (``sample_resource(0)_sampler(0)``), then
+operands separated by commas. ``_Assembler`` reads statements, then checks the program as a whole:
+blocks that don't close, names never declared, registers that the mode doesn't have.
 """
 
 import re
@@ -18,14 +18,29 @@ from cypresskit.il.left_out import ADVICE, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
-from cypresskit.il.program import FLAGS, LETTERS, Controls, Dest, Instruction, Macro, Program, Source
+from cypresskit.il.program import (
+    FLAGS,
+    LETTERS,
+    Controls,
+    Dest,
+    Instruction,
+    Macro,
+    Program,
+    Source,
+)
 from cypresskit.il.registers import dest_operand, source_operand
 
 MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
 MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
-MAX_DEPTH = 256  # of loops and ifs: far beyond the chip's branch stack; time here grows with its square
-SCALAR = ("rcp", "rsq", "sqrt")  # their source's last component is the operand (IL specification, 7.11)
+MAX_DEPTH = (
+    256  # of loops and ifs: far beyond the chip's branch stack; time here grows with its square
+)
+SCALAR = (
+    "rcp",
+    "rsq",
+    "sqrt",
+)  # their source's last component is the operand (IL specification, 7.11)
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
@@ -39,9 +54,10 @@ _BRACKETS = re.compile(r"\(([^()]*)\)")
 def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
     """Read IL text into a ``Program``.
 
-    Parameters: ``text``, the kernel; ``name``, what to call it in reports; ``before``, lines in front of the text that
-    aren't counted: reports number the lines from the first of ``text``. Raises ``ILError`` with every fault of the
-    text, each with its line, column and what was expected; ``TypeError`` if ``text`` isn't a string.
+    Parameters: ``text``, the kernel; ``name``, what to call it in reports; ``before``, lines in
+    front of the text that aren't counted: reports number the lines from the first of ``text``.
+    Raises ``ILError`` with every fault of the text, each with its line, column and what was
+    expected; ``TypeError`` if ``text`` isn't a string.
     """
     strings: tuple[object, ...] = (text, before)
     for given in strings:
@@ -49,7 +65,17 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
             what = f"assemble takes IL text as a str, not {type(given).__name__}"
             raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
-        raise ILError(name, [Fault(1, 1, f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read", "")])
+        raise ILError(
+            name,
+            [
+                Fault(
+                    1,
+                    1,
+                    f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read",
+                    "",
+                )
+            ],
+        )
     return _Assembler(text, name, before).program()
 
 
@@ -59,7 +85,9 @@ class _Assembler:
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
         self.before = before.splitlines()
         self.faults: list[Fault] = []
-        self.columns: dict[int, int] = {}  # line: column of its first word, for checks made afterwards
+        self.columns: dict[
+            int, int
+        ] = {}  # line: column of its first word, for checks made afterwards
         self.mode = ""
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
@@ -73,7 +101,11 @@ class _Assembler:
                 break
             self._line(number, text)
         if not self.mode:
-            self._fault(1, "an empty kernel: the first line must be `il_ps_2_0` (pixel) or `il_cs_2_0` (compute)")
+            self._fault(
+                1,
+                "an empty kernel: the first line must be `il_ps_2_0` (pixel) or `il_cs_2_0`"
+                " (compute)",
+            )
         elif self.macro:
             self._fault(self.macro.line, "`mdef` without `mend`")
         elif not self.ended and not self.faults:
@@ -83,7 +115,9 @@ class _Assembler:
         self.instructions = literal_addresses(self.instructions)
         lost, expansion = self._lost_names(), Expansion(self.instructions, self.macros)
         kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
-        program = Program(*kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written)
+        program = Program(
+            *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written
+        )
         if not lost:
             for line, message in expansion.faults:
                 self._fault(line, message)
@@ -124,7 +158,10 @@ class _Assembler:
 
     def _place(self, instruction: Instruction, line: Line) -> None:
         """Put an instruction where it belongs: into the program, or into the macro that is open."""
-        early = "a return before the end of the kernel is not in cypresskit's subset: `ret_dyn` is its last instruction"
+        early = (
+            "a return before the end of the kernel is not in cypresskit's subset: `ret_dyn` is its"
+            " last instruction"
+        )
         if instruction.opcode == "mdef":
             if self.macro:
                 line.fail("`mdef` inside a macro: close the first with `mend`")
@@ -133,7 +170,9 @@ class _Assembler:
             if not self.macro:
                 line.fail("`mend` without `mdef`")
             number, outputs, inputs = self.macro.numbers
-            self.macros.append(Macro(number, outputs, inputs, tuple(literal_addresses(self.body)), self.macro.line))
+            self.macros.append(
+                Macro(number, outputs, inputs, tuple(literal_addresses(self.body)), self.macro.line)
+            )
             self.macro = None
         elif self.macro:
             self.body.append(instruction)
@@ -148,15 +187,21 @@ class _Assembler:
             self.instructions.append(instruction)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
-        """Report a fault found after reading: at ``word`` if that stands in the line, else at the line's first word."""
+        """Report a fault found after reading: at ``word`` if that stands in the line, else at the
+        line's first word.
+        """
         if len(self.faults) < MAX_FAULTS:
             text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-            found = re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
+            found = (
+                re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
+            )
             column = found.start() + 1 if found else self.columns.get(line, 1)
             self.faults.append(Fault(line, column, message, text))
 
     def _lost_names(self) -> bool:
-        """Whether a faulty line may have held a declaration: what else is undeclared can't be told then."""
+        """Whether a faulty line may have held a declaration: what else is undeclared can't be told
+        then.
+        """
         starts = (fault.text.strip().lower() for fault in self.faults)
         return any(start.startswith(("d", "il", "mdef", "mend")) for start in starts)
 
@@ -168,7 +213,10 @@ class _Assembler:
             flow, top = i.op.flow, stack[-1] if stack else None
             if flow in openers and (not top or top.op.flow not in openers[flow]):
                 inside = f" (inside `{top.opcode}` of line {top.line})" if top else ""
-                self._fault(i.line, f"`{flow}` without {'`whileloop`' if flow == 'endloop' else 'an if'}{inside}")
+                self._fault(
+                    i.line,
+                    f"`{flow}` without {'`whileloop`' if flow == 'endloop' else 'an if'}{inside}",
+                )
                 continue
             if flow in openers:
                 stack.pop()
@@ -179,13 +227,22 @@ class _Assembler:
             if flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
-            self._fault(i.line, f"`{i.opcode}` is never closed by `{'endloop' if i.op.flow == 'loop' else 'endif'}`")
+            self._fault(
+                i.line,
+                f"`{i.opcode}` is never closed by"
+                f" `{'endloop' if i.op.flow == 'loop' else 'endif'}`",
+            )
 
     def _check_names(self, program: Program) -> None:
         """Everything that is used must be declared and must exist in the kernel's mode."""
         if (size := sum(size for _, size in program.lds.values())) > MAX_LDS:
-            last = [i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")][-1]
-            self._fault(last, f"the LDS arrays have {size} bytes together: a workgroup has {MAX_LDS} at most")
+            last = [
+                i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")
+            ][-1]
+            self._fault(
+                last,
+                f"the LDS arrays have {size} bytes together: a workgroup has {MAX_LDS} at most",
+            )
         seen: set[tuple[int, str]] = set()
         for i in program.body:
             for word, message in name_faults(i, program):
@@ -198,7 +255,10 @@ class _Assembler:
 def _no_il(character: str) -> str:
     shown = f"`{character}`, " if character.isprintable() else ""
     name = unicodedata.name(character, "").lower()
-    return f"the character {shown}U+{ord(character):04X}{f' ({name})' if name else ''} can only stand in a comment"
+    return (
+        f"the character {shown}U+{ord(character):04X}{f' ({name})' if name else ''} can only stand"
+        " in a comment"
+    )
 
 
 def _header(line: Line) -> str:
@@ -206,11 +266,15 @@ def _header(line: Line) -> str:
     word = match.group().lower() if match else ""
     if word in HEADERS:
         return HEADERS[word]
-    return line.fail(f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {found}", 0)
+    return line.fail(
+        f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {found}", 0
+    )
 
 
 def _statement(line: Line) -> Instruction:
-    """One statement; ``mdef`` and ``mend`` come back as instructions too, for the caller to act on."""
+    """One statement; ``mdef`` and ``mend`` come back as instructions too, for the caller to act
+    on.
+    """
     start = line.at
     segments = _head(line)
     word = segments[0][0]
@@ -219,7 +283,11 @@ def _statement(line: Line) -> Instruction:
     if word.startswith(tuple(ADVICE)):
         line.fail(left_out(word), start)
     if word in ("mdef", "mend"):
-        sizes = {name: count(value, line, start) for name, value in _controls_written("", segments) if value}
+        sizes = {
+            name: count(value, line, start)
+            for name, value in _controls_written("", segments)
+            if value
+        }
         if word == "mdef" and "k" not in sizes:
             line.fail("a macro needs a number: `mdef(7)_out(1)_in(2)`", start)
         end_of_line(line)
@@ -238,19 +306,24 @@ def _statement(line: Line) -> Instruction:
     dest, sources = _operands(op, line)
     end_of_line(line)
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
-        line.fail(f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start)
+        line.fail(
+            f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start
+        )
     if op.name == "dmov":
         read, instead = sources[0], "use `dmax` of the number and its negative"
         if read.abs:
             line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
-        words = replace(read, swizzle=read.swizzle[:2] * 2, negate="yw" if read.negates_double else "")
+        words = replace(
+            read, swizzle=read.swizzle[:2] * 2, negate="yw" if read.negates_double else ""
+        )
         return Instruction("mov", dest, (words,), line=line.number)
     return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
-    """The words of an instruction up to its operands, each with what stands in the brackets behind it:
-    ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")]."""
+    """The words of an instruction up to its operands, each with what stands in the brackets behind
+    it: ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")].
+    """
     segments: list[tuple[str, str]] = []
     more = True
     while more and (match := line.take(_WORD)):
@@ -263,17 +336,23 @@ def _head(line: Line) -> list[tuple[str, str]]:
 
 
 def _controls_written(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest`` is what follows the
-    name up to the first bracket, which belongs to the last control before it: in ``sample_resource(0)_sampler(1)`` it
-    is "resource". Right behind the name stands a macro's number, ``k``."""
+    """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest``
+    is what follows the name up to the first bracket, which belongs to the last control before it:
+    in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a macro's
+    number, ``k``.
+    """
     bracket = segments[0][1]
     names = [name for name in rest.split("_") if name] or (["k"] if bracket else [])
     values = ["" for _ in names[:-1]] + [bracket]
     return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
 
 
-def _controls(op: Opcode, word: str, written: list, line: Line, at: int) -> tuple[Controls, float, bool]:
-    """Controls, result scale and saturation from what is ``written`` behind the opcode's name in ``word``."""
+def _controls(
+    op: Opcode, word: str, written: list, line: Line, at: int
+) -> tuple[Controls, float, bool]:
+    """Controls, result scale and saturation from what is ``written`` behind the opcode's name in
+    ``word``.
+    """
     controls: dict[str, Any] = {}
     shift, saturate = 1.0, False
     for name, value in written:
@@ -290,12 +369,25 @@ def _controls(op: Opcode, word: str, written: list, line: Line, at: int) -> tupl
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
             guess = nearest(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
-            line.fail(left_out(word, op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at)
+            line.fail(
+                left_out(word, op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at
+            )
     for name in op.needs:
         if name not in controls:
-            line.fail(f"`{op.name}` needs `_{name}(...)`" if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
+            line.fail(
+                (
+                    f"`{op.name}` needs `_{name}(...)`"
+                    if name != "k"
+                    else "`mcall` needs a number: `mcall(7)`"
+                ),
+                at,
+            )
     if op.kind == "fence" and not controls:
-        line.fail("`fence` needs a name for what it waits for: `fence_threads_lds`, `fence_lds` or `fence_memory`", at)
+        line.fail(
+            "`fence` needs a name for what it waits for: `fence_threads_lds`, `fence_lds` or"
+            " `fence_memory`",
+            at,
+        )
     return Controls(**controls), shift, saturate
 
 
@@ -303,7 +395,11 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
     if name == "aoffimmi":
         parts = [p.strip() for p in value.split(",")]
         if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):
-            line.fail(f"`aoffimmi` takes three whole numbers, as in `_aoffimmi(1,0,0)`, found `({value})`", at)
+            line.fail(
+                "`aoffimmi` takes three whole numbers, as in `_aoffimmi(1,0,0)`, found"
+                f" `({value})`",
+                at,
+            )
         return tuple(int(float(p)) for p in parts)
     if name == "relop":
         if value not in RELATIONS:
@@ -336,7 +432,9 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
 
 
 def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
-    """Integers can be negated only, doubles negated and made absolute (IL specification, table 2.10)."""
+    """Integers can be negated only, doubles negated and made absolute (IL specification, table
+    2.10).
+    """
     double = op.sources[n] == "d"
     for name in () if op.float_modifiers(n) else FLAGS:
         if getattr(source, name) and not (double and name == "abs"):

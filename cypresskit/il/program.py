@@ -1,11 +1,14 @@
-"""A kernel as data: what the assembler makes of IL text, and what every other part of the package reads.
+"""A kernel as data: what the assembler makes of IL text, and what every other part of the package
+reads.
 
-A ``Program`` is a tuple of ``Instruction``; an instruction has an opcode, at most one ``Dest`` and some ``Source``
-operands, each a ``Register`` with the letters that pick its components. Line numbers are kept for reports but do
-not take part in comparisons, so a program printed and assembled again equals the first.
+A ``Program`` is a tuple of ``Instruction``; an instruction has an opcode, at most one ``Dest`` and
+some ``Source`` operands, each a ``Register`` with the letters that pick its components. Line
+numbers are kept for reports but do not take part in comparisons, so a program printed and assembled
+again equals the first.
 
-Macro calls stay in ``Program.instructions``; ``Program.body`` is the same program with every call expanded and
-declarations taken out: that is what is compiled and run. The assembler expands; nothing here does.
+Macro calls stay in ``Program.instructions``; ``Program.body`` is the same program with every call
+expanded and declarations taken out: that is what is compiled and run. The assembler expands;
+nothing here does.
 """
 
 import math
@@ -19,14 +22,22 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
 
 LETTERS = "xyzw"
-FLAGS = ("invert", "bias", "x2", "sign", "abs")  # modifiers of a source, in the order in which they apply
+FLAGS = (
+    "invert",
+    "bias",
+    "x2",
+    "sign",
+    "abs",
+)  # modifiers of a source, in the order in which they apply
 
 
 @dataclass(frozen=True)
 class Register:
-    """A register's name: ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3), ``vTidInGrp`` is ("vTidInGrp", 0).
+    """A register's name: ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3), ``vTidInGrp`` is
+    ("vTidInGrp", 0).
 
-    A global element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]`` has no address.
+    A global element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]``
+    has no address.
     """
 
     kind: str
@@ -40,7 +51,9 @@ class Register:
         if self.kind == "g":
             address, offset = self.address or "", f"{self.element:+d}" if self.element else ""
             return f"g[{address}{offset if address else self.element}]"
-        return f"{self.kind}{self.index}" if self.kind in ("r", "l", "o", "in", "out") else self.kind
+        return (
+            f"{self.kind}{self.index}" if self.kind in ("r", "l", "o", "in", "out") else self.kind
+        )
 
 
 @dataclass(frozen=True)
@@ -79,8 +92,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Dest:
-    """An operand that is written: ``mask`` has four characters, each its own letter (written), ``_`` (kept), ``0`` or
-    ``1`` (set to that float)."""
+    """An operand that is written: ``mask`` has four characters, each its own letter (written),
+    ``_`` (kept), ``0`` or ``1`` (set to that float).
+    """
 
     register: Register
     mask: str = "xyzw"
@@ -95,9 +109,10 @@ class Dest:
 
 
 class Controls(NamedTuple):
-    """The controls of an instruction, in brackets or behind its opcode: of fetches the ``resource``, the ``sampler``
-    and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array or of a declared resource; what a fence waits
-    for; the number ``k`` of a macro."""
+    """The controls of an instruction, in brackets or behind its opcode: of fetches the
+    ``resource``, the ``sampler`` and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array
+    or of a declared resource; what a fence waits for; the number ``k`` of a macro.
+    """
 
     resource: int = 0
     sampler: int = 0
@@ -117,10 +132,11 @@ NO_CONTROLS = Controls()
 class Instruction:
     """One IL instruction.
 
-    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift`` is the result scale
-    (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to 0..1. Declarations keep their numbers in
-    ``numbers`` (32-bit patterns for literals, the dimensions of a texture). A macro call has ``outputs``. What comes
-    out of one has its ``line`` in the macro, and in ``calls`` the lines of the calls around it, the outermost first.
+    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift``
+    is the result scale (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to
+    0..1. Declarations keep their numbers in ``numbers`` (32-bit patterns for literals, the
+    dimensions of a texture). A macro call has ``outputs``. What comes out of one has its ``line``
+    in the macro, and in ``calls`` the lines of the calls around it, the outermost first.
     """
 
     opcode: str
@@ -141,7 +157,9 @@ class Instruction:
     @property
     def registers(self) -> list[Register]:
         """The registers that it names, those of addresses behind the others."""
-        found = [d.register for d in (self.dest, *self.outputs) if d] + [s.register for s in self.sources]
+        found = [d.register for d in (self.dest, *self.outputs) if d] + [
+            s.register for s in self.sources
+        ]
         return found + [r.address.register for r in found if r.address]
 
     def renamed(self, new: Callable[[Register], Register]) -> "Instruction":
@@ -150,7 +168,9 @@ class Instruction:
         def anew(operand):
             register, address = operand.register, operand.register.address
             if address is not None:
-                register = replace(register, address=replace(address, register=new(address.register)))
+                register = replace(
+                    register, address=replace(address, register=new(address.register))
+                )
             return replace(operand, register=new(register))
 
         dest = self.dest and anew(self.dest)
@@ -159,8 +179,9 @@ class Instruction:
 
     @property
     def relation(self) -> str:
-        """The relation that a comparison or a branch tests, a name of ``RELATIONS``; a branch without ``relop`` tests
-        against 0."""
+        """The relation that a comparison or a branch tests, a name of ``RELATIONS``; a branch
+        without ``relop`` tests against 0.
+        """
         return self.controls.relop or self.op.relation
 
 
@@ -179,9 +200,9 @@ class Macro:
 class Program:
     """An assembled kernel.
 
-    ``mode`` is "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``). ``lines`` holds the source text for reports.
-    ``expanded`` is ``instructions`` without macro calls; ``written`` has the registers that the expansion made up
-    ("r45") and what stands in the macro for them ("in0").
+    ``mode`` is "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``). ``lines`` holds the source
+    text for reports. ``expanded`` is ``instructions`` without macro calls; ``written`` has the
+    registers that the expansion made up ("r45") and what stands in the macro for them ("in0").
     """
 
     mode: str
@@ -222,9 +243,13 @@ class Program:
         return "\n    called in ".join([self.where(i.line), *self.called(i)])
 
     def as_written(self, text: str) -> str:
-        """``text`` with the registers that a macro's expansion made up under their names in the macro."""
+        """``text`` with the registers that a macro's expansion made up under their names in the
+        macro.
+        """
         written = self.written
-        return re.sub(r"\b[rl][0-9]+\b", lambda m: written.get(m[0], m[0]), text) if written else text
+        return (
+            re.sub(r"\b[rl][0-9]+\b", lambda m: written.get(m[0], m[0]), text) if written else text
+        )
 
     @cached_property
     def declarations(self) -> tuple[Instruction, ...]:
@@ -238,14 +263,17 @@ class Program:
 
     @cached_property
     def matching(self) -> dict[int, int]:
-        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to ``endif``, of an
-        end to its opener; an if with an else leads to the else; ``break`` and ``continue`` lead to their loop's opener.
+        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to
+        ``endif``, of an end to its opener; an if with an else leads to the else; ``break`` and
+        ``continue`` lead to their loop's opener.
         """
         pairs: dict[int, int] = {}
         stack: list[int] = []
         for at, i in enumerate(self.body):
             if i.op.flow in ("break", "continue"):
-                pairs[at] = next(opener for opener in reversed(stack) if self.body[opener].op.flow == "loop")
+                pairs[at] = next(
+                    opener for opener in reversed(stack) if self.body[opener].op.flow == "loop"
+                )
             if i.op.flow in ("else", "endloop", "endif"):
                 opener = stack.pop()
                 pairs[opener] = at
@@ -258,17 +286,27 @@ class Program:
     @cached_property
     def literals(self) -> dict[int, tuple[int, int, int, int]]:
         """``l`` registers: number to four 32-bit patterns."""
-        return {i.dest.register.index: i.numbers for i in self.declarations if i.opcode == "dcl_literal"}  # type: ignore
+        return {
+            i.dest.register.index: i.numbers  # type: ignore
+            for i in self.declarations
+            if i.opcode == "dcl_literal"
+        }
 
     @cached_property
     def textures(self) -> dict[int, int]:
-        """Declared input textures: resource number to dimensions, 1 or 2. Coordinates count texels."""
-        return {i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_resource"}
+        """Declared input textures: resource number to dimensions, 1 or 2. Coordinates count
+        texels.
+        """
+        return {
+            i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_resource"
+        }
 
     @cached_property
     def constants(self) -> dict[int, int]:
-        """Declared constant buffers: number to count of four-component elements. Production kernels read past what
-        they declare, so this is the larger of the declared size and the highest element read."""
+        """Declared constant buffers: number to count of four-component elements. Production kernels
+        read past what they declare, so this is the larger of the declared size and the highest
+        element read.
+        """
         sizes = {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
         for register in (source.register for i in self.body for source in i.sources):
             if register.kind == "cb":
@@ -277,19 +315,24 @@ class Program:
 
     @cached_property
     def needs(self) -> tuple[tuple[str, int, int], ...]:
-        """The arrays that the program can't run without: kind ("cb", "o", "resource" or "g"), number, and the first
-        line that uses it."""
+        """The arrays that the program can't run without: kind ("cb", "o", "resource" or "g"),
+        number, and the first line that uses it.
+        """
         lines: dict[tuple[str, int], int] = {}
         for i in self.body:
             fetched = [("resource", i.controls.resource)] if i.op.kind == "fetch" else []
-            for kind, number in [(o.register.kind, o.register.index) for o in (*i.sources, i.dest) if o] + fetched:
+            for kind, number in [
+                (o.register.kind, o.register.index) for o in (*i.sources, i.dest) if o
+            ] + fetched:
                 if kind in ("cb", "o", "g", "resource"):
                     lines.setdefault((kind, number), i.line)
         return tuple((*key, line) for key, line in lines.items())
 
     @cached_property
     def group(self) -> tuple[int, int, int]:
-        """Work-items in a workgroup along x, y, z (compute mode); (64, 1, 1) where nothing is declared."""
+        """Work-items in a workgroup along x, y, z (compute mode); (64, 1, 1) where nothing is
+        declared.
+        """
         names = ("dcl_max_thread_per_group", "dcl_num_thread_per_group")
         sizes = [i.numbers for name in names for i in self.declarations if i.opcode == name]
         x, y, z = (*(sizes[-1] if sizes else (64,)), 1, 1)[:3]
@@ -299,7 +342,10 @@ class Program:
     def lds(self) -> dict[int, tuple[int, int]]:
         """LDS arrays: id to (stride, bytes); stride 0 means addressed by bytes alone."""
         arrays = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
-        return {i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers)) for i in arrays}
+        return {
+            i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers))
+            for i in arrays
+        }
 
     @cached_property
     def registers(self) -> tuple[int, ...]:

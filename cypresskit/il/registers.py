@@ -1,7 +1,8 @@
 """Operands as they are written: registers with swizzles, masks and modifiers.
 
-A short swizzle is filled to four letters by repeating it: ``x`` gives ``xxxx``, ``zw`` gives ``zwzw``, ``xyz`` gives
-``xyzz``. A short mask is read from the left, a letter jumping to its own place: ``y_1`` is ``_y_1``.
+A short swizzle is filled to four letters by repeating it: ``x`` gives ``xxxx``, ``zw`` gives
+``zwzw``, ``xyz`` gives ``xyzz``. A short mask is read from the left, a letter jumping to its own
+place: ``y_1`` is ``_y_1``.
 """
 
 import re
@@ -12,8 +13,20 @@ from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
-ALIASES = {"vatid": "vAbsTidFlat", "vtid": "vTidInGrpFlat", "vtgroupid": "vThreadGrpIdFlat"}  # of earlier versions
-INPUTS = ("vWinCoord0", "vAbsTid", "vAbsTidFlat", "vTidInGrp", "vTidInGrpFlat", "vThreadGrpId", "vThreadGrpIdFlat")
+ALIASES = {
+    "vatid": "vAbsTidFlat",
+    "vtid": "vTidInGrpFlat",
+    "vtgroupid": "vThreadGrpIdFlat",
+}  # of earlier versions
+INPUTS = (
+    "vWinCoord0",
+    "vAbsTid",
+    "vAbsTidFlat",
+    "vTidInGrp",
+    "vTidInGrpFlat",
+    "vThreadGrpId",
+    "vThreadGrpIdFlat",
+)
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
 INPUT_NAMES["v0"] = "vWinCoord0"
@@ -22,7 +35,9 @@ MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
 _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_LEFT_OUT = re.compile(r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth")
+_LEFT_OUT = re.compile(
+    r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth"
+)
 _BRACKETS = re.compile(r"\(([^()]*)\)")
 _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
@@ -53,11 +68,20 @@ def read_register(line: Line) -> Register:
         return Register(INPUT_NAMES[name])
     found = f"`{word.group()[:32]}`" if word else line.rest()
     if word and _LEFT_OUT.fullmatch(word.group()):
-        kind = "indexed registers" if name[0] == "x" else "registers of drawing, or shared by wavefronts"
-        line.fail(f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset", start)
+        kind = (
+            "indexed registers"
+            if name[0] == "x"
+            else "registers of drawing, or shared by wavefronts"
+        )
+        line.fail(
+            f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset",
+            start,
+        )
     guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
     return line.fail(
-        f"expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found {found}.{guess}", start
+        "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
+        f" {found}.{guess}",
+        start,
     )
 
 
@@ -92,9 +116,15 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
     register = read_register(line)
     if register.kind not in (("mem",) if op.store else ("r", "o", "g", "out")):
         wanted = "`mem` with a mask, as in `mem.xy__`" if op.store else "r, o or g"
-        line.fail(f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start)
+        line.fail(
+            f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start
+        )
     mask = mask_letters(line)
-    if op.double and op.result == "d" and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2)):
+    if (
+        op.double
+        and op.result == "d"
+        and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2))
+    ):
         line.fail(f"`{op.name}` writes a double: its mask must hold xy or zw", start)
     return Dest(register, mask)
 
@@ -109,7 +139,9 @@ def mask_letters(line: Line) -> str:
     for c in text:
         if c in LETTERS:
             if LETTERS.index(c) < len(mask):
-                line.fail(f"mask `.{text}`: letters must stand in the order xyzw, each at most once", at)
+                line.fail(
+                    f"mask `.{text}`: letters must stand in the order xyzw, each at most once", at
+                )
             mask = mask.ljust(LETTERS.index(c), "_")
         mask += c
     if not 0 < len(mask) <= 4:
@@ -126,7 +158,10 @@ def source_operand(line: Line) -> Source:
         line.at += 1
         found = _SWIZZLE.match(line.text, line.at)
         ends = range(line.at + 1, found.end() + 1) if found else ()
-        end = next((n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])), line.at)
+        end = next(
+            (n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])),
+            line.at,
+        )
         taken, line.at = line.text[line.at : end].lower().translate(COLOURS), end
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
@@ -142,9 +177,16 @@ def source_operand(line: Line) -> Source:
             line.fail(f"`_{name}` is no modifier of a source.{nearest(name, MODIFIERS)}", start)
         if name == "neg":
             brackets = line.take(_BRACKETS)
-            letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS) if brackets else LETTERS
+            letters = (
+                brackets.group(1).replace(" ", "").lower().translate(COLOURS)
+                if brackets
+                else LETTERS
+            )
             if set(letters) - set(LETTERS):
-                line.fail(f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`", start)
+                line.fail(
+                    f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`",
+                    start,
+                )
             negate = "".join(c for c in LETTERS if c in letters)
         elif name == "bx2":
             flags |= {"bias": True, "x2": True}

@@ -1,9 +1,10 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
-A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which describes its arrays. The
-launch convention is written at the top of each file. Most kernels differ in nothing but their text: resource 0 is A,
-resource 1 is B, ``g[]`` is C. Some read or write in another way, given by ``streams``, ``buffer``, ``texel``, ``parts``
-and ``packed``. A matrix times a vector is a GEMM with one column here, so one test suite serves all.
+A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which
+describes its arrays. The launch convention is written at the top of each file. Most kernels differ
+in nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
+another way, given by ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``. A matrix times a
+vector is a GEMM with one column here, so one test suite serves all.
 """
 
 import json
@@ -26,13 +27,15 @@ BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
 class Kernel:
     """A GEMM kernel: C = alpha op(A) op(B) + beta C.
 
-    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of. ``teaches``: why a student
-    reads it. ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise ``trans_b``: n x
-    k, otherwise k x n. ``group``: rows and columns of C per workgroup of 64, in compute mode.
+    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of.
+    ``teaches``: why a student reads it. ``trans_a``: A is read as stored k x m (op is the
+    transpose), otherwise m x k; likewise ``trans_b``: n x k, otherwise k x n. ``group``: rows and
+    columns of C per workgroup of 64, in compute mode.
 
-    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0 for ``g[]``.
-    ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``: bytes of a texel. ``parts``:
-    work-items that share a block, each summing its part of k. ``packed``: computes a stack of products in one launch.
+    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0
+    for ``g[]``. ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``:
+    bytes of a texel. ``parts``: work-items that share a block, each summing its part of k.
+    ``packed``: computes a stack of products in one launch.
     """
 
     name: str
@@ -62,7 +65,9 @@ class Kernel:
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high, low)."""
+        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high,
+        low).
+        """
         return np.dtype("f4" if self.precision == "single" else "f8")
 
     @property
@@ -82,7 +87,9 @@ class Kernel:
         return m, n, k
 
     def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
-        """The launch domain of ``count`` products of padded m and n: (width, height), or the number of work-items."""
+        """The launch domain of ``count`` products of padded m and n: (width, height), or the number
+        of work-items.
+        """
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
@@ -98,17 +105,22 @@ class Kernel:
     def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
         """A launch without its arrays, for ``count`` products of m x n x k.
 
-        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for more than one product
-        if it isn't a packed one.
+        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for
+        more than one product if it isn't a packed one.
         """
         if count != 1 and not self.packed:
-            raise ValueError(f"{self.name} computes one product in a launch, not {count}: take a packed kernel")
+            raise ValueError(
+                f"{self.name} computes one product in a launch, not {count}: take a packed kernel"
+            )
         return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> Shape:
         if self.vector and n > 1:
-            raise ValueError(f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns here")
+            raise ValueError(
+                f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns"
+                " here"
+            )
         m, n, k = self.padded(m, n, k)
         a, b = self.stored(m, n, k)
         size = BYTES[self.precision]
@@ -127,13 +139,14 @@ class Kernel:
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
-        """Keyword arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a`` else (m, k), B is (n,
-        k) if ``trans_b`` else (k, n), C is (m, n) or None where beta is 0. Double-double matrices have a last axis
-        (high, low), and alpha and beta may be such pairs. A packed kernel takes a first axis of matrices too.
+        """Keyword arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a``
+        else (m, k), B is (n, k) if ``trans_b`` else (k, n), C is (m, n) or None where beta is 0.
+        Double-double matrices have a last axis (high, low), and alpha and beta may be such pairs. A
+        packed kernel takes a first axis of matrices too.
 
-        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results, which ``result``
-        reads. Raises ``ValueError`` if the shapes don't fit each other or a vector has more than one column,
-        ``TypeError`` if a matrix isn't of the kernel's type.
+        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results,
+        which ``result`` reads. Raises ``ValueError`` if the shapes don't fit each other or a vector
+        has more than one column, ``TypeError`` if a matrix isn't of the kernel's type.
         """
         for name, matrix in (("A", a), ("B", b), ("C", c)):
             if matrix is not None and matrix.dtype != self.dtype:
@@ -143,9 +156,14 @@ class Kernel:
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
         inner, n = b.shape[2:0:-1] if self.trans_b else b.shape[1:3]
         if inner != k:
-            stored = f"A as {'k x m' if self.trans_a else 'm x k'} and B as {'n x k' if self.trans_b else 'k x n'}"
+            stored = (
+                f"A as {'k x m' if self.trans_a else 'm x k'} and B as"
+                f" {'n x k' if self.trans_b else 'k x n'}"
+            )
             sizes = " and ".join(f"{x.shape[1]} x {x.shape[2]}" for x in (a, b))
-            raise ValueError(f"{self.name} takes {stored}; found {sizes}: k is {k} in A and {inner} in B")
+            raise ValueError(
+                f"{self.name} takes {stored}; found {sizes}: k is {k} in A and {inner} in B"
+            )
         shape = self.shape(m, n, k, alpha, beta, count)
         big_m, big_n, big_k = self.padded(m, n, k)
         stored_a, stored_b = self.stored(big_m, big_n, big_k)
@@ -154,29 +172,44 @@ class Kernel:
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
-        result: dict = {"domain": self.domain(big_m, big_n, count), "constants": shape.constants, "inputs": {}}
+        result: dict = {
+            "domain": self.domain(big_m, big_n, count),
+            "constants": shape.constants,
+            "inputs": {},
+        }
         if self.buffer:
-            return result | {"global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])}
+            return result | {
+                "global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])
+            }
         if self.streams:
             size = (*shape.domain[1::-1], self.texel // self.dtype.itemsize)
             result["outputs"] = {i: np.zeros(size, self.dtype) for i in range(self.streams)}
             matrices.append(old)
         else:
             result["global_memory"] = old
-        return result | {"inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}}
+        return result | {
+            "inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}
+        }
 
     def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
-        """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of a packed kernel all
-        matrices, (count, m, n). If nothing has to be cut off, it is the array in ``arguments`` itself."""
+        """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of
+        a packed kernel all matrices, (count, m, n). If nothing has to be cut off, it is the array
+        in ``arguments`` itself.
+        """
         big_m, big_n, _ = self.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
         if self.streams:
             rows, columns = self.block[0], self.streams // self.block[0]
             streams = np.stack([arguments["outputs"][i] for i in range(self.streams)])
-            streams = streams.reshape(rows, columns, *streams.shape[1:])  # row, place in it, block y, block x, number
+            streams = streams.reshape(
+                rows, columns, *streams.shape[1:]
+            )  # row, place in it, block y, block x, number
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
-            memory, numbers = arguments["global_memory"].reshape(-1), big_m * big_n * (2 if pair else 1)
+            memory, numbers = (
+                arguments["global_memory"].reshape(-1),
+                big_m * big_n * (2 if pair else 1),
+            )
             count = 1 if self.buffer else memory.size // max(numbers, 1)
             whole = memory[: count * numbers].reshape(count, big_m, big_n, *pair)
         if (m, n) != (big_m, big_n):
@@ -185,29 +218,44 @@ class Kernel:
 
 
 class Catalogue(dict[str, Kernel]):
-    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``; a ``KeyError`` suggests one."""
+    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``; a ``KeyError``
+    suggests one.
+    """
 
     def __missing__(self, name: str):
         guess = nearest(str(name), self)
         raise KeyError(f"no kernel {name!r}.{guess} The catalogue has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches) for k in self.values()]
+        return [
+            (k.name, k.precision, k.mode, f"{k.block[0]} x {k.block[1]}", k.teaches)
+            for k in self.values()
+        ]
 
     def __repr__(self) -> str:
-        return "\n".join(f"{row[0]:22} {row[1]:13} {row[2]:8} {row[3]}  {row[4]}" for row in self._rows())
+        return "\n".join(
+            f"{row[0]:22} {row[1]:13} {row[2]:8} {row[3]}  {row[4]}" for row in self._rows()
+        )
 
     def _repr_html_(self) -> str:
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
 def _kernel(name: str, block: list[int], group: list[int] | None = None, **more) -> Kernel:
-    """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group means compute mode."""
+    """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group
+    means compute mode.
+    """
     letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
     precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
-    more = {"trans_a": letters[0] == "t", "trans_b": letters[1] == "t", "group": group and (group[0], group[1])} | more
+    more = {
+        "trans_a": letters[0] == "t",
+        "trans_b": letters[1] == "t",
+        "group": group and (group[0], group[1]),
+    } | more
     return Kernel(name, precision, "compute" if group else "pixel", (block[0], block[1]), **more)
 
 
-_ROWS = json.loads(files("cypresskit.kernels").joinpath("catalogue.json").read_text(encoding="utf-8"))
+_ROWS = json.loads(
+    files("cypresskit.kernels").joinpath("catalogue.json").read_text(encoding="utf-8")
+)
 KERNELS = Catalogue({row["name"]: _kernel(**row) for row in _ROWS})

@@ -1,42 +1,54 @@
-"""The launch convention that all GEMM kernels share: how matrices become textures, and scalars and sizes constants.
+"""The launch convention that all GEMM kernels share: how matrices become textures, and scalars and
+sizes constants.
 
-A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32 numbers, two float64
-or one double-double. cb0 is six elements of four words; a kernel declares as many as it reads:
+A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32
+numbers, two float64 or one double-double. cb0 is six elements of four words; a kernel declares as
+many as it reads:
 
-    cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit elements, an integer
-    cb0[1]  alpha, beta as float64
-    cb0[2]  alpha as double-double (high, low)      cb0[3]  beta as double-double
-    cb0[4]  x: all ones if beta is not 0; y: block columns of C, z: block rows of one matrix (compute kernels); w unused
-    cb0[5]  kernels that read A and B from g[]: first element of A, first of B, row stride of A, of B, integers
+    cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit elements, an
+    integer cb0[1]  alpha, beta as float64 cb0[2]  alpha as double-double (high, low)      cb0[3]
+    beta as double-double cb0[4]  x: all ones if beta is not 0; y: block columns of C, z: block rows
+    of one matrix (compute kernels); w unused cb0[5]  kernels that read A and B from g[]: first
+    element of A, first of B, row stride of A, of B, integers
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-# Columns of a transpose copied at a time: lines of the host's cache are written whole, those read stay in it.
+# Columns of a transpose copied at a time: lines of the host's cache are written whole, those read
+# stay in it.
 STRIP = 16
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of ``shape``, one below
-    the other. If there is nothing to pad, it is the array itself."""
+    """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of
+    ``shape``, one below the other. If there is nothing to pad, it is the array itself.
+    """
     below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
     if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
         return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
     rows, columns = stack.shape[1:3]
-    step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1  # a transpose takes long as a whole
+    step = (
+        STRIP if stack.strides[1] < stack.strides[2] else columns or 1
+    )  # a transpose takes long as a whole
     for x in range(0, columns, step):
         result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
     return result.reshape(below)
 
 
 def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
-    """A row-major matrix as texels of ``size`` bytes: (rows, columns / 4, 4) singles, (rows, columns / 2, 2) doubles in
-    the usual 16; a double-double matrix (rows, columns, 2) is that already."""
+    """A row-major matrix as texels of ``size`` bytes: (rows, columns / 4, 4) singles, (rows,
+    columns / 2, 2) doubles in the usual 16; a double-double matrix (rows, columns, 2) is that
+    already.
+    """
     count = size // matrix.itemsize
-    return matrix if matrix.ndim == 3 else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
+    return (
+        matrix
+        if matrix.ndim == 3
+        else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
+    )
 
 
 def scalars(alpha, beta) -> np.ndarray:
@@ -47,9 +59,12 @@ def scalars(alpha, beta) -> np.ndarray:
     return pairs
 
 
-def constants(scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()):
-    """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in 128-bit elements, the
-    number of ``blocks`` of C (down, across), and the ``places`` of cb0[5]."""
+def constants(
+    scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()
+):
+    """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in
+    128-bit elements, the number of ``blocks`` of C (down, across), and the ``places`` of cb0[5].
+    """
     words = np.zeros((6, 4), np.uint32)
     with np.errstate(over="ignore"):  # kernels in single precision are given no such double
         words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)

@@ -10,9 +10,13 @@ from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.traffic import Traffic
 
 
-def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: Program | None = None) -> Run:
-    """The counts of a launch of ``kernel``, or of a ``program`` in its place, on small whole numbers (the same each
-    time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if C isn't numpy's."""
+def run(
+    kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: Program | None = None
+) -> Run:
+    """The counts of a launch of ``kernel``, or of a ``program`` in its place, on small whole
+    numbers (the same each time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if
+    C isn't numpy's.
+    """
     rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
     a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
     for x in (a, b):
@@ -21,13 +25,17 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: P
     arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
     counts = launch(program or kernel.program, **arguments, observers=observers)
     left, right = kernel.operands(a[..., 0], b[..., 0])
-    if not np.array_equal(kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right):
+    if not np.array_equal(
+        kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right
+    ):
         raise ArithmeticError(f"{(program or kernel.program).name} computed a wrong product")
     return counts
 
 
 def recorded(run_or_name: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
-    """The recording, or for a kernel's name, that of work-item ``item`` in a run of 2 x 3 blocks and four turns."""
+    """The recording, or for a kernel's name, that of work-item ``item`` in a run of 2 x 3 blocks
+    and four turns.
+    """
     if isinstance(run_or_name, Recording):
         return run_or_name
     kernel, recorder = KERNELS[run_or_name], Recorder(item)

@@ -1,16 +1,32 @@
 """The machine: runs any IL program on numpy arrays, with two engines that agree bit for bit.
 
-``launch`` checks the arguments and picks the engine: ``fast`` translates the program to native code, ``explain`` steps
-through it with every register at hand and tells observers what happens. A third, ``vliw``, runs what the compiler made
-of the program.
+``launch`` checks the arguments and picks the engine: ``fast`` translates the program to native
+code, ``explain`` steps through it with every register at hand and tells observers what happens. A
+third, ``vliw``, runs what the compiler made of the program.
 """
 
 from cypresskit.machine.engines import launch
 from cypresskit.machine.launch import KernelError, Launch, prepare
-from cypresskit.machine.observer import BarrierEvent, FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import (
+    BarrierEvent,
+    FetchEvent,
+    MemoryEvent,
+    Observer,
+    StepEvent,
+    WroteEvent,
+)
 from cypresskit.machine.run import Run
 
 __all__ = [
-    "BarrierEvent", "FetchEvent", "KernelError", "Launch", "MemoryEvent", "Observer", "Run", "StepEvent", "WroteEvent",
-    "launch", "prepare",
-]  # fmt: skip
+    "BarrierEvent",
+    "FetchEvent",
+    "KernelError",
+    "Launch",
+    "MemoryEvent",
+    "Observer",
+    "Run",
+    "StepEvent",
+    "WroteEvent",
+    "launch",
+    "prepare",
+]

@@ -1,4 +1,6 @@
-"""Checks of a launch's arguments against its program, and arrays as the 32-bit words that the chip sees."""
+"""Checks of a launch's arguments against its program, and arrays as the 32-bit words that the chip
+sees.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
@@ -7,31 +9,59 @@ import numpy as np
 
 from cypresskit.il import Program
 
-DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}  # a dtype's name takes long
+DTYPES = {
+    np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")
+}  # a dtype's name takes long
 
 
 def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     """The domain's three sizes, 1 where none is given."""
     sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
     wanted = 2 if program.mode == "pixel" and sizes[2:] != (1,) else 3
-    if not 0 < len(sizes) <= wanted or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
-        shape = "(width, height)" if program.mode == "pixel" else "a number of work-items or up to three of them"
-        raise ValueError(f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found {domain!r}")
+    if not 0 < len(sizes) <= wanted or not all(
+        isinstance(s, (int, np.integer)) and s >= 0 for s in sizes
+    ):
+        shape = (
+            "(width, height)"
+            if program.mode == "pixel"
+            else "a number of work-items or up to three of them"
+        )
+        raise ValueError(
+            f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found"
+            f" {domain!r}"
+        )
     x, y, z = (*map(int, sizes), 1, 1)[:3]
-    if program.mode == "compute" and any(d % g for d, g in zip((x, y, z), program.group, strict=True)):
-        raise ValueError(f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}")
+    if program.mode == "compute" and any(
+        d % g for d, g in zip((x, y, z), program.group, strict=True)
+    ):
+        raise ValueError(
+            f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}"
+        )
     return x, y, z
 
 
 def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
-    """``ValueError`` for an array that the program uses and that isn't ``given``; ``what`` the arguments map to."""
-    reads = {"cb": "reads cb{}", "o": "writes o{}", "resource": "fetches from resource {}", "g": "uses global memory"}
-    names = {"cb": "constants", "o": "outputs", "resource": "textures" if "textures" in given else "inputs"}
+    """``ValueError`` for an array that the program uses and that isn't ``given``; ``what`` the
+    arguments map to.
+    """
+    reads = {
+        "cb": "reads cb{}",
+        "o": "writes o{}",
+        "resource": "fetches from resource {}",
+        "g": "uses global memory",
+    }
+    names = {
+        "cb": "constants",
+        "o": "outputs",
+        "resource": "textures" if "textures" in given else "inputs",
+    }
     names |= {"g": "global_memory"} if "global_memory" in given else {}
     for kind, number, line in program.needs:
         if kind in names and number not in (given[names[kind]] or ()):
             value = f"{{{number}: {'array' if kind == 'cb' else what}}}"
-            missing = f"{reads[kind].format(number)}: pass {names[kind]}={what if kind == 'g' else value}"
+            missing = (
+                f"{reads[kind].format(number)}: pass {names[kind]}={what if kind == 'g' else value}"
+            )
             raise ValueError(f"{program.where(line)}\n    {missing}")
 
 
@@ -47,18 +77,28 @@ def by_number(name: str, given) -> dict:
     for one, other in combinations(arrays, 2) if name == "outputs" else ():
         both = arrays[one], arrays[other]
         if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
-            raise ValueError(f"outputs[{one}] and outputs[{other}] are one array: of two results one would be lost")
+            raise ValueError(
+                f"outputs[{one}] and outputs[{other}] are one array: of two results one would be"
+                " lost"
+            )
     return arrays
 
 
 def check_written(array: np.ndarray, name: str) -> None:
-    """``ValueError`` for an array that can't hold results: read-only, or with elements that share memory."""
+    """``ValueError`` for an array that can't hold results: read-only, or with elements that share
+    memory.
+    """
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only")
     room = array.itemsize
-    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
+    for stride, size in sorted(
+        (abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1
+    ):
         if stride < room:
-            raise ValueError(f"{name} overlaps itself (strides {array.strides}): of two results one would be lost")
+            raise ValueError(
+                f"{name} overlaps itself (strides {array.strides}): of two results one would be"
+                " lost"
+            )
         room += stride * (size - 1)
 
 
@@ -67,12 +107,19 @@ def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarr
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, and kernels know no mask: say what stands there, array.filled(0)")
+        raise TypeError(
+            f"{name} is a masked array, and kernels know no mask: say what stands there,"
+            " array.filled(0)"
+        )
     if array.dtype not in DTYPES:
         known = ", ".join(DTYPES.values())
-        raise TypeError(f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order")
+        raise TypeError(
+            f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
+        )
     if array.ndim not in ndim:
-        raise ValueError(f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions")
+        raise ValueError(
+            f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions"
+        )
     if written:
         check_written(array, name)
     array = np.ascontiguousarray(array)
@@ -83,7 +130,9 @@ def texel_words(array, name: str, dimensions: int = 2, written: bool = False) ->
     """A texture or output as uint32 of shape (height, width, words per texel)."""
     words = array_words(array, name, dimensions, dimensions + 1, written=written)
     if words.shape[-1] not in (1, 2, 4):
-        raise ValueError(f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible")
+        raise ValueError(
+            f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible"
+        )
     return words if words.ndim == 3 else words[np.newaxis]
 
 
@@ -107,6 +156,10 @@ def _numbers(values, n: int) -> np.ndarray:
         array = np.asarray(None)
     if array.dtype.kind == "f":
         return array.astype(np.float32)
-    if array.dtype.kind not in "iub" or not all(-(2**31) <= int(value) < 2**32 for value in array.flat):
-        raise TypeError(f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}")
+    if array.dtype.kind not in "iub" or not all(
+        -(2**31) <= int(value) < 2**32 for value in array.flat
+    ):
+        raise TypeError(
+            f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}"
+        )
     return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)

@@ -1,7 +1,8 @@
 """Running IL: ``launch``, and the fallback for launches that the fast engine declines.
 
-The engines don't know each other. The fast one stops at a store out of range, and at a barrier that work-items reach
-apart, without knowing which work-item comes first when all run in step. The explaining one then runs the launch again.
+The engines don't know each other. The fast one stops at a store out of range, and at a barrier that
+work-items reach apart, without knowing which work-item comes first when all run in step. The
+explaining one then runs the launch again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,31 +33,37 @@ def launch(
     threads: int | None = None,
     in_place: bool = False,
 ) -> Run:
-    """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to results.
+    """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to
+    results.
 
-    Parameters
-    ----------
-    program: an assembled kernel.
-    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
-    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype float32, float64,
-        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width, components).
-    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python floats
+    Parameters ---------- program: an assembled kernel. domain: (width, height) in pixel mode;
+    work-items along x or (x, y, z) in compute mode. inputs: resource number to texture: shape
+    (height, width) or (height, width, components), dtype float32, float64,
+        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width,
+        components).
+    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain
+    Python floats
         become float32.
-    outputs: stream number to an array (height, width[, components]) of the domain's size, written by ``oN``.
-    global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
-    engine: "fast" (compiled) or "explain" (steps with every register known); observers always get the latter.
-    max_instructions: a loop in which more have been issued is taken for endless (2 million by default). Work-items
-        that run together count as one, so both ways of a divergent branch count in the explaining engine, which steps
-        through the whole domain at once. It takes no more than 50,000 by default, and fewer for large domains.
-    threads: host threads of the fast engine; None takes one for each processor that this process may use. Results
+    outputs: stream number to an array (height, width[, components]) of the domain's size, written
+    by ``oN``. global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and
+    written in place. engine: "fast" (compiled) or "explain" (steps with every register known);
+    observers always get the latter. max_instructions: a loop in which more have been issued is
+    taken for endless (2 million by default). Work-items
+        that run together count as one, so both ways of a divergent branch count in the explaining
+        engine, which steps through the whole domain at once. It takes no more than 50,000 by
+        default, and fewer for large domains.
+    threads: host threads of the fast engine; None takes one for each processor that this process
+    may use. Results
         don't depend on it, unless work-items race for the same memory.
-    in_place: compute in the arrays for results themselves, which saves copies; what an error leaves in them is then
+    in_place: compute in the arrays for results themselves, which saves copies; what an error leaves
+    in them is then
         anything.
 
-    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't fit the program,
-    ``KernelError`` for a store out of range or an endless loop (all arrays are then as they were). A fetch out of range
-    gives 0 and is counted. Ctrl-C while results are copied back can leave some arrays new and others old. The
-    limits of a card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
+    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't
+    fit the program, ``KernelError`` for a store out of range or an endless loop (all arrays are
+    then as they were). A fetch out of range gives 0 and is counted. Ctrl-C while results are copied
+    back can leave some arrays new and others old. The limits of a card, on texture sizes and
+    memory, are checked by the ``upload`` of ``ck.open``, not here.
     """
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
@@ -64,12 +71,26 @@ def launch(
         raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
     watching = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(o, Observer) for o in watching):
-        raise TypeError(f"observers are objects of classes that extend ck.Observer, in a list; found {observers!r}")
-    arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
-    checked = prepare(program, domain, **arrays, max_instructions=max_instructions, in_place=in_place)
+        raise TypeError(
+            "observers are objects of classes that extend ck.Observer, in a list; found"
+            f" {observers!r}"
+        )
+    arrays: dict = {
+        "inputs": inputs,
+        "constants": constants,
+        "outputs": outputs,
+        "global_memory": global_memory,
+    }
+    checked = prepare(
+        program, domain, **arrays, max_instructions=max_instructions, in_place=in_place
+    )
     for onlooker in onlookers():
         onlooker.start(checked)
-    result = run(checked, threads) if engine == "fast" and not watching else explain.run(checked, watching)
+    result = (
+        run(checked, threads)
+        if engine == "fast" and not watching
+        else explain.run(checked, watching)
+    )
     for n, surface in checked.outputs.items():
         _write_back((outputs or {})[n], surface.words)
     _write_back(global_memory, checked.memory)
@@ -84,8 +105,10 @@ def _write_back(array: np.ndarray | None, words: np.ndarray) -> None:
 
 
 def run(launch: Launch, threads: int | None = None) -> Run:
-    """Run a checked launch with the fast engine, or with the explaining one where that declines. Raises
-    ``KernelError``: of a failed store, the one that comes first if all work-items run in step."""
+    """Run a checked launch with the fast engine, or with the explaining one where that declines.
+    Raises ``KernelError``: of a failed store, the one that comes first if all work-items run in
+    step.
+    """
     try:
         return fast.run(launch, threads) or explain.run(launch)
     except KernelError as error:

@@ -1,11 +1,13 @@
-"""The explaining engine: one instruction at a time for the whole domain, every register of every work-item at hand.
+"""The explaining engine: one instruction at a time for the whole domain, every register of every
+work-item at hand.
 
-All work-items step through the program together; a register is an array of shape (4, items), and a mask says who is
-active. Observers are told what happens. It is slow beside the fast engine and simple enough to be checked by eye; the
-two must agree bit for bit. Operands that stay where they are, views of registers and constants, are made once.
+All work-items step through the program together; a register is an array of shape (4, items), and a
+mask says who is active. Observers are told what happens. It is slow beside the fast engine and
+simple enough to be checked by eye; the two must agree bit for bit. Operands that stay where they
+are, views of registers and constants, are made once.
 
-Left out: the order in which wavefronts really run. Work-items that race for the same memory get the result of
-lockstep here; ``Run`` and observers don't depend on it.
+Left out: the order in which wavefronts really run. Work-items that race for the same memory get the
+result of lockstep here; ``Run`` and observers don't depend on it.
 """
 
 from collections.abc import Callable
@@ -24,8 +26,12 @@ from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
-BESIDES = 190  # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
-MOST_STEPS, WORK = 50_000, 1_000_000_000  # instructions, and instructions times work-items: some seconds
+# bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
+BESIDES = 190
+MOST_STEPS, WORK = (
+    50_000,
+    1_000_000_000,
+)  # instructions, and instructions times work-items: some seconds
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
 
 
@@ -36,12 +42,18 @@ def _chosen(letters: str) -> slice | list[int] | None:
         return None
     rows = ["xyzw".index(letter) for letter in letters]
     count = 1 if len(set(rows)) == 1 else len(rows)
-    return slice(rows[0], rows[0] + count) if rows[:count] == [*range(rows[0], rows[0] + count)] else rows
+    return (
+        slice(rows[0], rows[0] + count)
+        if rows[:count] == [*range(rows[0], rows[0] + count)]
+        else rows
+    )
 
 
 def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> Run:
-    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a loop that has not
-    ended after ``launch.max_instructions`` (by default ``MOST_STEPS``), or ``most`` instructions times work-items."""
+    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a
+    loop that has not ended after ``launch.max_instructions`` (by default ``MOST_STEPS``), or
+    ``most`` instructions times work-items.
+    """
     check_memory(launch)
     with np.errstate(all="ignore"):
         return Interpreter(launch, observers, most).run()
@@ -51,7 +63,9 @@ def check_memory(launch: Launch) -> None:
     """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
     needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
-        would = f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items"
+        would = (
+            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items"
+        )
         raise ValueError(f'{would}: take a smaller domain, or engine="fast" without observers')
 
 
@@ -64,18 +78,27 @@ class Interpreter:
         self.body, self.items = self.program.body, launch.items
         self.masks, self.memories = Masks(self.items), places.Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
-        self.literals = {n: np.array(words, np.uint32)[:, np.newaxis] for n, words in self.program.literals.items()}
+        self.literals = {
+            n: np.array(words, np.uint32)[:, np.newaxis]
+            for n, words in self.program.literals.items()
+        }
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
         limits = {"max_instructions": launch.max_instructions if launch.limited else MOST_STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
             limits["A smaller domain"] = most // max(1, launch.items)
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
-        self.read: dict[int, np.ndarray] = {}  # global elements that this instruction's operands read, by operand
-        self.operands: dict[tuple, np.ndarray | Callable] = {}  # by instruction, source and positions: see _operand
+        self.read: dict[
+            int, np.ndarray
+        ] = {}  # global elements that this instruction's operands read, by operand
+        self.operands: dict[
+            tuple, np.ndarray | Callable
+        ] = {}  # by instruction, source and positions: see _operand
         self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
         self.scratch = np.zeros((4, self.items), np.uint32)  # for the results of these
-        self.coordinates: dict[int, dict] = {}  # by register: what fetches made of it since it was written
+        self.coordinates: dict[
+            int, dict
+        ] = {}  # by register: what fetches made of it since it was written
 
     def run(self) -> Run:
         for listener in self.observers:
@@ -92,7 +115,9 @@ class Interpreter:
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
             if self.masks.count and i.dest and i.op.kind in ("alu", "fetch"):
-                self._write(i.dest, (self._compute if i.op.kind == "alu" else self._fetch)(i, i.dest))
+                self._write(
+                    i.dest, (self._compute if i.op.kind == "alu" else self._fetch)(i, i.dest)
+                )
             elif self.masks.count and i.op.kind in ("lds", "fence"):
                 (self._lds if i.op.kind == "lds" else self._fence)(i)
             at = self._flow(at, i) if i.op.flow else at + 1
@@ -104,7 +129,8 @@ class Interpreter:
     def _check_end(self, loops: list[StackEntry]) -> None:
         """Raise the error for a loop that is endless, or too long for so many work-items."""
         issued = self.issued - loops[0].issued
-        # an inner loop that ends every time leads back here, too: the endless one is where most of them ran
+        # an inner loop that ends every time leads back here, too: the endless one is where most of
+        # them ran
         inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
         if issued > self.limit:
             at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
@@ -128,7 +154,11 @@ class Interpreter:
             return match[at] + 1 if masks.next_iteration() else at + 1
         else:
             masks.leave(self._condition(i) if masks.count else masks.active, flow == "break")
-            return match[match[at]] if not masks.count and masks.stack[-1] is masks.loops[-1] else at + 1
+            return (
+                match[match[at]]
+                if not masks.count and masks.stack[-1] is masks.loops[-1]
+                else at + 1
+            )
         return at + 1 if masks.count else match[at]
 
     def _condition(self, i: Instruction) -> np.ndarray:
@@ -160,20 +190,27 @@ class Interpreter:
         base, chosen = self._base(source), _chosen(letters)
         if chosen is not None:
             return base[chosen]
-        rows = [CONSTANT_ROW[c] if c in "01" else base["xyzw".index(c)][np.newaxis] for c in letters]
+        rows = [
+            CONSTANT_ROW[c] if c in "01" else base["xyzw".index(c)][np.newaxis] for c in letters
+        ]
         return np.concatenate(np.broadcast_arrays(*rows))
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
-        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row for all."""
+        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row
+        for all.
+        """
         key = self.at, n, positions
         if key not in self.operands:
             self.operands[key] = self._reader(i, n, positions)
         found = self.operands[key]
         return found() if callable(found) else found
 
-    def _reader(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray | Callable[[], np.ndarray]:
-        """Source ``n`` as an array, if that stays the same for the whole run: a view of registers, or a constant.
-        Otherwise a function that computes it anew."""
+    def _reader(
+        self, i: Instruction, n: int, positions: tuple[int, ...]
+    ) -> np.ndarray | Callable[[], np.ndarray]:
+        """Source ``n`` as an array, if that stays the same for the whole run: a view of registers,
+        or a constant. Otherwise a function that computes it anew.
+        """
         source = i.sources[n]
         kind, letters = source.register.kind, "".join(source.swizzle[p] for p in positions)
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
@@ -181,7 +218,11 @@ class Interpreter:
 
         def changed() -> np.ndarray:
             bits = rows()
-            return modified(bits, source, negated) if floats else np.where(negated, np.uint32(0) - bits, bits)
+            return (
+                modified(bits, source, negated)
+                if floats
+                else np.where(negated, np.uint32(0) - bits, bits)
+            )
 
         floats, read = i.op.float_modifiers(n), changed if source.modified else rows
         view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
@@ -206,13 +247,17 @@ class Interpreter:
                     return result.view(np.uint32)
         read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
         sources = enumerate(op.sources)
-        result = MEANING[op.name](*[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources])
+        result = MEANING[op.name](
+            *[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources]
+        )
         if op.result == "d":
             low, high = split(result)
             return np.concatenate([high if p % 2 else low for p in positions])
         return scaled(result, i.shift, i.saturate)
 
-    def _fused(self, i: Instruction, positions: tuple[int, ...]) -> Callable[[], tuple[np.ndarray, bool]] | None:
+    def _fused(
+        self, i: Instruction, positions: tuple[int, ...]
+    ) -> Callable[[], tuple[np.ndarray, bool]] | None:
         """A multiply-add's compiled loop, of operands that stay where they are."""
         a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
         moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
@@ -225,7 +270,11 @@ class Interpreter:
         register, written = dest.register, dest.written
         if "0" in dest.mask or "1" in dest.mask:
             values = dict(zip(written, np.broadcast_to(rows, (len(written), self.items))))
-            values |= {c: np.full(self.items, ONE * (x == "1")) for c, x in enumerate(dest.mask) if x in "01"}
+            values |= {
+                c: np.full(self.items, ONE * (x == "1"))
+                for c, x in enumerate(dest.mask)
+                if x in "01"
+            }
             written = tuple(sorted(values))
             rows = np.stack([values[c] for c in written])
         if register.kind == "g":
@@ -244,7 +293,9 @@ class Interpreter:
             target[...] = rows
             return
         for n, c in enumerate(written):
-            np.copyto(target[c], rows[n if len(rows) > 1 else 0], where=everywhere or self.masks.active)
+            np.copyto(
+                target[c], rows[n if len(rows) > 1 else 0], where=everywhere or self.masks.active
+            )
 
     def _notify(self, name: str, *facts) -> None:
         """Tell the observers that listen: only then the event is made."""
@@ -266,7 +317,11 @@ class Interpreter:
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""
         source, dimensions = i.sources[0], self.program.textures[i.controls.resource]
-        known = self.coordinates.setdefault(source.register.index, {}) if source.register.kind == "r" else {}
+        known = (
+            self.coordinates.setdefault(source.register.index, {})
+            if source.register.kind == "r"
+            else {}
+        )
         key = i.opcode, source.swizzle, i.controls.resource
         if key not in known or source.modified:
             rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(dimensions)]
@@ -279,7 +334,9 @@ class Interpreter:
 
     def _count_outside(self, inside: np.ndarray) -> None:
         if not inside.all():
-            self.out_of_range += self.masks.count - int(np.count_nonzero(inside & self.masks.active))
+            self.out_of_range += self.masks.count - int(
+                np.count_nonzero(inside & self.masks.active)
+            )
 
     def _element(self, register: Register) -> np.ndarray:
         """The element of ``g[...]`` for each work-item."""
@@ -315,7 +372,9 @@ class Interpreter:
         if i.op.store:
             self.memories.check_lds(self.at, byte, inside, active)
             for c, (word, _) in zip(words, found):
-                self.memories.store(array, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active)
+                self.memories.store(
+                    array, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active
+                )
             return
         self._count_outside(inside)
         if i.dest:
@@ -325,7 +384,12 @@ class Interpreter:
         self._notify("barrier", tuple(self.masks.stack))
         groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
         if i.controls.threads and len(parted := np.flatnonzero(groups % self.launch.group_items)):
-            some = f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group {parted[0]}"
+            some = (
+                f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group"
+                f" {parted[0]}"
+            )
             advice = "Take it out of the if or loop that splits the group."
-            what = f"{some} reach this barrier: the others would be waited for without end. {advice}"
+            what = (
+                f"{some} reach this barrier: the others would be waited for without end. {advice}"
+            )
             raise self.launch.error("barrier", self.at, what)

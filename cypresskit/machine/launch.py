@@ -1,7 +1,7 @@
 """A launch: a program, its domain and its arrays, checked once, every numpy array as 32-bit words.
 
-Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a ``Launch`` to an
-engine.
+Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a
+``Launch`` to an engine.
 """
 
 import math
@@ -21,9 +21,11 @@ MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 mi
 
 
 class KernelError(RuntimeError):
-    """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part of a group doesn't
-    reach), "endless" (a loop); ``line`` the kernel's line and ``at`` the index of its instruction in
-    ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a flat number, or None."""
+    """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part
+    of a group doesn't reach), "endless" (a loop); ``line`` the kernel's line and ``at`` the index
+    of its instruction in ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a
+    flat number, or None.
+    """
 
     def __init__(self, message: str, line: int = 0, work_item=None, kind: str = "", at: int = -1):
         super().__init__(message)
@@ -35,14 +37,17 @@ class KernelError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Surface(Extent):
-    """A texture or output: ``words`` is uint32 of shape (height, width, words per texel), the latter 1, 2 or 4;
-    ``single`` tells float32 data, whose missing components read 0, 0, 1.0."""
+    """A texture or output: ``words`` is uint32 of shape (height, width, words per texel), the
+    latter 1, 2 or 4; ``single`` tells float32 data, whose missing components read 0, 0, 1.0.
+    """
 
     words: np.ndarray
     single: bool
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape (items, 4)."""
+        """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape
+        (items, 4).
+        """
         if self.texel == 16 and inside.all():
             return self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
         found = np.zeros((len(inside), 4), np.uint32)
@@ -53,8 +58,9 @@ class Surface(Extent):
 
 @dataclass(frozen=True, eq=False)
 class Launch(Shape):
-    """A checked launch: its shape, and all arrays. These are C-contiguous uint32; ``outputs`` and ``global_memory``,
-    of shape (elements, 4) or None, are working copies."""
+    """A checked launch: its shape, and all arrays. These are C-contiguous uint32; ``outputs`` and
+    ``global_memory``, of shape (elements, 4) or None, are working copies.
+    """
 
     textures: Mapping[int, Surface]
     constants: Mapping[int, np.ndarray]
@@ -81,7 +87,9 @@ class Launch(Shape):
         return (element >= 0) & (element < len(self.memory))
 
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and which exist."""
+        """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and
+        which exist.
+        """
         inside = self.exist(element)
         found = np.zeros((len(element), 4), np.uint32)
         found[inside] = self.memory[element[inside]]
@@ -93,17 +101,24 @@ class Launch(Shape):
         return KernelError(f"{self.program.located(i)}\n    {what}", i.line, place, kind, at)
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:
-        """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that doesn't exist."""
+        """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that
+        doesn't exist.
+        """
         i, what = self.program.body[at], f"to g[{place}], which has {len(self.memory)} elements"
         if i.op.kind == "lds":
-            what = f"to byte {place} of LDS {i.controls.id}, which has {self.program.lds[i.controls.id][1]}"
+            what = (
+                f"to byte {place} of LDS {i.controls.id}, which has"
+                f" {self.program.lds[i.controls.id][1]}"
+            )
         advice = "No array was changed. Check the address arithmetic, or the size of the domain."
         return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
     def endless_error(
         self, at: int, item: int, count: int | None = None, raised_by: str = "max_instructions"
     ) -> KernelError:
-        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or ``count``."""
+        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or
+        ``count``.
+        """
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
         why = f"Does its break condition ever become true? ({raised_by} raises the limit.)"
         return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
@@ -122,27 +137,39 @@ def prepare(
 ) -> Launch:
     """Check the arguments of ``launch`` against the program and make words of them, see there."""
     if not isinstance(program, Program):
-        raise TypeError(f"launch takes a Program, not {type(program).__name__}: assemble the IL text first")
+        raise TypeError(
+            f"launch takes a Program, not {type(program).__name__}: assemble the IL text first"
+        )
     most = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
     if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
         raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
     shape = arguments.whole_domain(program, domain)
     if (items := math.prod(shape)) > MAX_ITEMS:
-        raise ValueError(f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run")
+        raise ValueError(
+            f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run"
+        )
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
     given = {name: arguments.by_number(name, arrays) for name, arrays in named.items()}
-    arguments.check_needs(program, given | {"global_memory": {} if global_memory is None else {0: global_memory}})
+    arguments.check_needs(
+        program, given | {"global_memory": {} if global_memory is None else {0: global_memory}}
+    )
     flat = [n for n, dimensions in program.textures.items() if dimensions == 1]
-    textures = {n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()}
+    textures = {
+        n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()
+    }
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
-    return Launch(program, shape, textures, buffers, streams, memory, int(most), max_instructions is not None)
+    return Launch(
+        program, shape, textures, buffers, streams, memory, int(most), max_instructions is not None
+    )
 
 
 def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:
     words = arguments.texel_words(array, name, dimensions, written)
-    return Surface(words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32)
+    return Surface(
+        words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32
+    )
 
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:

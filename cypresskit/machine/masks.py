@@ -1,7 +1,7 @@
 """SIMT masks: which work-items are active inside nested ifs and loops.
 
-All work-items step through a program together. An ``if`` narrows the mask; ``break`` takes work-items out of a loop
-until its end, ``continue`` until its next iteration.
+All work-items step through a program together. An ``if`` narrows the mask; ``break`` takes
+work-items out of a loop until its end, ``continue`` until its next iteration.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ import numpy as np
 
 @dataclass
 class StackEntry:
-    """An "if" or a "loop" (``kind``) being run: the instruction ``at`` that opened it, and who ``entered`` it.
+    """An "if" or a "loop" (``kind``) being run: the instruction ``at`` that opened it, and who
+    ``entered`` it.
 
-    Of an if, who is ``waiting`` for the else. Of a loop, who is ``gone`` for this iteration, who is still ``running``
-    in it, and how many instructions were ``issued`` before it."""
+    Of an if, who is ``waiting`` for the else. Of a loop, who is ``gone`` for this iteration, who is
+    still ``running`` in it, and how many instructions were ``issued`` before it.
+    """
 
     kind: str
     at: int
@@ -26,7 +28,9 @@ class StackEntry:
 
 
 class Masks:
-    """``active`` (bool, one per work-item) and ``count`` of them, inside the ifs and loops of the ``stack``."""
+    """``active`` (bool, one per work-item) and ``count`` of them, inside the ifs and loops of the
+    ``stack``.
+    """
 
     def __init__(self, items: int):
         self.stack: list[StackEntry] = []
@@ -44,7 +48,9 @@ class Masks:
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
         """Open an if: go on with those that are active and ``taken``."""
         none = np.zeros_like(self.active)
-        self.stack.append(StackEntry("if", at, self.active, self.active & ~taken, none, self.active))
+        self.stack.append(
+            StackEntry("if", at, self.active, self.active & ~taken, none, self.active)
+        )
         self.set(self.active & taken)
 
     def otherwise(self) -> None:
@@ -52,16 +58,22 @@ class Masks:
         self._rejoin(self.stack[-1].waiting)
 
     def close(self) -> None:
-        """Close the innermost if or loop: go on with all that came to it and are still in the loop around it."""
+        """Close the innermost if or loop: go on with all that came to it and are still in the loop
+        around it.
+        """
         self._rejoin(self.stack.pop().entered)
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
         none = np.zeros_like(self.active)
-        self.stack.append(StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued))
+        self.stack.append(
+            StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued)
+        )
 
     def leave(self, items: np.ndarray, for_good: bool) -> None:
-        """Take active work-items out of the innermost loop, for good or until its next iteration."""
+        """Take active work-items out of the innermost loop, for good or until its next
+        iteration.
+        """
         loop, leaving = self.loops[-1], self.active & items
         loop.gone |= leaving
         if for_good:

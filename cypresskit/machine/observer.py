@@ -1,8 +1,9 @@
 """The events of a run, and ``Observer``, which listens to them.
 
-The machine never prints or draws. The explaining engine calls an observer's methods as a program runs; recorders,
-checkers and counters are observers. Arrays in an event cover all work-items of the launch, in the order of
-``Launch.place``; they are views that the next instruction may change, so an observer copies what it keeps.
+The machine never prints or draws. The explaining engine calls an observer's methods as a program
+runs; recorders, checkers and counters are observers. Arrays in an event cover all work-items of the
+launch, in the order of ``Launch.place``; they are views that the next instruction may change, so an
+observer copies what it keeps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,9 +18,11 @@ from cypresskit.machine.masks import StackEntry
 
 
 class StepEvent(NamedTuple):
-    """Instruction ``at`` of ``Program.body`` is about to run; ``registers`` are the r registers before it: number to
-    32-bit patterns, uint32 of shape (4, items). ``rows(source, letters)`` gives components of any source, without its
-    modifiers: uint32 of shape (letters or 1, items or 1)."""
+    """Instruction ``at`` of ``Program.body`` is about to run; ``registers`` are the r registers
+    before it: number to 32-bit patterns, uint32 of shape (4, items). ``rows(source, letters)``
+    gives components of any source, without its modifiers: uint32 of shape (letters or 1, items or
+    1).
+    """
 
     at: int
     active: np.ndarray
@@ -29,9 +32,10 @@ class StepEvent(NamedTuple):
 
 
 class WroteEvent(NamedTuple):
-    """Register ``register``, an output or global memory is about to be written in ``components`` (numbers 0 to 3):
-    ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or 1), ``element`` the elements of global
-    memory (int64)."""
+    """Register ``register``, an output or global memory is about to be written in ``components``
+    (numbers 0 to 3): ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or
+    1), ``element`` the elements of global memory (int64).
+    """
 
     at: int
     active: np.ndarray
@@ -42,8 +46,9 @@ class WroteEvent(NamedTuple):
 
 
 class FetchEvent(NamedTuple):
-    """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE`` or ``NOWHERE``),
-    ``inside`` whether they lie in the texture."""
+    """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE``
+    or ``NOWHERE``), ``inside`` whether they lie in the texture.
+    """
 
     at: int
     active: np.ndarray
@@ -54,9 +59,11 @@ class FetchEvent(NamedTuple):
 
 
 class MemoryEvent(NamedTuple):
-    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then ``array`` is its
-    id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the two low bits are dropped later),
-    ``words`` which 32-bit words from there on each work-item looks at, ``inside`` whether all of them exist."""
+    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then
+    ``array`` is its id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the
+    two low bits are dropped later), ``words`` which 32-bit words from there on each work-item looks
+    at, ``inside`` whether all of them exist.
+    """
 
     at: int
     active: np.ndarray
@@ -69,17 +76,24 @@ class MemoryEvent(NamedTuple):
 
 
 class BarrierEvent(NamedTuple):
-    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost first. It is told
-    before a barrier that only some of a group reach raises `KernelError`."""
+    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost
+    first. It is told before a barrier that only some of a group reach raises `KernelError`.
+    """
 
     at: int
     active: np.ndarray
     stack: tuple[StackEntry, ...] = ()
 
 
-#: What is told by the method of an ``Observer`` of that name; all events begin with the instruction and with which
-#: work-items are active (bool, one per work-item).
-EVENTS = {"step": StepEvent, "wrote": WroteEvent, "fetch": FetchEvent, "memory": MemoryEvent, "barrier": BarrierEvent}
+#: What is told by the method of an ``Observer`` of that name; all events begin with the instruction
+#: and with which work-items are active (bool, one per work-item).
+EVENTS = {
+    "step": StepEvent,
+    "wrote": WroteEvent,
+    "fetch": FetchEvent,
+    "memory": MemoryEvent,
+    "barrier": BarrierEvent,
+}
 
 
 class Observer:
@@ -108,8 +122,14 @@ class Observer:
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:
-    """The methods named ``event`` of those observers that override it: an event without a listener isn't made."""
-    return [getattr(o, event) for o in observers if getattr(type(o), event) is not getattr(Observer, event)]
+    """The methods named ``event`` of those observers that override it: an event without a listener
+    isn't made.
+    """
+    return [
+        getattr(o, event)
+        for o in observers
+        if getattr(type(o), event) is not getattr(Observer, event)
+    ]
 
 
 _onlookers: ContextVar[tuple[Observer, ...]] = ContextVar("onlookers", default=())
@@ -117,8 +137,10 @@ _onlookers: ContextVar[tuple[Observer, ...]] = ContextVar("onlookers", default=(
 
 @contextmanager
 def watching_launches(*observers: Observer) -> Iterator[None]:
-    """Within this block, ``observers`` get ``start`` and ``finish`` of every launch of this thread, whoever makes it;
-    unlike those that are passed to a launch, they get nothing else, and the engine stays what it is."""
+    """Within this block, ``observers`` get ``start`` and ``finish`` of every launch of this thread,
+    whoever makes it; unlike those that are passed to a launch, they get nothing else, and the
+    engine stays what it is.
+    """
     before = _onlookers.set((*_onlookers.get(), *observers))
     try:
         yield

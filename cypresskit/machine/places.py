@@ -1,7 +1,8 @@
-"""Addresses, loads and stores: where an access looks in a texture, in LDS, in global memory, and the words there.
+"""Addresses, loads and stores: where an access looks in a texture, in LDS, in global memory, and
+the words there.
 
-One function for each memory, on arrays of 32-bit patterns, one for each work-item. All engines that run on numpy arrays
-ask these, and so does the timing where an access looks.
+One function for each memory, on arrays of 32-bit patterns, one for each work-item. All engines that
+run on numpy arrays ask these, and so does the timing where an access looks.
 """
 
 import math
@@ -19,8 +20,9 @@ INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 
 
 class Coordinate(NamedTuple):
-    """One coordinate of fetches, rounded down: int64, or float64 where an int64 might not hold it; the least and the
-    most of it, and the texture's size along it."""
+    """One coordinate of fetches, rounded down: int64, or float64 where an int64 might not hold it;
+    the least and the most of it, and the texture's size along it.
+    """
 
     place: np.ndarray
     least: float
@@ -29,7 +31,9 @@ class Coordinate(NamedTuple):
 
 
 def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool) -> list[Coordinate]:
-    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if subnormal)."""
+    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if
+    subnormal).
+    """
     found = []
     for bits, size in zip(rows, (texture.width, texture.height)):
         place = bits.view(np.int32) if whole else np.floor(flushed(bits))
@@ -39,9 +43,12 @@ def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool) -> 
     return found
 
 
-def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and whether they lie in the
-    texture."""
+def moved(
+    found: Sequence[Coordinate], offset: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and
+    whether they lie in the texture.
+    """
     whole, inside = [], np.ones(len(found[0].place), bool)
     for axis, more in zip(found, offset):
         place = axis.place + more if more else axis.place
@@ -54,25 +61,33 @@ def moved(found: Sequence[Coordinate], offset: Sequence[int]) -> tuple[np.ndarra
 def texel(
     rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: `coordinates` finds it, and
-    it is `moved` by ``offset``; returned as by `moved`."""
+    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for:
+    `coordinates` finds it, and it is `moved` by ``offset``; returned as by `moved`.
+    """
     return moved(coordinates(rows, texture, whole=whole), offset)
 
 
 def integers(place: np.ndarray) -> np.ndarray:
-    """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN ``NOWHERE``."""
+    """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN
+    ``NOWHERE``.
+    """
     found = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
-    return np.where(np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(found) * INFINITE, found))
+    return np.where(
+        np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(found) * INFINITE, found)
+    )
 
 
 def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """The byte (int64) that an LDS access asks for: ``record``, or in an array of records the ``byte`` of a record."""
+    """The byte (int64) that an LDS access asks for: ``record``, or in an array of records the
+    ``byte`` of a record.
+    """
     return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
 
 
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The LDS word (int64), ``word`` words behind the one that holds ``byte``, and whether it is in an array of so
-    many bytes, ``size``: the two low bits of an address don't count."""
+    """The LDS word (int64), ``word`` words behind the one that holds ``byte``, and whether it is in
+    an array of so many bytes, ``size``: the two low bits of an address don't count.
+    """
     place = (byte & ~np.int64(3)) + 4 * word
     return place >> 2, (place >= 0) & (place < size)
 
@@ -89,7 +104,10 @@ class Memories:
     def __init__(self, launch: Launch):
         self.launch, self.group_of = launch, np.arange(launch.items) // launch.group_items
         groups = 0 if launch.pixels else math.prod(launch.groups)
-        self.lds = {n: np.zeros((groups, size // 4), np.uint32) for n, (_, size) in launch.program.lds.items()}
+        self.lds = {
+            n: np.zeros((groups, size // 4), np.uint32)
+            for n, (_, size) in launch.program.lds.items()
+        }
 
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """A word of LDS for each work-item, 0 where it isn't ``inside``."""
@@ -104,16 +122,22 @@ class Memories:
         self.lds[array][self.group_of[active], word[active]] = row[active]
 
     def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its array."""
+        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its
+        array.
+        """
         if len(outside := np.flatnonzero(active & ~inside)):
             raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)
 
     def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of global memory."""
+        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of
+        global memory.
+        """
         if len(outside := np.flatnonzero(active & ~self.launch.exist(element))):
             raise self.launch.store_error(at, int(outside[0]), int(element[outside[0]]))
 
-    def store_global(self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray) -> None:
+    def store_global(
+        self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray
+    ) -> None:
         """Store components, by their numbers, to elements of global memory."""
         for c, row in values.items():
             self.launch.memory[element[active], c] = row[active]

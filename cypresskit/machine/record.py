@@ -1,7 +1,9 @@
-"""A recorded run of one work-item: its steps, fetches, stores, and every register value after every step.
+"""A recorded run of one work-item: its steps, fetches, stores, and every register value after every
+step.
 
-``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from which the registers at
-any step follow. Pictures are drawn from it. Left out: LDS traffic, and what the other work-items did.
+``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from
+which the registers at any step follow. Pictures are drawn from it. Left out: LDS traffic, and what
+the other work-items did.
 """
 
 from dataclasses import dataclass
@@ -19,10 +21,11 @@ ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of eac
 class Recording:
     """The trace of work-item number ``item`` at ``place`` of ``domain``.
 
-    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4) holds step,
-    register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5) step, resource, texel x and y,
-    whether inside; ``stores`` (n, 2) step and 128-bit element of global memory. All int64. ``textures`` maps a resource
-    to its height, width and 32-bit words per texel.
+    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4)
+    holds step, register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5)
+    step, resource, texel x and y, whether inside; ``stores`` (n, 2) step and 128-bit element of
+    global memory. All int64. ``textures`` maps a resource to its height, width and 32-bit words per
+    texel.
     """
 
     program: Program
@@ -48,20 +51,28 @@ class Recording:
         return self.program.body[self.at[step]].line
 
     def registers(self, step: int) -> dict[int, np.ndarray]:
-        """Every written register's four 32-bit patterns after ``step``, uint32; the others are still 0."""
+        """Every written register's four 32-bit patterns after ``step``, uint32; the others are
+        still 0.
+        """
         values: dict[int, np.ndarray] = {}
-        for _, register, component, bits in self.writes[: np.searchsorted(self.writes[:, 0], step, "right")]:
+        for _, register, component, bits in self.writes[
+            : np.searchsorted(self.writes[:, 0], step, "right")
+        ]:
             values.setdefault(int(register), np.zeros(4, np.uint32))[component] = bits
         return values
 
 
 class Recorder(Observer):
-    """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its number."""
+    """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its
+    number.
+    """
 
     def __init__(self, item: int | tuple[int, int] = 0) -> None:
         place = item if isinstance(item, tuple) and len(item) == 2 else (item,)
         if not all(isinstance(n, (int, np.integer)) for n in place):
-            raise TypeError(f"a work-item is told by its number or its place (x, y), not by {item!r}")
+            raise TypeError(
+                f"a work-item is told by its number or its place (x, y), not by {item!r}"
+            )
         self._wanted = item
         self._launch: Launch | None = None
 
@@ -73,7 +84,9 @@ class Recorder(Observer):
         else:
             self._item, there = self._wanted, 0 <= self._wanted < launch.items
         if not there:
-            raise ValueError(f"there is no work-item {self._wanted} to record in a domain of {width} x {height}")
+            raise ValueError(
+                f"there is no work-item {self._wanted} to record in a domain of {width} x {height}"
+            )
         self._launch = launch
         self._at: list[int] = []
         self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in ROWS}
@@ -102,10 +115,14 @@ class Recorder(Observer):
     def recording(self) -> Recording:
         """The trace; there once the run has ended, ``ValueError`` before."""
         if self._launch is None:
-            raise ValueError("nothing is recorded yet: ck.launch(..., observers=[recorder]) does that")
+            raise ValueError(
+                "nothing is recorded yet: ck.launch(..., observers=[recorder]) does that"
+            )
         launch, place = self._launch, self._launch.place(self._item)
         place = place if isinstance(place, tuple) else (place,)
-        arrays = {n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()}
+        arrays = {
+            n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()
+        }
         textures = {n: t.words.shape for n, t in launch.textures.items()}
         at = np.array(self._at, np.int64)
         return Recording(launch.program, launch.domain, self._item, place, textures, at, **arrays)

@@ -13,10 +13,11 @@ from cypresskit.il.dataflow import lds_words
 class Run:
     """The counts of a run, over work-items that were active.
 
-    ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components counts 4); ``flops``
-    single or double floating-point operations (a mad is 2); ``fetches`` and ``fetch_bytes`` texture reads;
-    ``out_of_range`` fetches and loads outside their array, which gave 0; ``lds_reads``, ``lds_writes`` 32-bit words;
-    ``global_reads``, ``global_writes`` 128-bit elements; ``output_writes`` stores to o registers; ``fences`` passed.
+    ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components
+    counts 4); ``flops`` single or double floating-point operations (a mad is 2); ``fetches`` and
+    ``fetch_bytes`` texture reads; ``out_of_range`` fetches and loads outside their array, which
+    gave 0; ``lds_reads``, ``lds_writes`` 32-bit words; ``global_reads``, ``global_writes`` 128-bit
+    elements; ``output_writes`` stores to o registers; ``fences`` passed.
     """
 
     engine: str
@@ -34,33 +35,59 @@ class Run:
     global_writes: int = 0
     output_writes: int = 0
     fences: int = 0
-    executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False)
+    executed: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False
+    )
 
 
-COUNTED = "arithmetic flops fetches lds_reads lds_writes global_reads global_writes output_writes fences".split()
+COUNTED = (
+    "arithmetic",
+    "flops",
+    "fetches",
+    "lds_reads",
+    "lds_writes",
+    "global_reads",
+    "global_writes",
+    "output_writes",
+    "fences",
+)
 
 
 def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
-    """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each instruction of
-    ``Program.body``."""
+    """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each
+    instruction of ``Program.body``.
+    """
     weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
-    counts: dict = dict(zip(COUNTED, sums)) | {"instructions": int(executed.sum()), "out_of_range": out_of_range}
+    counts: dict = dict(zip(COUNTED, sums)) | {
+        "instructions": int(executed.sum()),
+        "out_of_range": out_of_range,
+    }
     fetched = zip(sums[len(COUNTED) :], resources)
-    counts["fetch_bytes"] = sum(count * launch.textures[resource].texel for count, resource in fetched)
+    counts["fetch_bytes"] = sum(
+        count * launch.textures[resource].texel for count, resource in fetched
+    )
     return Run(engine, launch.items, launch.wavefronts, **counts, executed=executed)
 
 
 @lru_cache(maxsize=256)
 def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
-    """By how much one execution of each instruction raises each of ``COUNTED`` and the fetches from each resource:
-    int64, (instructions, counts); and the resources."""
+    """By how much one execution of each instruction raises each of ``COUNTED`` and the fetches from
+    each resource: int64, (instructions, counts); and the resources.
+    """
     resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
     rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)
     for row, i in zip(rows, program.body, strict=True):
         op, kind = i.op, i.dest.register.kind if i.dest else ""
-        adds = {"global_reads": sum(s.register.kind == "g" for s in i.sources), "fences": op.kind == "fence"}
-        adds |= {"fetches": op.kind == "fetch", "global_writes": kind == "g", "output_writes": kind == "o"}
+        adds = {
+            "global_reads": sum(s.register.kind == "g" for s in i.sources),
+            "fences": op.kind == "fence",
+        }
+        adds |= {
+            "fetches": op.kind == "fetch",
+            "global_writes": kind == "g",
+            "output_writes": kind == "o",
+        }
         if op.kind == "alu":
             adds["arithmetic"] = results = 1 if op.vector or not i.dest else len(i.dest.written)
             adds["flops"] = results * op.flops

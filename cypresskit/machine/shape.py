@@ -1,10 +1,12 @@
-"""A launch without its arrays: the program, the domain, and how large everything is that is bound to it.
+"""A launch without its arrays: the program, the domain, and how large everything is that is bound
+to it.
 
-Pixel mode: the domain is (width, height, 1); a wavefront is a tile of 8 x 8 work-items, in quads of 2 x 2. Compute
-mode: the domain counts work-items along x, y, z; a wavefront is 64 consecutive ones of a workgroup. Work-items have
-numbers, row by row in a pixel domain and group by group in a compute domain; lanes of a wavefront that stick out of the
-domain, or of the workgroup, are there and never active. A work-item's coordinates are its x and y in a pixel domain,
-its workgroup and its number in it in a compute domain.
+Pixel mode: the domain is (width, height, 1); a wavefront is a tile of 8 x 8 work-items, in quads of
+2 x 2. Compute mode: the domain counts work-items along x, y, z; a wavefront is 64 consecutive ones
+of a workgroup. Work-items have numbers, row by row in a pixel domain and group by group in a
+compute domain; lanes of a wavefront that stick out of the domain, or of the workgroup, are there
+and never active. A work-item's coordinates are its x and y in a pixel domain, its workgroup and its
+number in it in a compute domain.
 """
 
 import math
@@ -41,12 +43,14 @@ class Extent:
 class Shape:
     """A launch without its arrays: a kernel's time depends on sizes and constants alone.
 
-    ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels of 16 bytes, (width,
-    height, bytes of a texel), or an array as ``launch`` takes it; an output that isn't given is as large as the domain.
-    ``constants`` number to an array or plain numbers. Global memory needs no size. ``ValueError`` or ``TypeError``
-    if the program needs more, as in ``launch``.
+    ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels
+    of 16 bytes, (width, height, bytes of a texel), or an array as ``launch`` takes it; an output
+    that isn't given is as large as the domain. ``constants`` number to an array or plain numbers.
+    Global memory needs no size. ``ValueError`` or ``TypeError`` if the program needs more, as in
+    ``launch``.
 
-        ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0: [512.0]}))
+        ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0:
+        [512.0]}))
     """
 
     program: Program
@@ -57,14 +61,24 @@ class Shape:
 
     def __post_init__(self) -> None:
         if not isinstance(self.program, Program):
-            raise TypeError(f"a Shape begins with its program: ck.Shape(program, (64, 64), ...), not {self.program!r}")
+            raise TypeError(
+                "a Shape begins with its program: ck.Shape(program, (64, 64), ...), not"
+                f" {self.program!r}"
+            )
         domain = arguments.whole_domain(self.program, self.domain)
-        given = {name: arguments.by_number(name, getattr(self, name)) for name in ("constants", "outputs", "textures")}
-        given["outputs"] = {n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"} | given["outputs"]
+        given = {
+            name: arguments.by_number(name, getattr(self, name))
+            for name in ("constants", "outputs", "textures")
+        }
+        given["outputs"] = {
+            n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"
+        } | given["outputs"]
         arguments.check_needs(self.program, given, "(width, height)")
         for name in ("outputs", "textures"):
             given[name] = {n: self._extent(name, n, size) for n, size in given[name].items()}
-        given["constants"] = {n: arguments.constant_words(v, self.program, n) for n, v in given["constants"].items()}
+        given["constants"] = {
+            n: arguments.constant_words(v, self.program, n) for n, v in given["constants"].items()
+        }
         for name, value in {"domain": domain, **given}.items():
             object.__setattr__(self, name, value)
 
@@ -72,11 +86,19 @@ class Shape:
         if isinstance(size, Extent):
             return size
         if isinstance(size, np.ndarray):
-            flat = name == "textures" and n in self.program.textures and self.program.textures[n] == 1
-            height, width, words = arguments.texel_words(size, f"{name}[{n}]", 1 if flat else 2).shape
+            flat = (
+                name == "textures" and n in self.program.textures and self.program.textures[n] == 1
+            )
+            height, width, words = arguments.texel_words(
+                size, f"{name}[{n}]", 1 if flat else 2
+            ).shape
             return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
-        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (4, 8, 16):
+        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (
+            4,
+            8,
+            16,
+        ):
             taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
             raise ValueError(f"{name}[{n}] is {taken}; found {size!r}")
         return Extent(*map(int, sizes))
@@ -113,7 +135,9 @@ class Shape:
         return wavefronts(self.domain, 0 if self.pixels else self.group_items)
 
     def place(self, item: int):
-        """Where work-item number ``item`` is: (x, y) in a pixel domain, its number in a compute domain."""
+        """Where work-item number ``item`` is: (x, y) in a pixel domain, its number in a compute
+        domain.
+        """
         return (item % self.domain[0], item // self.domain[0]) if self.pixels else item
 
     def item_name(self, item: int) -> str:
@@ -136,8 +160,9 @@ def number(shape: Shape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def lanes(shape: Shape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coordinates of all 64 lanes of each wavefront (numbers in dispatch order), one wavefront after another; and
-    which lanes exist. A tile's lanes are listed quad by quad."""
+    """The coordinates of all 64 lanes of each wavefront (numbers in dispatch order), one wavefront
+    after another; and which lanes exist. A tile's lanes are listed quad by quad.
+    """
     wave = np.asarray(wavefronts)[:, np.newaxis]
     if shape.pixels:
         across = -(-shape.domain[0] // TILE)
@@ -154,11 +179,15 @@ def wavefront(shape: Shape, item: int) -> int:
     if shape.pixels:
         x, y = shape.place(item)
         return y // TILE * -(-shape.domain[0] // TILE) + x // TILE
-    return item // shape.group_items * shape.group_wavefronts + item % shape.group_items // WAVEFRONT
+    return (
+        item // shape.group_items * shape.group_wavefronts + item % shape.group_items // WAVEFRONT
+    )
 
 
 def input_registers(shape: Shape, first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Input registers of work-items by their coordinates: name to uint32 bits of shape (4, work-items)."""
+    """Input registers of work-items by their coordinates: name to uint32 bits of shape (4,
+    work-items).
+    """
     if shape.pixels:
         place = np.zeros((4, len(first)), np.float32)
         place[0], place[1], place[2:] = first, second, [[-0.5], [0.5]]

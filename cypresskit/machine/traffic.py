@@ -1,7 +1,9 @@
-"""The memory accesses of a launch's first wavefront, in order: fetches and LDS accesses of its 64 work-items.
+"""The memory accesses of a launch's first wavefront, in order: fetches and LDS accesses of its 64
+work-items.
 
-``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x
-2); a compute shader's is 64 consecutive ones. Left out: global memory, and what came back.
+``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed
+quad by quad (2 x 2); a compute shader's is 64 consecutive ones. Left out: global memory, and what
+came back.
 """
 
 from dataclasses import dataclass
@@ -14,9 +16,10 @@ from cypresskit.machine.shape import lanes, number
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One fetch or LDS access, ``at`` an index in ``Program.body``. ``kind``: "fetch", "store" or "load". ``active``
-    (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS access has byte ``addresses`` (words,
-    64)."""
+    """One fetch or LDS access, ``at`` an index in ``Program.body``. ``kind``: "fetch", "store" or
+    "load". ``active`` (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS
+    access has byte ``addresses`` (words, 64).
+    """
 
     at: int
     kind: str
@@ -28,7 +31,9 @@ class Access:
 
 
 class Traffic(Observer):
-    """Listens to the first wavefront of a launch; ``accesses`` is what it saw, ``launch`` the launch."""
+    """Listens to the first wavefront of a launch; ``accesses`` is what it saw, ``launch`` the
+    launch.
+    """
 
     def __init__(self) -> None:
         self.accesses: list[Access] = []
@@ -48,4 +53,6 @@ class Traffic(Observer):
         active = event.active[self._items] & self._there
         if event.space == "lds" and active.any():
             addresses = (event.element[self._items] & ~3) + 4 * np.array(event.words)[:, np.newaxis]
-            self.accesses.append(Access(event.at, "store" if event.store else "load", active, addresses=addresses))
+            self.accesses.append(
+                Access(event.at, "store" if event.store else "load", active, addresses=addresses)
+            )

@@ -1,12 +1,14 @@
-"""The engine that runs compiled code: the same machine state as the hardware's, for many work-items at once.
+"""The engine that runs compiled code: the same machine state as the hardware's, for many work-items
+at once.
 
-Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are modelled one to one,
-so that what runs here is the schedule and the allocation themselves; the arithmetic is the explaining engine's. Results
-must be the IL's, bit for bit. Registers start as a pattern that no kernel means, not as zero: code that reads what it
-never wrote shows. Left out: time, and the order in which wavefronts run.
+Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are
+modelled one to one, so that what runs here is the schedule and the allocation themselves; the
+arithmetic is the explaining engine's. Results must be the IL's, bit for bit. Registers start as a
+pattern that no kernel means, not as zero: code that reads what it never wrote shows. Left out:
+time, and the order in which wavefronts run.
 
-``Processor`` is all of it but memory, which ``execute`` adds. The timing's ``Lanes`` is one, too, whose words are
-functions of a loop's turn.
+``Processor`` is all of it but memory, which ``execute`` adds. The timing's ``Lanes`` is one, too,
+whose words are functions of a loop's turn.
 """
 
 from collections.abc import Mapping
@@ -14,7 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, Read, StoreInstruction
+from cypresskit.compiler.assembly import (
+    TEMPORARY,
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
 from cypresskit.compiler.code import Code
 from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
 from cypresskit.machine import places
@@ -26,9 +36,10 @@ Test = tuple[Operation, Word] | None  # the predicate operation of a clause and 
 
 
 def execute(code: Code, launch: Launch) -> int:
-    """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program: ``launch.global_memory`` and
-    ``launch.outputs`` are changed in place. Returns the bundles issued. Raises ``KernelError`` for a store out of range
-    or an endless loop."""
+    """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program:
+    ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
+    issued. Raises ``KernelError`` for a store out of range or an endless loop.
+    """
     execution = _Execution(code, launch)
     with np.errstate(all="ignore"):
         execution.run()
@@ -36,18 +47,23 @@ def execute(code: Code, launch: Launch) -> int:
 
 
 class Processor:
-    """The state of the work-items that run ``code``, with ``ids`` in their input registers: ``registers`` by number and
-    channel, ``forwards`` (PV and PS by slot), the ``queue`` of the LDS, ``masks``, and how many ``bundles`` were
-    issued."""
+    """The state of the work-items that run ``code``, with ``ids`` in their input registers:
+    ``registers`` by number and channel, ``forwards`` (PV and PS by slot), the ``queue`` of the LDS,
+    ``masks``, and how many ``bundles`` were issued.
+    """
 
     poison: Word = np.array([0xFFC0DEAD], np.uint32)  # in registers that were never written
 
-    def __init__(self, code: Code, ids: Mapping[str, np.ndarray], constants: Mapping[int, np.ndarray]):
+    def __init__(
+        self, code: Code, ids: Mapping[str, np.ndarray], constants: Mapping[int, np.ndarray]
+    ):
         self.code, self.constants = code, constants
         self.registers: dict[tuple[int, int], Word] = {}
         names = ("vWinCoord0",) if "vWinCoord0" in ids else ("vTidInGrp", "vThreadGrpId")
         for n, name in enumerate(names):
-            rows = ids[name][:2] if name == "vWinCoord0" else (*ids[name][:3], ids[f"{name}Flat"][0])
+            rows = (
+                ids[name][:2] if name == "vWinCoord0" else (*ids[name][:3], ids[f"{name}Flat"][0])
+            )
             self.registers |= {(n, c): self.known(row) for c, row in enumerate(rows)}
         self.items = len(ids[names[0]][0])
         self.forwards: dict[int, Word] = {}
@@ -105,7 +121,9 @@ class Processor:
         self.masks.begin_loop(at)
 
     def end_turn(self, start: int, more: bool) -> None:
-        """A turn of the loop that begins at control ``start`` has ended; ``more``: another follows."""
+        """A turn of the loop that begins at control ``start`` has ended; ``more``: another
+        follows.
+        """
 
     def after_leaving(self, at: int) -> int:
         """The control that follows ``at``, where work-items may have left a loop's turn."""
@@ -116,7 +134,9 @@ class Processor:
     def clause(self, control: Control) -> Test:
         """Run a clause. Returns its predicate operation and the value, or None."""
         self.forwards, test = {}, None
-        self.registers = {place: word for place, word in self.registers.items() if place[0] < TEMPORARY}
+        self.registers = {
+            place: word for place, word in self.registers.items() if place[0] < TEMPORARY
+        }
         for fetch in control.fetches:
             self.fetch(fetch)
         for bundle in control.bundles:
@@ -133,7 +153,9 @@ class Processor:
             if row.kind == "lds":
                 self.share(first, words)
             elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
-                results += [(o, self.compute((o,), [self.read(r) for r in o.reads], [])) for o in parts]
+                results += [
+                    (o, self.compute((o,), [self.read(r) for r in o.reads], [])) for o in parts
+                ]
             elif row.kind != "sync":
                 low = [self.read(r) for r in parts[-1].reads] if row.kind == "double" else []
                 value = self.compute(parts, words, low)
@@ -172,7 +194,9 @@ class Processor:
         elif kind == "queue":
             word = self.queue[0][read.index]
         elif kind == "constant":
-            word = self.known(self.constants[read.index][read.element, read.channel : read.channel + 1])
+            word = self.known(
+                self.constants[read.index][read.element, read.channel : read.channel + 1]
+            )
         else:
             word = self.known(np.array([read.bits], np.uint32))
         return self.modified(word, read.neg, read.abs)
@@ -183,7 +207,9 @@ class Processor:
         return word ^ SIGN if neg else word
 
     def compute(self, parts: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
-        """The result of an operation on the words that its first slot reads; ``low``: its last slot's, of doubles."""
+        """The result of an operation on the words that its first slot reads; ``low``: its last
+        slot's, of doubles.
+        """
         first, row = parts[0], parts[0].row
         if low:
             words = [pair(a, b) for a, b in zip(low, words, strict=True)]
@@ -196,7 +222,9 @@ class Processor:
 
     def write(self, place: tuple[int, int], word: Word) -> None:
         """Set a register in the active work-items."""
-        self.registers[place] = np.where(self.masks.active, word, self.registers.get(place, self.poison))
+        self.registers[place] = np.where(
+            self.masks.active, word, self.registers.get(place, self.poison)
+        )
 
     def component(self, register: int | None, letter: str) -> Word:
         """A register's component, or one of the constants 0 and 1.0."""
@@ -251,9 +279,14 @@ class _Execution(Processor):
         self.queue.append([self.memories.load(lds.array, *place) for place in found])
 
     def fetch(self, f: FetchInstruction) -> None:
-        rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
+        rows = [
+            np.broadcast_to(self.component(f.source, letter), self.items)
+            for letter in f.coordinates
+        ]
         if f.name == "MEM_READ":
-            texels = self.launch.elements(places.element(f.offset[0], rows[0] if rows else None, self.items))[0].T
+            texels = self.launch.elements(
+                places.element(f.offset[0], rows[0] if rows else None, self.items)
+            )[0].T
         else:
             surface = self.launch.textures[f.resource]
             x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
@@ -263,7 +296,11 @@ class _Execution(Processor):
                 self.write((f.dest, channel), texels["xyzw".index(component)])
 
     def store(self, s: StoreInstruction) -> None:
-        rows = ((c, self.component(s.source, letter)) for c, letter in enumerate(s.select) if letter != "_")
+        rows = (
+            (c, self.component(s.source, letter))
+            for c, letter in enumerate(s.select)
+            if letter != "_"
+        )
         values = {c: np.broadcast_to(row, self.items) for c, row in rows}
         if s.name == "EXPORT":
             words = self.launch.outputs[s.offset].words.reshape(self.items, -1)
@@ -271,6 +308,8 @@ class _Execution(Processor):
                 if c < words.shape[1]:
                     np.copyto(words[:, c], value, where=self.masks.active)
             return
-        element = places.element(s.offset, None if s.index is None else self.component(s.index, "x"), self.items)
+        element = places.element(
+            s.offset, None if s.index is None else self.component(s.index, "x"), self.items
+        )
         self.memories.check_global(s.at, element, self.masks.active)
         self.memories.store_global(element, values, self.masks.active)

@@ -1,7 +1,8 @@
-"""Exercises: for each lesson a module with its checks and helpers, ``ck.teach.register_block`` for ``l01_...``.
+"""Exercises: for each lesson a module with its checks and helpers, ``ck.teach.register_block`` for
+``l01_...``.
 
-A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found, where to look. It
-never raises.
+A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found,
+where to look. It never raises.
 """
 
 from importlib import import_module

@@ -1,8 +1,9 @@
 """A function call in a copy of this process, with limits of time and memory.
 
-What the call changes, fills or crashes is gone with the copy. On Linux that is a fork; elsewhere a new Python, which
-imports the function (macOS's libraries break in forks, and Windows has none). Processor time and memory are limited on
-Linux, elapsed time everywhere. It keeps faults apart, not attackers: the copy has its user's rights, and the network.
+What the call changes, fills or crashes is gone with the copy. On Linux that is a fork; elsewhere a
+new Python, which imports the function (macOS's libraries break in forks, and Windows has none).
+Processor time and memory are limited on Linux, elapsed time everywhere. It keeps faults apart, not
+attackers: the copy has its user's rights, and the network.
 """
 
 import os
@@ -30,7 +31,9 @@ parent: Connection | None = None  # in a copy: the way to the process that it wa
 
 
 class Lost(Exception):
-    """The copy gave no result; the text says why, ``hint`` where to look, and ``signal`` what ended it, if one did."""
+    """The copy gave no result; the text says why, ``hint`` where to look, and ``signal`` what ended
+    it, if one did.
+    """
 
     def __init__(self, why: str, hint: str = "does it quit Python, or crash it?", signal: int = 0):
         super().__init__(why)
@@ -43,15 +46,25 @@ def tell(news: object) -> None:
         parent.send(("news", news))
 
 
-def call(function: Callable[..., T], *arguments, hear: Callable = tell, seconds=SECONDS, megabytes=MEGABYTES) -> T:
-    """The result of ``function(*arguments)``, computed in a copy; ``hear`` gets what it ``tell``s before. Raises
-    ``Lost`` if it takes more than ``seconds`` of processor time (or is silent for four times that) or more than
-    ``megabytes``, if it raises or crashes; and ``OSError`` if there is no room for a copy."""
+def call(
+    function: Callable[..., T],
+    *arguments,
+    hear: Callable = tell,
+    seconds=SECONDS,
+    megabytes=MEGABYTES,
+) -> T:
+    """The result of ``function(*arguments)``, computed in a copy; ``hear`` gets what it ``tell``s
+    before. Raises ``Lost`` if it takes more than ``seconds`` of processor time (or is silent for
+    four times that) or more than ``megabytes``, if it raises or crashes; and ``OSError`` if there
+    is no room for a copy.
+    """
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_serve, args=(theirs, function, arguments, seconds, megabytes))
     with ours:
         with theirs, warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which a copy doesn't have
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of other threads, which a copy doesn't have
             child.start()
         try:
             while True:
@@ -61,7 +74,9 @@ def call(function: Callable[..., T], *arguments, hear: Callable = tell, seconds=
                 except (EOFError, OSError):
                     break
                 except Exception as error:  # of whatever is made of the bytes here
-                    raise Lost(f"what it sends can't be read, {type(error).__name__}: {error}") from None
+                    raise Lost(
+                        f"what it sends can't be read, {type(error).__name__}: {error}"
+                    ) from None
                 if what == "result":
                     return news[0]
                 if what == "lost":
@@ -78,7 +93,9 @@ def call(function: Callable[..., T], *arguments, hear: Callable = tell, seconds=
     raise Lost(f"its process {why}", signal=max(-end, 0))
 
 
-def _serve(tells: Connection, function: Callable, arguments: tuple, seconds: float, megabytes: float) -> None:
+def _serve(
+    tells: Connection, function: Callable, arguments: tuple, seconds: float, megabytes: float
+) -> None:
     """In the copy: call the function, send its result, end. What it prints is dropped."""
     global parent
     parent = tells
@@ -100,19 +117,27 @@ def _serve(tells: Connection, function: Callable, arguments: tuple, seconds: flo
 
 @contextmanager
 def limits(seconds: float, megabytes: float, wall: float = 0) -> Iterator[None]:
-    """In a copy: end it after ``seconds`` of computing, or after ``wall`` by the clock unless 0, and make Python raise
-    ``MemoryError`` where it would take ``megabytes`` more."""
+    """In a copy: end it after ``seconds`` of computing, or after ``wall`` by the clock unless 0,
+    and make Python raise ``MemoryError`` where it would take ``megabytes`` more.
+    """
     if not FORKS:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
     taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    most = min([taken + int(1e6 * megabytes), *(size for size in before if size != resource.RLIM_INFINITY)])
+    most = min(
+        [taken + int(1e6 * megabytes), *(size for size in before if size != resource.RLIM_INFINITY)]
+    )
     resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
-    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, wall)}
+    timers = {
+        signal.ITIMER_PROF: (signal.SIGPROF, seconds),
+        signal.ITIMER_REAL: (signal.SIGALRM, wall),
+    }
     for number, _ in timers.values():
         signal.signal(number, signal.SIG_DFL)
-    left = {timer: signal.setitimer(timer, min(time, LONGEST)) for timer, (_, time) in timers.items()}
+    left = {
+        timer: signal.setitimer(timer, min(time, LONGEST)) for timer, (_, time) in timers.items()
+    }
     try:
         yield
     finally:

@@ -1,13 +1,14 @@
 """Checks of answers: the verdict, and the shell in which a student's function can do no harm.
 
-On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill, crash or keep busy.
-Timers end the copy once the answer has used up its time, whatever it does: catch everything in a loop, recurse around
-an ``except:``, stay in one call of C. A limit on its memory makes Python raise ``MemoryError``. Whatever an answer
-changes besides its arguments is gone with the copy. Elsewhere it runs in this process, which the stop button ends.
+On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill,
+crash or keep busy. Timers end the copy once the answer has used up its time, whatever it does:
+catch everything in a loop, recurse around an ``except:``, stay in one call of C. A limit on its
+memory makes Python raise ``MemoryError``. Whatever an answer changes besides its arguments is gone
+with the copy. Elsewhere it runs in this process, which the stop button ends.
 
-``run_answer`` calls the answer. ``exercise`` turns everything that may happen, such as the stop button, ``input``,
-``sys.exit`` and a notebook's ``exit``, into verdicts: no traceback shows how the check finds its answers, and the
-kernel lives on.
+``run_answer`` calls the answer. ``exercise`` turns everything that may happen, such as the stop
+button, ``input``, ``sys.exit`` and a notebook's ``exit``, into verdicts: no traceback shows how the
+check finds its answers, and the kernel lives on.
 """
 
 import builtins
@@ -33,7 +34,10 @@ from cypresskit.teach import apart
 from cypresskit.teach.apart import FORKS
 
 T = TypeVar("T")
-SECONDS, WALL = 5.0, 20.0  # of processor time for an answer, and by the clock: a busy machine stops it later
+SECONDS, WALL = (
+    5.0,
+    20.0,
+)  # of processor time for an answer, and by the clock: a busy machine stops it later
 MEGABYTES = 500  # that it may take meanwhile
 PACKAGE = Path(__file__).parents[1]
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
@@ -43,8 +47,10 @@ LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longe
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """A check's result: ``right``, one sentence of ``finding``, and a ``hint`` if the answer isn't right yet; its text
-    is all three. ``check`` is the module and the name of the function that gave it."""
+    """A check's result: ``right``, one sentence of ``finding``, and a ``hint`` if the answer isn't
+    right yet; its text is all three. ``check`` is the module and the name of the function that gave
+    it.
+    """
 
     right: bool
     finding: str
@@ -74,7 +80,9 @@ def error_text(error: BaseException) -> str:
 
 
 def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """The hint of the first slip that gives the same ``result``, or ``otherwise``. ``slips``: hint to its result."""
+    """The hint of the first slip that gives the same ``result``, or ``otherwise``. ``slips``: hint
+    to its result.
+    """
     return next((hint for hint, wrong in slips.items() if np.array_equal(result, wrong)), otherwise)
 
 
@@ -87,18 +95,28 @@ class Halted(BaseException):
 
 
 def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
-    """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it. Raises what that raises,
-    and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a thread running or takes more than
-    ``MEGABYTES``. A copy of a process ends once it has used up ``SECONDS`` or ``WALL``."""
+    """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it.
+    Raises what that raises, and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a
+    thread running or takes more than ``MEGABYTES``. A copy of a process ends once it has used up
+    ``SECONDS`` or ``WALL``.
+    """
 
     def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
-        raise Halted(f"`{call}` waits for `input`.", "nobody can type here: what it needs is in its arguments.")
+        raise Halted(
+            f"`{call}` waits for `input`.",
+            "nobody can type here: what it needs is in its arguments.",
+        )
 
     apart.tell(call)
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None  # whose `exit` does other things
+    shell = (
+        sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    )  # whose `exit` does other things
     page = getattr(shell, "display_pub", None)  # which a copy can't reach
     before = threading.enumerate()
-    instead: list[tuple[object, str, Callable]] = [(builtins, "input", refuse), (shell, "ask_exit", sys.exit)]
+    instead: list[tuple[object, str, Callable]] = [
+        (builtins, "input", refuse),
+        (shell, "ask_exit", sys.exit),
+    ]
     instead.append((page, "publish", lambda data, *_, **__: print(data.get("text/plain", ""))))
     try:
         with ExitStack() as stack:
@@ -112,20 +130,31 @@ def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
         raise
     except MemoryError:
         grows = "what does each turn of the loop add to, and when is it enough?"
-        raise Halted(f"`{call}` fills the memory: is an array too large, or growing without end?", grows) from None
+        raise Halted(
+            f"`{call}` fills the memory: is an array too large, or growing without end?", grows
+        ) from None
     except KeyboardInterrupt:
         raise Halted(STOPPED.format(call), LOOP) from None
     except SystemExit:
-        raise Halted(f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function.") from None
+        raise Halted(
+            f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function."
+        ) from None
     left = [thread for thread in threading.enumerate() if thread not in before]
-    fine = all(thread.name.startswith(("cypresskit", "tqdm")) for thread in left)  # of launches, of their progress
-    unless(fine, f"`{call}` leaves a thread running.", "wait for it with `join`. Do you need a thread at all?")
+    fine = all(
+        thread.name.startswith(("cypresskit", "tqdm")) for thread in left
+    )  # of launches, of their progress
+    unless(
+        fine,
+        f"`{call}` leaves a thread running.",
+        "wait for it with `join`. Do you need a thread at all?",
+    )
     return result
 
 
 def _copied(judge: Callable[[], Verdict]) -> Verdict:
-    """The verdict of ``judge``, run in a copy of this process, after printing what that tells to print; or a verdict on
-    how the copy ended."""
+    """The verdict of ``judge``, run in a copy of this process, after printing what that tells to
+    print; or a verdict on how the copy ended.
+    """
     call = "it"
 
     def hear(news: str | tuple[str]) -> None:  # a call that begins, or a text to print
@@ -145,30 +174,47 @@ def _copied(judge: Callable[[], Verdict]) -> Verdict:
         return Verdict(False, finding, "close notebooks that you don't need, and run it again.")
     except apart.Lost as lost:
         end = lost.signal
-    limits: dict[int, str] = {signal.SIGPROF: f"{SECONDS:g} s of computing", signal.SIGALRM: f"{WALL:g} s by the clock"}
+    limits: dict[int, str] = {
+        signal.SIGPROF: f"{SECONDS:g} s of computing",
+        signal.SIGALRM: f"{WALL:g} s by the clock",
+    }
     if end in limits:
-        return Verdict(False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP)
+        return Verdict(
+            False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP
+        )
     how = f" ({signal.Signals(end).name})" if end > 0 else ""
-    return Verdict(False, f"`{call}` brings Python down{how}.", "does it recurse without end, or quit Python?")
+    return Verdict(
+        False, f"`{call}` brings Python down{how}.", "does it recurse without end, or quit Python?"
+    )
 
 
 def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """The result of ``run_answer``. An exception, other than of a full card, becomes a verdict with ``hint``. To test
-    whether a result can be used, ``answer`` is the check's own function, which raises as it takes the result apart."""
+    """The result of ``run_answer``. An exception, other than of a full card, becomes a verdict with
+    ``hint``. To test whether a result can be used, ``answer`` is the check's own function, which
+    raises as it takes the result apart.
+    """
     try:
         return run_answer(call, answer, *arguments)
     except (CardMemoryError, Halted):
         raise
     except BaseException as error:
         name = call.partition("(")[0]
-        what = "nothing" if "NoneType" in error_text(error) else "something that the check can't use"
+        what = (
+            "nothing" if "NoneType" in error_text(error) else "something that the check can't use"
+        )
         unless(_from_student(error), f"{name} returns {what}.", hint)
-        hint += " A power is `**` in Python; `^` is something else." * ("for ^: " in error_text(error))
-        raise Halted(f"{name} stops with {error_text(error).rstrip('.')}{_line(error)}.", hint) from None
+        hint += " A power is `**` in Python; `^` is something else." * (
+            "for ^: " in error_text(error)
+        )
+        raise Halted(
+            f"{name} stops with {error_text(error).rstrip('.')}{_line(error)}.", hint
+        ) from None
 
 
 def _line(error: BaseException) -> str:
-    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none did."""
+    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none
+    did.
+    """
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     cell = next((file for file, _ in ran if not Path(file).is_relative_to(PACKAGE)), None)
     if cell is None:
@@ -179,7 +225,9 @@ def _line(error: BaseException) -> str:
 
 
 def _from_student(error: BaseException) -> bool:
-    """Whether an error came from outside the checks' own code, or from arguments that a function doesn't take."""
+    """Whether an error came from outside the checks' own code, or from arguments that a function
+    doesn't take.
+    """
     ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
     refused = any(words in error_text(error) for words in ("() takes ", "() missing "))
     return refused or any(folder != Path(__file__).parent for folder in ran)
@@ -215,8 +263,10 @@ class Page(io.TextIOBase):
 
 
 def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
-    """A decorator for checks: they give a verdict whatever the answer does, and show at most a page of what it prints.
-    ``function``: the name of an answer that must be one, by default the check's parameter, if a Callable."""
+    """A decorator for checks: they give a verdict whatever the answer does, and show at most a page
+    of what it prints. ``function``: the name of an answer that must be one, by default the check's
+    parameter, if a Callable.
+    """
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = function or parameter.annotation is Callable
     name = function or name
@@ -225,7 +275,11 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
         out = sys.stdout
         page = Page(lambda text: apart.tell((text,)) if apart.parent else out.write(text))
         try:
-            unless(arguments, f"{check.__name__} was given nothing.", f"`{check.__name__}({name})` checks {name}.")
+            unless(
+                arguments,
+                f"{check.__name__} was given nothing.",
+                f"`{check.__name__}({name})` checks {name}.",
+            )
             kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
             unless(not needed or callable(arguments[0]), kind, f"keep the line `def {name}`.")
             with redirect_stdout(page):
@@ -236,7 +290,9 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
             return Verdict(False, "The check was stopped.", "run it again, and let it end.")
         except BaseException as error:  # what it gave can't be printed or compared
             hint = "return just what the exercise asks for."
-            return Verdict(False, f"The check can't use what {name} gives: {error_text(error)}", hint)
+            return Verdict(
+                False, f"The check can't use what {name} gives: {error_text(error)}", hint
+            )
         finally:
             page.end()
 

@@ -1,8 +1,9 @@
-"""Exercises whose answer is a function: it is called with several arguments, and each result compared.
+"""Exercises whose answer is a function: it is called with several arguments, and each result
+compared.
 
-A *slip* is a wrong formula that students write. It is named only if it explains every result, not just one of them. If
-all results are right, three calls with random arguments follow. Their right results are never shown, so copying the
-numbers from earlier messages doesn't pass.
+A *slip* is a wrong formula that students write. It is named only if it explains every result, not
+just one of them. If all results are right, three calls with random arguments follow. Their right
+results are never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 import random
@@ -24,14 +25,20 @@ chance = random.SystemRandom()
 
 
 def formula_exercise(
-    cases: Sequence[tuple], slips: Slips, hint: str, unit: str = "", *, name: str = "", draw: Draw = None
+    cases: Sequence[tuple],
+    slips: Slips,
+    hint: str,
+    unit: str = "",
+    *,
+    name: str = "",
+    draw: Draw = None,
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
-    """A decorator that turns the right function into the check of a student's: both have to give the same for
-    ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's is called ``name``, by default
-    the right one's name without ``check_``.
+    """A decorator that turns the right function into the check of a student's: both have to give
+    the same for ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's
+    is called ``name``, by default the right one's name without ``check_``.
 
-    ``slips``: hint to the function that makes the mistake. ``hint`` is for other mistakes; ``unit`` follows numbers. If
-    the right function returns True or False, so must the student's.
+    ``slips``: hint to the function that makes the mistake. ``hint`` is for other mistakes; ``unit``
+    follows numbers. If the right function returns True or False, so must the student's.
     """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
@@ -39,7 +46,9 @@ def formula_exercise(
 
         @wraps(right)
         def check(answer) -> Verdict:
-            return _judged(answer, called, right, cases, slips, hint, unit, draw or (lambda: drawn(cases)))
+            return _judged(
+                answer, called, right, cases, slips, hint, unit, draw or (lambda: drawn(cases))
+            )
 
         del check.__wrapped__  # it takes an answer, not what the answer takes
         return exercise(check, called)
@@ -47,7 +56,9 @@ def formula_exercise(
     return made
 
 
-def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable) -> Verdict:
+def _judged(
+    answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable
+) -> Verdict:
     """The verdict on an answer; see ``formula_exercise``."""
     want = [right(*case) for case in cases]
     whether = isinstance(want[0], bool)
@@ -57,10 +68,19 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
     if all(fine):
         for case in [draw() for _ in range(DRAWN)]:
             value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
-            finding = f"The {len(cases)} calls that are shown are right, but it is wrong for other numbers."
-            why = ROUNDED if _rounded(value, right(*case)) else f"{hint} Does it compute from what it is given?"
+            finding = (
+                f"The {len(cases)} calls that are shown are right, but it is wrong for other"
+                " numbers."
+            )
+            why = (
+                ROUNDED
+                if _rounded(value, right(*case))
+                else f"{hint} Does it compute from what it is given?"
+            )
             unless(_same(value, right(*case)), finding, why)
-        return Verdict(True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}.")
+        return Verdict(
+            True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}."
+        )
     n = fine.index(False)
     finding = f"{calls[n]} gives {_text(results[n])}{unit}; it should be {_text(want[n])}{unit}."
     for slip_hint, slip in slips.items():
@@ -69,25 +89,32 @@ def _judged(answer, name: str, right: Callable, cases, slips: Slips, hint: str, 
     if not whether and all(map(_rounded, results, want)):
         hint = ROUNDED
     if any(fine):
-        if results[0] and len(set(results)) == 1 and not whether:  # a number, not the 0 of before one begins
+        if (
+            results[0] and len(set(results)) == 1 and not whether
+        ):  # a number, not the 0 of before one begins
             hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
         hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
     return Verdict(False, finding, hint)
 
 
 def drawn(cases: Sequence[tuple]) -> tuple:
-    """A random case: each number lies between the least and the largest in its place; whole numbers keep their common
-    divisor, so multiples of 64 stay that."""
+    """A random case: each number lies between the least and the largest in its place; whole numbers
+    keep their common divisor, so multiples of 64 stay that.
+    """
     case: list = []
     for column in zip(*cases):
         low, high = min(column), max(column)
         step = gcd(*column) if all(isinstance(number, int) for number in column) else 0
-        case.append(step * chance.randint(low // step, high // step) if step else chance.uniform(low, high))
+        case.append(
+            step * chance.randint(low // step, high // step) if step else chance.uniform(low, high)
+        )
     return tuple(case)
 
 
 def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) -> float:
-    """The number that a call returns or, if ``whether``, True or False. Anything else ends the check."""
+    """The number that a call returns or, if ``whether``, True or False. Anything else ends the
+    check.
+    """
 
     def number(value) -> float | None:
         if whether:
@@ -99,18 +126,28 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
 
     was = f"the call was {call}."
     value = tried(call, answer, *deepcopy(case), hint=was)  # a copy, which it may change
-    unless(value is not None, f"{call} returns nothing.", f"its `return` is missing, or has nothing to return; {hint}")
+    unless(
+        value is not None,
+        f"{call} returns nothing.",
+        f"its `return` is missing, or has nothing to return; {hint}",
+    )
     figure = tried(call, number, value, hint=was)
     if figure is None:
         kind = "a text" if isinstance(value, str) else a_type(value)
         more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
-        more += " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
-        raise Halted(f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more)
+        more += (
+            " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
+        )
+        raise Halted(
+            f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more
+        )
     return figure
 
 
 def _same(value: float, right: float) -> bool:
-    """Whether two numbers agree to six digits; if the right one is whole, nothing half a unit or more away will do."""
+    """Whether two numbers agree to six digits; if the right one is whole, nothing half a unit or
+    more away will do.
+    """
     off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
     return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12) and not off_by_one
 

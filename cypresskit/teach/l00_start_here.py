@@ -13,12 +13,17 @@ from cypresskit.timing.simulate import simulate
 
 
 @formula_exercise(
-    [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in (HD5870, HD5970, HD5850)] + [(1, 1, 1, 0.85)],
+    [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in (HD5870, HD5970, HD5850)]
+    + [(1, 1, 1, 0.85)],
     {
         "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
-        "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: 2 * e * p * g,
+        "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: (
+            2 * e * p * g
+        ),
         "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2000000000.0 * e * p * u * g,
-        "that counts the units: how many times a second does each of them work?": lambda e, p, u, g: 2 * e * p * u,
+        "that counts the units: how many times a second does each of them work?": (
+            lambda e, p, u, g: 2 * e * p * u
+        ),
     },
     "multiply: engines, processors in each, lanes in each, flops a clock, clocks.",
     " Gflop/s",
@@ -29,7 +34,9 @@ def check_peak(e, p, u, g):
 
 
 class Launches(list, Observer):
-    """The first launch it hears of, then None for each: in an endless loop they would fill the memory."""
+    """The first launch it hears of, then None for each: in an endless loop they would fill the
+    memory.
+    """
 
     def start(self, launch) -> None:
         self.append(None if self else launch)
@@ -37,21 +44,35 @@ class Launches(list, Observer):
 
 @exercise
 def check_update(update: Callable) -> Verdict:
-    """Exercise 2: ``update(c, a, b)`` returns c - a b, by one launch on the card; tried at three shapes."""
+    """Exercise 2: ``update(c, a, b)`` returns c - a b, by one launch on the card; tried at three
+    shapes.
+    """
     rng = np.random.default_rng(5870)
     for m, n, k in ((5, 24, 16), (8, 8, 8), (40, 16, 3)):
-        a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
+        a, b, c = (
+            rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n))
+        )
         copies, seen = [x.copy() for x in (c, a, b)], Launches()
         call = f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}."
         with watching_launches(seen):
-            result = tried("update(c, a, b)", lambda *given: np.asarray(update(*given)), *copies, hint=call)
+            result = tried(
+                "update(c, a, b)", lambda *given: np.asarray(update(*given)), *copies, hint=call
+            )
         _is_difference(result, c, a @ b, f"For c of {m} x {n} and k = {k}")
         same = all(np.array_equal(x, y) for x, y in zip(copies, (c, a, b)))
         unless(same, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")
         times = f"was asked {len(seen)} times" if seen else "did nothing"
-        unless(len(seen) == 1, f"The numbers are right, but the card {times}.", "one call of ck.gemm does it all.")
+        unless(
+            len(seen) == 1,
+            f"The numbers are right, but the card {times}.",
+            "one call of ck.gemm does it all.",
+        )
         finding = "The numbers are right, but the card only multiplied: numpy subtracted."
-        unless(adds_c(seen[0].constants[0]), finding, "give ck.gemm the c as well: beta * c is its part too.")
+        unless(
+            adds_c(seen[0].constants[0]),
+            finding,
+            "give ck.gemm the c as well: beta * c is its part too.",
+        )
     return Verdict(True, "c - a b at three shapes, each in one launch on the card.")
 
 
@@ -62,7 +83,11 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
         if result.dtype.kind == "U":
             returned = "a text, not a matrix"
         raise Halted(f"update returns {returned}.", "`return` the matrix that ck.gemm makes.")
-    unless(result.shape == c.shape, f"{case} the result has shape {result.shape}.", "it has the shape of c.")
+    unless(
+        result.shape == c.shape,
+        f"{case} the result has shape {result.shape}.",
+        "it has the shape of c.",
+    )
     if np.array_equal(result, c - product):
         return
     unread = "with beta = 0, which it is unless you say so, c is not read."
@@ -76,16 +101,25 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
     ):
         unless(not np.array_equal(result, values), f"{case} it is {returned}, not c - a b.", hint)
     place = tuple(np.argwhere(result != c - product)[0].tolist())
-    raise Halted(f"{case} element {place} is {result[place]:g} and should be {(c - product)[place]:g}.", places)
+    raise Halted(
+        f"{case} element {place} is {result[place]:g} and should be {(c - product)[place]:g}.",
+        places,
+    )
 
 
 @exercise
 def check_half(half: float, step: int = 128) -> Verdict:
-    """Exercise 3: the smallest multiple of 128 at which the model's ``sgemm_tn`` reaches half of the peak."""
+    """Exercise 3: the smallest multiple of 128 at which the model's ``sgemm_tn`` reaches half of
+    the peak.
+    """
     whole = isinstance(half, int | np.integer) and not isinstance(half, bool)
     finding = f"half is {half!r}" + f", of type {type(half).__name__}" * (not whole)
     multiple = whole and half >= step and half % step == 0
-    unless(multiple, f"{finding}.", f"it should be a whole number: {step}, {2 * step} or another multiple.")
+    unless(
+        multiple,
+        f"{finding}.",
+        f"it should be a whole number: {step}, {2 * step} or another multiple.",
+    )
     unless(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
 
     def percent(n: int) -> float:
@@ -95,9 +129,16 @@ def check_half(half: float, step: int = 128) -> Verdict:
     dent = "the speed has a dent here; try smaller and larger ones."
     hint = dent if before > share else "larger matrices give it more to do."
     unless(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
-    finding = f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
+    finding = (
+        f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
+    )
     unless(before < 50, finding, "go down in steps of 128.")
     finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
-    smaller = any(percent(n) >= 50 for n in range(step, int(half) - step, step))  # up to the first that does
+    smaller = any(
+        percent(n) >= 50 for n in range(step, int(half) - step, step)
+    )  # up to the first that does
     unless(not smaller, finding, "not every smaller N is slower: try those further down, too.")
-    return Verdict(True, f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.")
+    return Verdict(
+        True,
+        f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.",
+    )

@@ -16,10 +16,14 @@ FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
 
 
 def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run]:
-    """(C = transpose(a) b, the run's counts) on the simulated device, with ``size`` x ``size`` elements of C per
-    work-item. ``a`` (k, m), ``b`` (k, n) float32; ``ValueError`` unless ``size``, one of ``SIZES``, divides m and n."""
+    """(C = transpose(a) b, the run's counts) on the simulated device, with ``size`` x ``size``
+    elements of C per work-item. ``a`` (k, m), ``b`` (k, n) float32; ``ValueError`` unless ``size``,
+    one of ``SIZES``, divides m and n.
+    """
     if size not in SIZES:
-        raise ValueError(f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}")
+        raise ValueError(
+            f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}"
+        )
     m, n = a.shape[1], b.shape[1]
     if m % size or n % size:
         raise ValueError(f"C is {m} x {n}: for this block both must be multiples of {size}")
@@ -28,11 +32,15 @@ def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run
 
 
 def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
-    """Recordings of all work-items for ``draw.block_race``: a product of n x n matrices with a block of each of
-    ``sizes``, by the block's name, "2 x 2"."""
+    """Recordings of all work-items for ``draw.block_race``: a product of n x n matrices with a
+    block of each of ``sizes``, by the block's name, "2 x 2".
+    """
     runs, ones = {}, np.ones((n, n), np.float32)
     for size in sizes:
-        kernel, recorders = block_kernel(size, size), [Recorder(item) for item in range((n // size) ** 2)]
+        kernel, recorders = (
+            block_kernel(size, size),
+            [Recorder(item) for item in range((n // size) ** 2)],
+        )
         launch(kernel.program, **kernel.arguments(ones, ones, None, 1, 0), observers=recorders)
         runs[f"{size} x {size}"] = [recorder.recording for recorder in recorders]
     return runs
@@ -40,28 +48,40 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
 
 @exercise
 def check_rank1(update: Callable) -> Verdict:
-    """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block c, in place; tried
-    on blocks that are square and not."""
+    """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block
+    c, in place; tried on blocks that are square and not.
+    """
     rng = np.random.default_rng(870)
     for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
-        a, b = (rng.integers(1, 9, size).astype(np.float32) + (columns == 1) / 4 for size in (rows, columns))
+        a, b = (
+            rng.integers(1, 9, size).astype(np.float32) + (columns == 1) / 4
+            for size in (rows, columns)
+        )
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
         c, a_before, b_before, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
         want = start + product
         shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
         returned = tried("update(c, a, b)", update, c, a, b, hint=f"it was called with {shape}.")
         same = np.array_equal(a, a_before) and np.array_equal(b, b_before)
-        unless(same, "update changes a or b.", "only c is to change: its next row needs a and b again.")
+        unless(
+            same, "update changes a or b.", "only c is to change: its next row needs a and b again."
+        )
         if np.array_equal(c, want):
             continue
         wrong = np.argwhere(c != want)[0][0]
-        become = f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, not {_row(c[wrong])}."
+        become = (
+            f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, not"
+            f" {_row(c[wrong])}."
+        )
         case = f"a = {_row(a)}, b = {_row(b)}: {become}"
         if np.array_equal(c, start):
             itself = isinstance(returned, np.ndarray) and np.array_equal(returned, want)
             hint = "`c = c + ...` makes a new array; `c += ...` changes c."
             unless(not itself, f"c itself did not change. {case}", hint)
-            hint = "each c[i, j] itself, not a new array, has to gain something: what, in an outer product?"
+            hint = (
+                "each c[i, j] itself, not a new array, has to gain something: what, in an outer"
+                " product?"
+            )
             raise Halted(f"c did not change. {case}", hint)
         hint = "a block is the sum over all k: add to it, don't set it."
         unless(not np.array_equal(c, product), f"What was in c is lost. {case}", hint)
@@ -79,8 +99,10 @@ def _row(values: np.ndarray) -> str:
 
 @kernel_exercise("four_by_four.il", stuck="compare that line with sgemm_tn.il.")
 def check_four_by_four(program: Program) -> Verdict:
-    """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the catalogue's kernels are: right
-    results at three shapes, then no more than two fetches for each step of k."""
+    """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the
+    catalogue's kernels are: right results at three shapes, then no more than two fetches for each
+    step of k.
+    """
     rng = np.random.default_rng(5870)
     for m, n, k in ((4, 4, 3), (8, 12, 5), (20, 4, 8)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
@@ -88,14 +110,31 @@ def check_four_by_four(program: Program) -> Verdict:
         if not np.array_equal(c, a.T @ b):
             finding, hint = _four_fault(c, a, b)
             written = {i.dest.register for i in program.expanded if i.dest}
-            read = [s.register for i in program.expanded for s in i.sources if s.register.kind == "r"]
+            read = [
+                s.register for i in program.expanded for s in i.sources if s.register.kind == "r"
+            ]
             unset = [register for register in read if register not in written]
-            return Verdict(False, finding, f"{unset[0]} is read, but never written: it is 0." if unset else hint)
+            return Verdict(
+                False,
+                finding,
+                f"{unset[0]} is read, but never written: it is 0." if unset else hint,
+            )
         rate = run.fetches / (k * run.work_items)
-        finding = f"C is right, but the kernel fetches {rate:g} texels for each step of k; two are enough."
-        unless(rate == 2, finding, "the four numbers of A's texel and the four of B's already make all 16 products.")
+        finding = (
+            f"C is right, but the kernel fetches {rate:g} texels for each step of k; two are"
+            " enough."
+        )
+        unless(
+            rate == 2,
+            finding,
+            "the four numbers of A's texel and the four of B's already make all 16 products.",
+        )
     words = run.fetch_bytes / 4 / (2 * m * n * k)
-    return Verdict(True, f"C is right at three shapes, with {words:g} words fetched per flop: 1/4, as for any b = 4.")
+    return Verdict(
+        True,
+        f"C is right at three shapes, with {words:g} words fetched per flop: 1/4, as for any b"
+        " = 4.",
+    )
 
 
 def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
@@ -104,16 +143,32 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
     finding, rows = wrong_rows(c, want, "C is wrong in", "of every 4 x 4 block.")
     i = next((i for i in rows if not c[i::4].any()), rows[0])
     register, row = f"r{10 + i}", c[i::4]
-    slips = {f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row}
+    slips = {
+        f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row
+    }
     for other in set(range(4)) - {i}:
-        slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[other::4]
-    last = f"{register} holds the last product alone: is its line in the loop, and does it add to what was there?"
+        slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[
+            other::4
+        ]
+    last = (
+        f"{register} holds the last product alone: is its line in the loop, and does it add to what"
+        " was there?"
+    )
     slips[last] = np.outer(a[-1], b[-1])[i::4]
-    hint = f"the line that writes {register}: read its four names against row 0's line. Which one is out of step?"
+    hint = (
+        f"the line that writes {register}: read its four names against row 0's line. Which one is"
+        " out of step?"
+    )
     if 0 in rows:
-        hint = "even row 0 is wrong, whose line was there. What else changed: the count of k, an address, a store?"
+        hint = (
+            "even row 0 is wrong, whose line was there. What else changed: the count of k, an"
+            " address, a store?"
+        )
     if np.array_equal(c[:4, :4], want[:4, :4].T):
-        hint = "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all four."
+        hint = (
+            "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all"
+            " four."
+        )
     return finding, slip(row, slips, hint)
 
 
@@ -125,37 +180,61 @@ def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tupl
 
 @exercise
 def check_texels(texels: Callable) -> Verdict:
-    """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches at step k, as (matrix,
-    column, row), the matrix "A" or "B"; compared with a recording of the work-item."""
+    """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches at step
+    k, as (matrix, column, row), the matrix "A" or "B"; compared with a recording of the
+    work-item.
+    """
     kernel, zeros = KERNELS["sgemm_tn"], np.zeros
     arguments = kernel.arguments(zeros((6, 32), np.float32), zeros((6, 24), np.float32), None, 1, 0)
     for x, y in ((0, 0), (2, 0), (0, 3), (1, 2)):
         recorder = Recorder((x, y))
         launch(kernel.program, **arguments, observers=[recorder])
-        seen = [("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches]
+        seen = [
+            ("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches
+        ]
         for k in (0, 1, 5):
             where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
-            hint = f"it was called for {where} and should list (matrix, column, row), the last two as numbers."
-            listed = tried(f"texels({x}, {y}, {k})", lambda *place: _sorted(texels(*place)), x, y, k, hint=hint)
-            gives = ", ".join(map(str, listed[:8])) + f", ... and {len(listed) - 8:,} more" * (len(listed) > 8)
-            unless(listed == did, f"For {where} it gives {gives or 'nothing'}.", _texel_hint(listed, did))
-    return Verdict(True, "Just what four work-items fetched at three steps of k, as a recorder saw it.")
+            hint = (
+                f"it was called for {where} and should list (matrix, column, row), the last two as"
+                " numbers."
+            )
+            listed = tried(
+                f"texels({x}, {y}, {k})", lambda *place: _sorted(texels(*place)), x, y, k, hint=hint
+            )
+            gives = ", ".join(map(str, listed[:8])) + f", ... and {len(listed) - 8:,} more" * (
+                len(listed) > 8
+            )
+            unless(
+                listed == did,
+                f"For {where} it gives {gives or 'nothing'}.",
+                _texel_hint(listed, did),
+            )
+    return Verdict(
+        True, "Just what four work-items fetched at three steps of k, as a recorder saw it."
+    )
 
 
 def _sorted(texels) -> list[tuple]:
-    return sorted((str(matrix), +column, +row) for matrix, column, row in texels)  # a text has no plus
+    return sorted(
+        (str(matrix), +column, +row) for matrix, column, row in texels
+    )  # a text has no plus
 
 
 def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
     """A hint on a wrong list of texels; both lists are sorted."""
     if len(listed) != len(fetched):
-        return f"the device fetched {len(fetched)} texels: 8 numbers of A and 8 of B, four to a texel."
+        return (
+            f"the device fetched {len(fetched)} texels: 8 numbers of A and 8 of B, four to a texel."
+        )
     if [matrix for matrix, *_ in listed] != [matrix for matrix, *_ in fetched]:
         return 'two texels belong to "A" and two to "B".'
     if _sorted((matrix, row, column) for matrix, column, row in listed) == fetched:
         return "column and row are exchanged: both matrices are stored with k rows."
     if _sorted(("BA"[matrix == "B"], column, row) for matrix, column, row in listed) == fetched:
-        return "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come from A."
+        return (
+            "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come"
+            " from A."
+        )
     if {row for *_, row in listed} != {fetched[0][2]}:
         return f"step k reads row {fetched[0][2]} of both matrices as they are stored."
     return "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."

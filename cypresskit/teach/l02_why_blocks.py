@@ -1,4 +1,6 @@
-"""Lesson 02: words fetched per operation, the speed of any block, and the checks of its exercises."""
+"""Lesson 02: words fetched per operation, the speed of any block, and the checks of its
+exercises.
+"""
 
 from dataclasses import replace
 
@@ -24,8 +26,9 @@ def word_bytes(kernel: Kernel) -> int:
 
 
 def counted(name: str, n: int = 64) -> float:
-    """Words that a catalogue kernel fetches per flop, counted on a run with n x n matrices. Raises ``ArithmeticError``
-    if its result isn't numpy's."""
+    """Words that a catalogue kernel fetches per flop, counted on a run with n x n matrices. Raises
+    ``ArithmeticError`` if its result isn't numpy's.
+    """
     kernel = KERNELS[name]
     return run(kernel, n, n, n).fetch_bytes / word_bytes(kernel) / (2 * n**3)
 
@@ -38,13 +41,20 @@ def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Rep
 @formula_exercise(
     [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)],
     {
-        "each pair of numbers makes a product and a sum: two operations.": lambda r, c: (r + c) / (r * c),
-        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: 1 / r,
+        "each pair of numbers makes a product and a sum: two operations.": lambda r, c: (
+            (r + c) / (r * c)
+        ),
+        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: (
+            1 / r
+        ),
         "and here only the columns count?": lambda r, c: 1 / c,
-        "this is flops per word; the lesson counts words per flop.": lambda r, c: 2 * r * c / (r + c),
+        "this is flops per word; the lesson counts words per flop.": lambda r, c: (
+            2 * r * c / (r + c)
+        ),
         "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
     },
-    "how many numbers of A and of B does a step of k need, and how many operations does it do with them?",
+    "how many numbers of A and of B does a step of k need, and how many operations does it do with"
+    " them?",
 )
 def check_words(r, c):
     """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
@@ -62,21 +72,31 @@ def check_words(r, c):
         "no more than the peak, even where the fetches allow it.": lambda b, p, r, s: r * b / s,
         "that is the peak alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
-        "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(p, r / b / s),
-        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(p, r * b / s),
-        "W = 1/b: a multiplication and an addition count as two flops.": lambda b, p, r, s: min(p, 2 * r * b / s),
+        "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
+            p, r / b / s
+        ),
+        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(
+            p, r * b / s
+        ),
+        "W = 1/b: a multiplication and an addition count as two flops.": lambda b, p, r, s: min(
+            p, 2 * r * b / s
+        ),
     },
     "B = F S / b, solved for F, and the peak: which of the two is smaller?",
     " Gflop/s",
 )
 def check_ceiling(b, p, r, s):
-    """Exercise 2: ``ceiling(b, peak_gflops, bandwidth_gb_s, word_bytes)`` in Gflop/s: the roofline."""
+    """Exercise 2: ``ceiling(b, peak_gflops, bandwidth_gb_s, word_bytes)`` in Gflop/s: the
+    roofline.
+    """
     return min(p, r * b / s)
 
 
 @kernel_exercise("four_by_eight.il")
 def check_four_by_eight(program: Program) -> Verdict:
-    """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes, three fetches a k."""
+    """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes,
+    three fetches a k.
+    """
     for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
         rng = np.random.default_rng(48)
         a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
@@ -86,10 +106,18 @@ def check_four_by_eight(program: Program) -> Verdict:
             if (faults[0].index, faults[0].got) == ((0, 4), 0):
                 return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
             if faults[0].kind == "uninitialised":
-                return replace(verdict, hint=f"does a `sample_resource` put a texel there first? {needs}")
+                return replace(
+                    verdict, hint=f"does a `sample_resource` put a texel there first? {needs}"
+                )
             return verdict
         _, run = run_gemm(program, FOUR_BY_EIGHT, a, b)
         if (fetches := run.fetches / run.work_items / k) > 3:
             finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
-            return Verdict(False, finding, "one texel of A, two of B: which is fetched twice, or needed by nobody?")
-    return Verdict(True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop.")
+            return Verdict(
+                False,
+                finding,
+                "one texel of A, two of B: which is fetched twice, or needed by nobody?",
+            )
+    return Verdict(
+        True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop."
+    )

@@ -1,4 +1,6 @@
-"""Lesson 03: small kernels and their bundles as text, sums in several chains, and the checks of its exercises."""
+"""Lesson 03: small kernels and their bundles as text, sums in several chains, and the checks of its
+exercises.
+"""
 
 from dataclasses import replace
 
@@ -22,23 +24,40 @@ dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(floa
 dcl_output_generic o0
 """
 TERMS, BUDGET = 16, 5  # of exercise 3
-COMPARED = ("sgemm_tn", "sgemm_tn_37", "dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64", "sgemm_64x64_lds")
+COMPARED = (
+    "sgemm_tn",
+    "sgemm_tn_37",
+    "dgemm_tn",
+    "ddgemm_tn_fma",
+    "sgemm_64x64",
+    "sgemm_64x64_lds",
+)
 
 
 def tiny(body: str, texels: int = 4) -> Code:
-    """A small kernel, compiled: r1, r2, ... hold ``texels`` fetched texels, ``body`` is its IL, r0 is stored."""
-    fetches = (f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00" for n in range(texels))
-    return compile(assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il"))
+    """A small kernel, compiled: r1, r2, ... hold ``texels`` fetched texels, ``body`` is its IL, r0
+    is stored.
+    """
+    fetches = (
+        f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00"
+        for n in range(texels)
+    )
+    return compile(
+        assemble("\n".join([HEAD, *fetches, body, "mov o0, r0", "endmain", "end"]), "tiny.il")
+    )
 
 
 def table(code: Code | list[Bundle]) -> str:
-    """Bundles (of code: those with arithmetic) as text, a line each with its five slots. A star marks an operation that
-    reads a result of the bundle before from PV or PS."""
+    """Bundles (of code: those with arithmetic) as text, a line each with its five slots. A star
+    marks an operation that reads a result of the bundle before from PV or PS.
+    """
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
     for number, bundle in enumerate(working(code) if isinstance(code, Code) else code, 1):
         slots = dict.fromkeys(range(5), ".")
         for o in bundle.operations:
-            slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(r.kind in ("pv", "ps") for r in o.reads)
+            slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(
+                r.kind in ("pv", "ps") for r in o.reads
+            )
         lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:11}" for slot in range(5)).rstrip())
     return "\n".join(lines)
 
@@ -55,22 +74,29 @@ def loop(code: Code) -> list[Bundle]:
 
 
 def same_bits(kernel: Kernel) -> bool:
-    """Whether a GEMM kernel's compiled code, run bundle by bundle, gives C the same bits as its IL."""
+    """Whether a GEMM kernel's compiled code, run bundle by bundle, gives C the same bits as its
+    IL.
+    """
     a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
     from_il, from_code = (kernel.arguments(a, b, None, 1, 0) for _ in range(2))
     launch(kernel.program, **from_il)
     ready = prepare(kernel.program, **from_code)
     execute(compile(kernel.program), ready)
     assert ready.global_memory is not None
-    return np.array_equal(from_il["global_memory"].view(np.uint32).ravel(), ready.global_memory.ravel())
+    return np.array_equal(
+        from_il["global_memory"].view(np.uint32).ravel(), ready.global_memory.ravel()
+    )
 
 
 def compilers(names: tuple[str, ...] = COMPARED) -> str:
-    """A table of bundles, registers and filled slots: AMD's compiler as published, this package's, and LLVM's back end
-    for this chip, as recorded."""
+    """A table of bundles, registers and filled slots: AMD's compiler as published, this package's,
+    and LLVM's back end for this chip, as recorded.
+    """
     record = published.llvm()
     lines = ["                 AMD's, published       this workbook's                LLVM's"]
-    lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs")
+    lines.append(
+        "kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs"
+    )
     for name in names:
         row, kernel = published.kernel(name), KERNELS[name]
         card = kernel_card(kernel, compile(kernel.program))
@@ -79,17 +105,25 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
         ours = f"{card.loop_bundles} for {card.k_per_iteration} k"
         other = record["kernels"].get(name)
         theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
-        line = f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {ours:14} {card.gprs:4}"
+        line = (
+            f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {ours:14}"
+            f" {card.gprs:4}"
+        )
         lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")
     return "\n".join([*lines, f"LLVM {record['llvm']}, recorded on {record['date']}"])
 
 
 def chains(count: int, terms: int = 32) -> Code:
-    """Compiled code that adds up ``terms`` numbers in ``count`` partial sums, and these in pairs."""
+    """Compiled code that adds up ``terms`` numbers in ``count`` partial sums, and these in
+    pairs.
+    """
     numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(terms)]
     partial = [f"r{30 + n // 4}.{'xyzw'[n % 4]}" for n in range(count)]
     lines = [f"add {p}, {numbers[n]}, {numbers[n + count]}" for n, p in enumerate(partial)]
-    lines += [f"add {partial[n % count]}, {partial[n % count]}, {numbers[n]}" for n in range(2 * count, terms)]
+    lines += [
+        f"add {partial[n % count]}, {partial[n % count]}, {numbers[n]}"
+        for n in range(2 * count, terms)
+    ]
     while count > 1:
         count //= 2
         lines += [f"add {partial[n]}, {partial[n]}, {partial[n + count]}" for n in range(count)]
@@ -97,23 +131,44 @@ def chains(count: int, terms: int = 32) -> Code:
 
 
 @formula_exercise(
-    [(5, 0, 0), (6, 0, 0), (130, 0, 0), (3, 4, 0), (2, 0, 64), (70, 0, 64), (12, 3, 2), (0, 6, 6), (0, 0, 0)],
+    [
+        (5, 0, 0),
+        (6, 0, 0),
+        (130, 0, 0),
+        (3, 4, 0),
+        (2, 0, 64),
+        (70, 0, 64),
+        (12, 3, 2),
+        (0, 6, 6),
+        (0, 0, 0),
+    ],
     {
         "there are no half bundles: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
-        "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max((p + s + 4 * d) // 5, s, d),
-        "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), d),
-        "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(-(-(p + s + 4 * d) // 5), s),
+        "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max(
+            (p + s + 4 * d) // 5, s, d
+        ),
+        "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(
+            -(-(p + s + 4 * d) // 5), d
+        ),
+        "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(
+            -(-(p + s + 4 * d) // 5), s
+        ),
         "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
-        "slots are shared: plain operations can stand beside the others.": lambda p, s, d: -(-p // 5) + s + d,
+        "slots are shared: plain operations can stand beside the others.": lambda p, s, d: (
+            -(-p // 5) + s + d
+        ),
         "a double leaves t free: a scalar operation can stand there.": lambda p, s, d: max(
             -(-(p + s + 4 * d) // 5), s + d
         ),
     },
-    "three things bound it: all slots together, the t slots, and the doubles. Which is the largest?",
+    "three things bound it: all slots together, the t slots, and the doubles. Which is the"
+    " largest?",
 )
 def check_least(p, s, d):
-    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations go into any slot,
-    ``scalar`` ones only into t, and each double multiply-add takes x, y, z and w."""
+    """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations
+    go into any slot, ``scalar`` ones only into t, and each double multiply-add takes x, y, z and
+    w.
+    """
     return max(-(-(p + s + 4 * d) // 5), s, d)
 
 
@@ -122,11 +177,19 @@ PORTS = [
     ("three registers, all channels", [(n, c) for n in range(3) for c in "xyzw"], True),
     ("four registers' x", [(n, "x") for n in (1, 2, 3, 4)], False),
     ("one word, read by all five slots", [(7, "y")] * 5, True),
-    ("twelve different registers, three to a channel", [(n, "xyzw"[n % 4]) for n in range(12)], True),
+    (
+        "twelve different registers, three to a channel",
+        [(n, "xyzw"[n % 4]) for n in range(12)],
+        True,
+    ),
     ("four registers' w, and one x", [(1, "w"), (2, "w"), (3, "w"), (4, "w"), (1, "x")], False),
-    ("three registers' z, two of them twice", [(1, "z"), (2, "z"), (3, "z"), (1, "z"), (2, "z")], True),
+    (
+        "three registers' z, two of them twice",
+        [(1, "z"), (2, "z"), (3, "z"), (1, "z"), (2, "z")],
+        True,
+    ),
     ("nothing", [], True),
-]  # fmt: skip
+]
 
 
 @formula_exercise(
@@ -138,7 +201,9 @@ PORTS = [
         for c in "xw"
     },
     "how many different registers does each channel have to give? Three is the most in a bundle.",
-    draw=lambda: ([(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],),
+    draw=lambda: (
+        [(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],
+    ),
 )
 def check_fits(reads):
     """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""
@@ -151,7 +216,9 @@ def check_sum(program: Program) -> Verdict:
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
     def sums(count: int, part: slice = slice(4)) -> np.ndarray:
-        """The outputs of two work-items that add up the components ``part`` of their first ``count`` texels."""
+        """The outputs of two work-items that add up the components ``part`` of their first
+        ``count`` texels.
+        """
         return np.array([[[texels[0, x : x + count, part].sum()] * 4 for x in (0, 1)]], np.float32)
 
     slips = {
@@ -161,15 +228,31 @@ def check_sum(program: Program) -> Verdict:
         "the last texel is left out": lambda: sums(3),
         "r0.x is left as it was": lambda: sums(0),
     }
-    given: dict = {"inputs": {0: texels}, "outputs": {0: sums(0)}, "tolerance": 0, "max_instructions": LONGEST}
+    given: dict = {
+        "inputs": {0: texels},
+        "outputs": {0: sums(0)},
+        "tolerance": 0,
+        "max_instructions": LONGEST,
+    }
     findings = check(program, (2, 1), **given, expected=sums(4), mistakes=slips)
     if verdict := fault(findings):
         if findings[0].kind == "answer" and "Exactly" not in verdict.hint:
-            return replace(verdict, hint="which of the 16 numbers does r0.x hold at the end, and how often each?")
+            return replace(
+                verdict,
+                hint="which of the 16 numbers does r0.x hold at the end, and how often each?",
+            )
         return verdict
     count = len(working(compile(program)))
-    hint = "additions that need each other's results stand in different bundles: which could be done at once?"
+    hint = (
+        "additions that need each other's results stand in different bundles: which could be done"
+        " at once?"
+    )
     if any(i.opcode.startswith("dp") for i in program.body):
-        hint = "a `dp4` is compiled to multiplications, and then three additions that wait for each other."
-    unless(count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint)
+        hint = (
+            "a `dp4` is compiled to multiplications, and then three additions that wait for each"
+            " other."
+        )
+    unless(
+        count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint
+    )
     return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")

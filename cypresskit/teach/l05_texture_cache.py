@@ -1,4 +1,6 @@
-"""Lesson 05: the checks of its exercises on quads, cache lines and what a texture unit makes of them."""
+"""Lesson 05: the checks of its exercises on quads, cache lines and what a texture unit makes of
+them.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +16,9 @@ from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
-RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz  # work-items' clocks, 10^9 a second
+RATE = (
+    HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
+)  # work-items' clocks, 10^9 a second
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
@@ -38,88 +42,143 @@ def four_texels() -> tuple:
         ([(4, 0), (1, 1), (2, 1), (4, 2)], 10),
     ],
     {
-        "these are the texels that differ; four neighbours in a row share a line.": counting(lambda x, y, w: (x, y)),
-        "a line may end in the next row, if rows aren't a multiple of four long. Number the texels through, row after"
-        " row.": counting(lambda x, y, w: (x // 4, y)),
-        "the row counts too: texels of two rows share no line here.": counting(lambda x, y, w: x // 4),
+        "these are the texels that differ; four neighbours in a row share a line.": counting(
+            lambda x, y, w: (x, y)
+        ),
+        "a line may end in the next row, if rows aren't a multiple of four long. "
+        "Number the texels through, row after row.": counting(lambda x, y, w: (x // 4, y)),
+        "the row counts too: texels of two rows share no line here.": counting(
+            lambda x, y, w: x // 4
+        ),
         "this counts rows; a row has many lines.": counting(lambda x, y, w: y),
-        "row y begins at texel y * width, not column x.": counting(lambda x, y, w: (x * w + y) // 4),
-        "a line has 64 bytes, and so has room for four texels, not 16.": counting(lambda x, y, w: (y * w + x) // 16),
-        "a line has 64 bytes, a texel 16: divide by four.": counting(lambda x, y, w: (y * w + x) // 64),
+        "row y begins at texel y * width, not column x.": counting(
+            lambda x, y, w: (x * w + y) // 4
+        ),
+        "a line has 64 bytes, and so has room for four texels, not 16.": counting(
+            lambda x, y, w: (y * w + x) // 16
+        ),
+        "a line has 64 bytes, a texel 16: divide by four.": counting(
+            lambda x, y, w: (y * w + x) // 64
+        ),
         "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
     },
     "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?",
     draw=four_texels,
 )
 def check_lines(texels, width):
-    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16 bytes lie in, in a
-    texture of ``width`` texels whose rows follow each other in memory."""
+    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16
+    bytes lie in, in a texture of ``width`` texels whose rows follow each other in memory.
+    """
     return len({(y * width + x) // 4 for x, y in texels})
 
 
 @kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
 def check_numbering(program: Program) -> Verdict:
-    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B, numbered so that no
-    quad wants two words of one bank of either."""
+    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B,
+    numbered so that no quad wants two words of one bank of either.
+    """
     rng = np.random.default_rng(64)
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
     c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()
     memory = c.reshape(8, 32)
-    launch(program, 64, inputs={0: a, 1: b}, global_memory=memory, observers=[traffic], max_instructions=LONGEST)
+    launch(
+        program,
+        64,
+        inputs={0: a, 1: b},
+        global_memory=memory,
+        observers=[traffic],
+        max_instructions=LONGEST,
+    )
     right = a[0, ::2, :1][:, np.newaxis] * b[0, ::2][np.newaxis]
     wrong = np.argwhere((c != right).any(axis=2))
     if len(wrong):
         row, column = (int(place) for place in wrong[0])
         what = "not computed at all" if not c[row, column].any() else "wrong"
-        finding = f"{len(wrong)} of 64 elements of the tile are not right; row {row}, column {column} is {what}."
-        hint = "each of the 64 numbers must lead to another (row, column): which of its bits have you used twice?"
+        finding = (
+            f"{len(wrong)} of 64 elements of the tile are not right; row {row}, column {column} is"
+            f" {what}."
+        )
+        hint = (
+            "each of the 64 numbers must lead to another (row, column): which of its bits have you"
+            " used twice?"
+        )
         return Verdict(False, finding, hint)
     clocks = {"A": 0, "B": 0}
     for access in traffic.accesses:
         if access.kind == "fetch":
             clocks["AB"[access.resource]] += fetch_clocks(access, 16)
     finding = f"C is right; A costs {clocks['A']} clocks of the texture unit and B {clocks['B']}"
-    hint = "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves down a row?"
+    hint = (
+        "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves"
+        " down a row?"
+    )
     unless(max(clocks.values()) <= 16, f"{finding}. Sixteen are enough for each.", hint)
     return Verdict(True, f"{finding}: one clock for each of 16 quads, as in a pixel shader.")
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
-    """Clocks of a wavefront's fetch, of 16 quads, from a texture ``width`` texels wide, by the timing model's rule."""
+    """Clocks of a wavefront's fetch, of 16 quads, from a texture ``width`` texels wide, by the
+    timing model's rule.
+    """
     assert fetch.x is not None and fetch.y is not None
     addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
 def ceiling(f, b, c):
-    """Gflop/s of a loop whose turn has ``f`` flops of a work-item, ``b`` bundles and ``c`` clocks of fetches."""
+    """Gflop/s of a loop whose turn has ``f`` flops of a work-item, ``b`` bundles and ``c`` clocks
+    of fetches.
+    """
     return f * RATE / max(4 * b, c)
 
 
 @formula_exercise(
     [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
     {
-        "the flops are those of one work-item; a wavefront has 64.": lambda *case: ceiling(*case) / 64,
+        "the flops are those of one work-item; a wavefront has 64.": lambda *case: (
+            ceiling(*case) / 64
+        ),
         "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: ceiling(*case) / 4,
         "there are 20 SIMD engines.": lambda *case: ceiling(*case) / 20,
         "how many clocks are there in a second?": lambda *case: ceiling(*case) / 0.85,
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: 1e9 * ceiling(*case),
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: 1e3 * ceiling(*case),
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: (
+            1e9 * ceiling(*case)
+        ),
+        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: (
+            1e3 * ceiling(*case)
+        ),
         "a multiply-add counts as two flops already.": lambda *case: 2 * ceiling(*case),
-        "this is a time for each flop; the speed is flops over time.": lambda *case: 1 / ceiling(*case),
-        "they compute and fetch at the same time: which takes longer?": lambda f, b, c: f * RATE / (4 * b + c),
-        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: f * RATE / min(4 * b, c),
+        "this is a time for each flop; the speed is flops over time.": lambda *case: (
+            1 / ceiling(*case)
+        ),
+        "they compute and fetch at the same time: which takes longer?": lambda f, b, c: (
+            f * RATE / (4 * b + c)
+        ),
+        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: (
+            f * RATE / min(4 * b, c)
+        ),
         "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
-        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: ceiling(f, 4 * b, c),
-        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: ceiling(f, b, 16 * c),
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
+            ceiling(f, 4 * b, c)
+        ),
+        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: ceiling(
+            f, b, 16 * c
+        ),
         "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
         "the arithmetic takes its time as well.": lambda f, b, c: f * RATE / c,
     },
-    "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in units of 10^9).",
+    "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in"
+    " units of 10^9).",
     " Gflop/s",
     name="ceiling_of",
-    draw=lambda: (chance.randint(1, 10 * (bundles := chance.randint(30, 90))), bundles, chance.randint(64, 384)),
+    draw=lambda: (
+        chance.randint(1, 10 * (bundles := chance.randint(30, 90))),
+        bundles,
+        chance.randint(64, 384),
+    ),
 )
 def check_ceiling(f, b, c):
-    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of each."""
+    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of
+    each.
+    """
     return ceiling(f, b, c)

@@ -1,4 +1,6 @@
-"""Lesson 06: Hilbert's matrix, correct digits by precision, and the checks of the exercises on double-doubles."""
+"""Lesson 06: Hilbert's matrix, correct digits by precision, and the checks of the exercises on
+double-doubles.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,14 +16,17 @@ from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.kernels import LONGEST, kernel_exercise
 
-#: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512), measured while this
-#: workbook was written: plain loops of MPLAPACK, which grew out of mpack, and loops that use the vector units.
+#: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512),
+#: measured while this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and
+#: loops that use the vector units.
 TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
 BUDGET = 8  # double instructions of exercise 2
 
 
 def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object arrays (n, n)."""
+    """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object
+    arrays (n, n).
+    """
 
     def filled(element: Callable[[int, int], object]) -> np.ndarray:
         return np.array([[element(i, j) for j in range(n)] for i in range(n)], object)
@@ -34,12 +39,12 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def digits(k: int) -> dict[str, np.ndarray]:
-    """Correct digits of 64 elements of a product of random (k, 8) matrices, by precision: float64 (64,), infinite for
-    an element without error.
+    """Correct digits of 64 elements of a product of random (k, 8) matrices, by precision: float64
+    (64,), infinite for an element without error.
 
-    Each precision gets the same normally distributed numbers, rounded to its own format, and its own exact product. The
-    error is taken relative to the sum of the products' sizes, which is what bounds rounding (Higham, 3.1): cancellation
-    is no fault of a precision.
+    Each precision gets the same normally distributed numbers, rounded to its own format, and its
+    own exact product. The error is taken relative to the sum of the products' sizes, which is what
+    bounds rounding (Higham, 3.1): cancellation is no fault of a precision.
     """
     rng = np.random.default_rng(8)
     high = rng.standard_normal((2, k, 8))
@@ -51,9 +56,13 @@ def digits(k: int) -> dict[str, np.ndarray]:
     }
     right = {}
     for precision, (kernel, x, y) in given.items():
-        a, b, c = (DD(matrix).fractions() for matrix in (x, y, gemm(x, y, trans_a=True, kernel=kernel)))
+        a, b, c = (
+            DD(matrix).fractions() for matrix in (x, y, gemm(x, y, trans_a=True, kernel=kernel))
+        )
         errors, sizes = abs(c - a.T @ b).ravel(), (abs(a).T @ abs(b)).ravel()
-        right[precision] = np.array([log10(size / error) if error else inf for error, size in zip(errors, sizes)])
+        right[precision] = np.array(
+            [log10(size / error) if error else inf for error, size in zip(errors, sizes)]
+        )
     return right
 
 
@@ -61,8 +70,18 @@ def digits(k: int) -> dict[str, np.ndarray]:
 def check_two_sum(two_sum_of: Callable) -> Verdict:
     """Exercise 1: ``two_sum_of(a, b)`` gives the rounded sum and exactly what rounding lost."""
     rng = np.random.default_rng(53)
-    cases = [(1.0, 2.0**-60), (2.0**-60, 1.0), (0.1, 0.2), (-1.0, 1.0 - 2.0**-53), (1e16, 1.0), (3.0, -1e17)]
-    cases += [(float(a), float(b)) for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))]
+    cases = [
+        (1.0, 2.0**-60),
+        (2.0**-60, 1.0),
+        (0.1, 0.2),
+        (-1.0, 1.0 - 2.0**-53),
+        (1e16, 1.0),
+        (3.0, -1e17),
+    ]
+    cases += [
+        (float(a), float(b))
+        for a, b in rng.standard_normal((20, 2)) * 10.0 ** rng.integers(-9, 9, (20, 2))
+    ]
 
     def numbers(a: float, b: float) -> tuple[float, float]:
         s, e = two_sum_of(a, b)
@@ -72,10 +91,20 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
         case = f"two_sum_of({a!r}, {b!r})"
         hint = f"{case} should give two numbers: the sum, and what it lost."
         s, e = tried(case, numbers, a, b, hint=hint)
-        unless(s == a + b, f"{case} gives the sum {s!r}, but a + b is {a + b!r}.", "s stays the rounded sum.")
+        unless(
+            s == a + b,
+            f"{case} gives the sum {s!r}, but a + b is {a + b!r}.",
+            "s stays the rounded sum.",
+        )
         lost = float(Fraction(a) + Fraction(b) - Fraction(s))  # exactly: it fits into a double
-        unless(e == lost, f"{case} gives e = {e!r}; the sum lost {lost!r}.", _lost_hint(a, b, s, e, lost))
-    return Verdict(True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger.")
+        unless(
+            e == lost,
+            f"{case} gives e = {e!r}; the sum lost {lost!r}.",
+            _lost_hint(a, b, s, e, lost),
+        )
+    return Verdict(
+        True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger."
+    )
 
 
 def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
@@ -83,7 +112,10 @@ def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
     if e == -lost:
         return "the sign: s + e has to be the true sum, so e is what is missing from s."
     if abs(b) > abs(a) and e == b - (s - a):
-        return "this is right where |a| is the larger one. If |b| is larger, a loses digits as well: count both."
+        return (
+            "this is right where |a| is the larger one. If |b| is larger, a loses digits as well:"
+            " count both."
+        )
     if e == 0:
         return "in float64, s - a isn't always b: that difference is what you are after."
     return "s - a is the part of b that arrived. How much of b did not, and how much of a?"
@@ -91,27 +123,58 @@ def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
 
 @kernel_exercise("product.il", stuck="the result goes to r1, and from there to o0.")
 def check_product(program: Program) -> Verdict:
-    """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double instructions."""
+    """Exercise 2: IL of a pixel shader that multiplies double-doubles, in ``BUDGET`` double
+    instructions.
+    """
     rng = np.random.default_rng(106)
-    a, b = (np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1) for h in rng.uniform(1, 9, (2, 4, 16)))
+    a, b = (
+        np.stack([h, h * 2.0**-54 * rng.uniform(-1, 1, h.shape)], -1)
+        for h in rng.uniform(1, 9, (2, 4, 16))
+    )
     out = np.zeros((4, 16, 2))
     launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=LONGEST)
     singles = (i for i in program.body if i.opcode in ("add", "mul", "mad"))
-    half = next((f"`{i.opcode}` in line {i.line} is for singles, `d{i.opcode}` for doubles." for i in singles), "")
-    hint = half or "dmul, dmad and dadd are all that is needed, and none of them makes that of these numbers."
-    unless(np.isfinite(out).all(), f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.", hint)
-    x, y, z = (np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out))
+    half = next(
+        (
+            f"`{i.opcode}` in line {i.line} is for singles, `d{i.opcode}` for doubles."
+            for i in singles
+        ),
+        "",
+    )
+    hint = (
+        half
+        or "dmul, dmad and dadd are all that is needed, "
+        "and none of them makes that of these numbers."
+    )
+    unless(
+        np.isfinite(out).all(),
+        f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.",
+        hint,
+    )
+    x, y, z = (
+        np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out)
+    )
     digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
-    finding = f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 are possible."
+    finding = (
+        f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 are possible."
+    )
     unless(digits >= 31, finding, half or _product_hint(a, b, out))
     overlap = (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any()
-    finding = "The products are right, but high and low part overlap: high isn't the sum rounded to a double."
+    finding = (
+        "The products are right, but high and low part overlap: high isn't the sum rounded to a"
+        " double."
+    )
     unless(not overlap, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
     count = sum(i.op.double for i in program.body)
-    finding = f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are enough."
+    finding = (
+        f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are"
+        " enough."
+    )
     hint = "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
     unless(count <= BUDGET, finding, hint)
-    return Verdict(True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions.")
+    return Verdict(
+        True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions."
+    )
 
 
 def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
@@ -123,24 +186,42 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     slips = {
         "nothing arrives in o0: `mov o0, r1` at the end.": (np.abs(high) + np.abs(low), 0 * p),
         "r1.xy is 0 at the end: was what you put there computed before?": (high, 0 * p),
-        "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
+        "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (
+            high,
+            3 * p,
+        ),
         "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
-        "what arrived in the high part is to be taken away from the low one.": (low, small + ((p + small) - p)),
-        "the sign of the low part: take what arrived away from r4, not r4 from that.": (low, ((p + small) - p) - small),
+        "what arrived in the high part is to be taken away from the low one.": (
+            low,
+            small + ((p + small) - p),
+        ),
+        "the sign of the low part: take what arrived away from r4, not r4 from that.": (
+            low,
+            ((p + small) - p) - small,
+        ),
     }
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
         rest = sum((part for name, part in parts.items() if name not in missing), 0 * p)
         slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
-    slips["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (low, 0 * p)
+    slips["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (
+        low,
+        0 * p,
+    )
     otherwise = "the product is p, plus what p lost, plus high times low both ways."
-    hints = (hint for hint, (values, wrong) in slips.items() if np.allclose(values, wrong, rtol=1e-9, atol=0))
+    hints = (
+        hint
+        for hint, (values, wrong) in slips.items()
+        if np.allclose(values, wrong, rtol=1e-9, atol=0)
+    )
     return next(hints, otherwise)
 
 
 @exercise
 def check_dot(dot: Callable) -> Verdict:
-    """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the end."""
+    """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the
+    end.
+    """
 
     def number(*lists: list[float]) -> float:
         return float(0.0 + dot(*lists))  # text is no number, though float takes it
@@ -148,9 +229,14 @@ def check_dot(dot: Callable) -> Verdict:
     rng = np.random.default_rng(2005)
     cases, results = [], []
     for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
-        x, y = (rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy")
+        x, y = (
+            rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy"
+        )
         if size > 1:  # the last product takes away nearly all of the sum of the others
-            x[-1], y[-1] = 1.0, -float(sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1])))
+            x[-1], y[-1] = (
+                1.0,
+                -float(sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1]))),
+            )
         cases.append((x.tolist(), y.tolist()))
         hint = f"it was called with two lists of {size}, and should give a float."
         results.append(tried("dot(x, y)", number, x.tolist(), y.tolist(), hint=hint))
@@ -160,13 +246,23 @@ def check_dot(dot: Callable) -> Verdict:
         allowed = abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104)
         if isfinite(result) and abs(Fraction(result) - exact) <= allowed:
             continue
-        which = f"two lists of {len(x)} whose products nearly cancel" if len(x) > 1 else "two lists of one number"
+        which = (
+            f"two lists of {len(x)} whose products nearly cancel"
+            if len(x) > 1
+            else "two lists of one number"
+        )
         finding = f"For {which} it gives {result!r}; exact is {float(exact)!r}."
-        otherwise = "two roundings lose something at each step: the product's e and the sum's f. Both belong into low."
+        otherwise = (
+            "two roundings lose something at each step: the product's e and the sum's f. Both"
+            " belong into low."
+        )
         slips = (
             slip
             for slip, step in DOT_SLIPS.items()
-            if all(isclose(result, _dot(*case, step), rel_tol=1e-6) for case, result in zip(cases, results))
+            if all(
+                isclose(result, _dot(*case, step), rel_tol=1e-6)
+                for case, result in zip(cases, results)
+            )
         )
         return Verdict(False, finding, next(slips, otherwise))
     return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")
@@ -174,11 +270,15 @@ def check_dot(dot: Callable) -> Verdict:
 
 #: What students make of ``low`` in a step, where the product loses e and the sum f.
 DOT_SLIPS: dict[str, Callable] = {
-    "that is what plain doubles give: add what is lost to low, in every step.": lambda low, e, f: 0.0,
+    "that is what plain doubles give: add what is lost to low, in every step.": lambda low, e, f: (
+        0.0
+    ),
     "what the sums lose is missing: two_sum(high, p) gives s and f.": lambda low, e, f: low + e,
     "what the products lose, e, is missing.": lambda low, e, f: low + f,
     "the signs: e and f are what is missing, so they are added.": lambda low, e, f: low - (e + f),
-    "the sign of f: it is what is missing from the sum, so it is added.": lambda low, e, f: low + (e - f),
+    "the sign of f: it is what is missing from the sum, so it is added.": lambda low, e, f: (
+        low + (e - f)
+    ),
 }
 
 

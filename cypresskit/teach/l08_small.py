@@ -11,11 +11,15 @@ from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
 
 REDUCE = "sgemv_n_reduce2"
-BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]  # of the student's part of that kernel
+BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[
+    0
+]  # of the student's part of that kernel
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:
-    """(row, texel in it) of A that each of the first four work-items of an SGEMV kernel fetches first."""
+    """(row, texel in it) of A that each of the first four work-items of an SGEMV kernel fetches
+    first.
+    """
     traffic = Traffic()
     run(KERNELS[name], 256, 1, 64, traffic)
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
@@ -26,7 +30,9 @@ def first_quad(name: str) -> list[tuple[int, int]]:
 @formula_exercise(
     [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
     {
-        "each number of A takes part in two operations, a multiplication and an addition.": lambda r, s: r / s,
+        "each number of A takes part in two operations, a multiplication and an addition.": (
+            lambda r, s: r / s
+        ),
         "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
         "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
     },
@@ -34,17 +40,25 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     " Gflop/s",
 )
 def check_ceiling(r, s):
-    """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size`` bytes a number."""
+    """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size``
+    bytes a number.
+    """
     return 2 * r / s
 
 
-@kernel_exercise("reduction.il", what="IL", quotes="keep the three quotes on either side.", before=BEFORE)
+@kernel_exercise(
+    "reduction.il", what="IL", quotes="keep the three quotes on either side.", before=BEFORE
+)
 def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
     kernel, rng = KERNELS[REDUCE], np.random.default_rng(16)
     for m, k in ((128, 8), (256, 24)):
-        a, x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1)))
-        findings = check_gemm(kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"})
+        a, x, y = (
+            rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1))
+        )
+        findings = check_gemm(
+            kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"}
+        )
         if findings:
             hint = "what that work-item read, and who had to write it before."
             if findings[0].kind == "answer":
@@ -55,17 +69,27 @@ def check_reduction(program: Program) -> Verdict:
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 
 
-def _reduction_slip(program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
+def _reduction_slip(
+    program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> str:
     odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
     leaders, helpers = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
     sums = {
-        "y has the leaders' sums alone. Those of their helpers lie 16 bytes further in the LDS.": leaders,
-        "y has the helpers' sums alone: load them into another register, and add it to r14.": helpers,
-        "y has the leaders' sums twice: at r3.x is a leader's own; its helper's lie 16 bytes further.": 2 * leaders,
+        "y has the leaders' sums alone. Those of their helpers lie 16 bytes further in the LDS.": (
+            leaders
+        ),
+        "y has the helpers' sums alone: load them into another register, and add it to r14.": (
+            helpers
+        ),
+        "y has the leaders' sums twice: at r3.x is a leader's own; "
+        "its helper's lie 16 bytes further.": (2 * leaders),
         "y has the helpers' sums twice.": leaders + 2 * helpers,
     }
     result, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
-    hint = "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its helper's."
+    hint = (
+        "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
+        " helper's."
+    )
     return slip(result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint)
 
 
@@ -77,14 +101,21 @@ def useful(m: int, n: int, t: int) -> float:
 @formula_exercise(
     [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
     {
-        "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: 100 * (1 - useful(m, n, t)),
+        "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: (
+            100 * (1 - useful(m, n, t))
+        ),
         "that is the share of useful arithmetic; asked is the rest.": useful,
         "compare with all that is computed, padding included.": lambda *case: 1 / useful(*case) - 1,
-        "a multiple already stays as it is.": lambda m, n, t: 1 - m * n / ((m // t + 1) * (n // t + 1) * t * t),
+        "a multiple already stays as it is.": lambda m, n, t: (
+            1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
+        ),
         "n is padded too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
     },
-    '"What padding costs": how many rows and columns are computed, and how many of them are useful?',
+    '"What padding costs": how many rows and columns are computed, and how many of them are'
+    " useful?",
 )
 def check_waste(m, n, t):
-    """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to whole tiles."""
+    """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to
+    whole tiles.
+    """
     return 1 - useful(m, n, t)

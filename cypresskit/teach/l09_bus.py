@@ -3,7 +3,12 @@
 from cypresskit.host.transfer import balance, kernel_seconds
 from cypresskit.teach.formula import formula_exercise
 
-TRIED = [(3e9, 450e9), (6e9, 450e9), (10e9, 472e9), (3e9, 31e9)]  # byte/s of the bus, flop/s of the kernel
+TRIED = [
+    (3e9, 450e9),
+    (6e9, 450e9),
+    (10e9, 472e9),
+    (3e9, 31e9),
+]  # byte/s of the bus, flop/s of the kernel
 
 
 def product_seconds(n, b, f, matrices=3, size=8):
@@ -14,21 +19,35 @@ def product_seconds(n, b, f, matrices=3, size=8):
 @formula_exercise(
     [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
     {
-        "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: 24 * n**2 / b,
-        "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: kernel_seconds(n, f),
+        "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: (
+            24 * n**2 / b
+        ),
+        "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: (
+            kernel_seconds(n, f)
+        ),
         "that sends the old C as well: four matrices.": lambda n, b, f: product_seconds(n, b, f, 4),
-        "C comes back, so three matrices cross the bus.": lambda n, b, f: product_seconds(n, b, f, 2),
+        "C comes back, so three matrices cross the bus.": lambda n, b, f: product_seconds(
+            n, b, f, 2
+        ),
         "a double takes 8 bytes.": lambda n, b, f: product_seconds(n, b, f, size=4),
-        "the bandwidth is in bytes, 8 to a number.": lambda n, b, f: product_seconds(n, b, f, size=1),
-        "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: 24 * n**2 / b + n**3 / f,
-        "nothing overlaps here: the times add up.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
+        "the bandwidth is in bytes, 8 to a number.": lambda n, b, f: product_seconds(
+            n, b, f, size=1
+        ),
+        "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: (
+            24 * n**2 / b + n**3 / f
+        ),
+        "nothing overlaps here: the times add up.": lambda n, b, f: max(
+            24 * n**2 / b, kernel_seconds(n, f)
+        ),
         "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
     },
     "two times add up: bytes over bytes a second, and operations over operations a second.",
     " s",
 )
 def check_seconds(n, b, f):
-    """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there, C comes back."""
+    """Exercise 1: ``seconds(n, bandwidth, rate)`` of C = A B in double precision: A and B go there,
+    C comes back.
+    """
     return product_seconds(n, b, f)
 
 
@@ -36,16 +55,22 @@ def check_seconds(n, b, f):
     [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
     {
         "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
-        "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: 4 * moved * f / b,
+        "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: (
+            4 * moved * f / b
+        ),
         "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
         "the kernel does 2 N^3 operations, not N^3.": lambda b, f, s, moved: moved * s * f / b,
-        "upside down: a faster bus makes a smaller N do.": lambda b, f, s, moved: 2 * b / (moved * s * f),
+        "upside down: a faster bus makes a smaller N do.": lambda b, f, s, moved: (
+            2 * b / (moved * s * f)
+        ),
     },
     "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
     name="n_balance",
 )
 def check_balance(b, f, s, moved):
-    """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of ``size`` bytes."""
+    """Exercise 2: ``n_balance(bandwidth, rate, size, moved)`` for ``moved`` matrices of numbers of
+    ``size`` bytes.
+    """
     return moved * s * f / (2 * b)
 
 
@@ -53,13 +78,23 @@ def check_balance(b, f, s, moved):
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
     {
         "at N_balance itself the share is one half.": lambda p, b, f: p * balance(b, f),
-        "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: balance(b, f),
-        "upside down: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * balance(b, f),
-        "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: balance(b, f) / p,
-        "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: balance(b, f) / (1 - p),
+        "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: (
+            balance(b, f)
+        ),
+        "upside down: a larger share needs a larger N.": lambda p, b, f: (
+            (1 - p) / p * balance(b, f)
+        ),
+        "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: (
+            balance(b, f) / p
+        ),
+        "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: (
+            balance(b, f) / (1 - p)
+        ),
     },
     "the share is N / (N + N_balance); solve that for N.",
 )
 def check_size_for(p, b, f):
-    """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at ``share`` of the rate."""
+    """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at
+    ``share`` of the rate.
+    """
     return p / (1 - p) * balance(b, f)

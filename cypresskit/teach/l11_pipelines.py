@@ -12,19 +12,27 @@ LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how m
 
 
 def by_hand(seconds: Sequence[float], units: int) -> Timeline:
-    """The timeline of ``units`` work units in stages of these ``seconds``, each with its own queue and buffers."""
+    """The timeline of ``units`` work units in stages of these ``seconds``, each with its own queue
+    and buffers.
+    """
     names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
     resources = {name: Resource(name, 1.0, "seconds") for name in names}
     tasks = []
     for unit in range(units):
         for n, (name, time) in enumerate(zip(names, seconds)):
             reads = {f"{names[n - 1]} of {unit}": "done"} if n else {}
-            tasks.append(Task(f"{name} {unit}", name, name, {name: time}, reads, {f"{name} of {unit}": "done"}))
+            tasks.append(
+                Task(
+                    f"{name} {unit}", name, name, {name: time}, reads, {f"{name} of {unit}": "done"}
+                )
+            )
     return run(tasks, resources)
 
 
 def with_buffers(buffer: Callable[[int], str]) -> Timeline:
-    """The timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from there (3 s)."""
+    """The timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from there (3
+    s).
+    """
     resources = {name: Resource(name, 1.0, "seconds") for name in ("bus", "chip 0")}
     tasks = []
     for unit in range(UNITS):
@@ -47,49 +55,85 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
     {
         "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
         "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
-        "only the units after the first come out at the slowest stage's pace.": lambda s, u: sum(s) + u * max(s),
-        "not the mean: the slowest stage sets the pace.": lambda s, u: sum(s) + (u - 1) * sum(s) / len(s),
+        "only the units after the first come out at the slowest stage's pace.": lambda s, u: (
+            sum(s) + u * max(s)
+        ),
+        "not the mean: the slowest stage sets the pace.": lambda s, u: (
+            sum(s) + (u - 1) * sum(s) / len(s)
+        ),
     },
-    "when does the first unit come out, and how long after it each further one? Draw the three rows of the lesson.",
+    "when does the first unit come out, and how long after it each further one? Draw the three rows"
+    " of the lesson.",
     " s",
-    draw=lambda: ([chance.randint(1, 40) / 4 for _ in range(chance.randint(2, 6))], chance.randint(2, 20)),
+    draw=lambda: (
+        [chance.randint(1, 40) / 4 for _ in range(chance.randint(2, 6))],
+        chance.randint(2, 20),
+    ),
 )
 def check_pipeline(s, u):
-    """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds that overlap."""
+    """Exercise 1: ``pipeline(seconds, units)``, how long units take through stages of these seconds
+    that overlap.
+    """
     return by_hand(s, u).seconds
 
 
 @formula_exercise(
     [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
     {
-        "upside down: whoever took longer should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
-        "the share tried counts as well: how much did each do in its time?": lambda s, c, g: g / (c + g),
-        "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: s / c / ((1 - s) / g),
+        "upside down: whoever took longer should get less.": lambda s, c, g: (
+            s * c / (s * c + (1 - s) * g)
+        ),
+        "the share tried counts as well: how much did each do in its time?": lambda s, c, g: (
+            g / (c + g)
+        ),
+        "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: (
+            s / c / ((1 - s) / g)
+        ),
         "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
     },
     "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     name="next_share",
 )
 def check_share(s, c, g):
-    """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end both at once."""
+    """Exercise 2: ``next_share(share, cpu_seconds, chip_seconds)``, the CPU's share that would end
+    both at once.
+    """
     return s / c / (s / c + (1 - s) / g)
 
 
 @exercise
 def check_buffer(buffer: Callable) -> Verdict:
-    """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as few as can be."""
+    """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as
+    few as can be.
+    """
     hint = "it is called with 0, 1, 2, ..."
     names = [tried(f"buffer({unit})", buffer, unit, hint=hint) for unit in range(UNITS)]
     for name in names:
-        unless(isinstance(name, str) and name, f"buffer returns {name!r:.60}.", 'return a name, such as "A0".')
+        unless(
+            isinstance(name, str) and name,
+            f"buffer returns {name!r:.60}.",
+            'return a name, such as "A0".',
+        )
     timeline = with_buffers(dict(enumerate(names)).__getitem__)
     best = LOAD + UNITS * MULT
     used = ", ".join(dict.fromkeys(names))
-    finding = f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes {timeline.seconds:g} s"
+    finding = (
+        f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes"
+        f" {timeline.seconds:g} s"
+    )
     if timeline.seconds > best * 1.001:
         loads = [span for span in timeline.spans if span.task.stage == "load2"]
-        late = next(b for a, b in pairwise(loads) if b.start > a.end + 1e-9)  # though the bus is free
-        hint = f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still reads its buffer?"
+        late = next(
+            b for a, b in pairwise(loads) if b.start > a.end + 1e-9
+        )  # though the bus is free
+        hint = (
+            f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still"
+            " reads its buffer?"
+        )
         return Verdict(False, f"{finding}; {best:g} s are possible.", hint)
-    unless(len(set(names)) <= 2, f"{finding}, the least there is.", "but fewer do: when is the first one free again?")
+    unless(
+        len(set(names)) <= 2,
+        f"{finding}, the least there is.",
+        "but fewer do: when is the first one free again?",
+    )
     return Verdict(True, f"{finding}: the chip waits for the first strip alone.")

@@ -1,16 +1,20 @@
-"""Lesson 12: kernels and chips that compete in simulated Gflop/s, and the checks of the four exercises.
+"""Lesson 12: kernels and chips that compete in simulated Gflop/s, and the checks of the four
+exercises.
 
-An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in g[]) with its own
-block; a chip may move memory about on the die and no more.
+An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in
+g[]) with its own block; a chip may move memory about on the die and no more.
 
-An entry has to be right before it is timed: with every check on at two small sizes; in every element of the very launch
-that is timed, and at odd random sizes, one large and one deep, with alpha and beta. On no path may it read a register
-that nothing has set. The matrices are random each time, of whole numbers so large that two of them can't share a float,
-yet sums are exact in any order. The timing model refuses branches that depend on the matrices' contents; a speed above
-what the counts of the checked run or the chip's peak allow is refused, too. In a notebook a sample of the launch is
-simulated, as usual. Where two speeds are too close for that (a photo finish), and in a class's contest, all of it is.
+An entry has to be right before it is timed: with every check on at two small sizes; in every
+element of the very launch that is timed, and at odd random sizes, one large and one deep, with
+alpha and beta. On no path may it read a register that nothing has set. The matrices are random each
+time, of whole numbers so large that two of them can't share a float, yet sums are exact in any
+order. The timing model refuses branches that depend on the matrices' contents; a speed above what
+the counts of the checked run or the chip's peak allow is refused, too. In a notebook a sample of
+the launch is simulated, as usual. Where two speeds are too close for that (a photo finish), and in
+a class's contest, all of it is.
 
-Tampering with the judge in a notebook changes no leaderboard: ``cypresskit contest`` reads text and judges it apart.
+Tampering with the judge in a notebook changes no leaderboard: ``cypresskit contest`` reads text and
+judges it apart.
 """
 
 import random
@@ -41,13 +45,22 @@ N = 2048  # where entries are timed
 FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
-BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]  # that an entry's text may have meant
-CLOSE = 1.005  # speeds less than half a per cent apart share a place: the model is no better than that
-PHOTO = 1.02  # below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
+BLOCKS = [
+    (rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)
+]  # that an entry's text may have meant
+CLOSE = (
+    1.005  # speeds less than half a per cent apart share a place: the model is no better than that
+)
+# below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
+PHOTO = 1.02
 
 
-def entry(text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine") -> Written:
-    """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step`` steps of k per turn."""
+def entry(
+    text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
+) -> Written:
+    """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step``
+    steps of k per turn.
+    """
     block = tuple(block) if isinstance(block, list) else block
     return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
 
@@ -60,10 +73,20 @@ def with_loop(loop: str) -> Written:
 
 
 def write(rows: int, columns: int, steps: int) -> Written:
-    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn. Raises ``ValueError``
-    unless rows and columns are multiples of 4, the block has at most 256 elements, and ``steps`` are 1 to 64."""
-    if not {rows, columns, steps} <= set(range(1, 65)) or rows % 4 or columns % 4 or rows * columns > 256:
-        limits = "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps are 1 to 64"
+    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
+    Raises ``ValueError`` unless rows and columns are multiples of 4, the block has at most 256
+    elements, and ``steps`` are 1 to 64.
+    """
+    if (
+        not {rows, columns, steps} <= set(range(1, 65))
+        or rows % 4
+        or columns % 4
+        or rows * columns > 256
+    ):
+        limits = (
+            "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps"
+            " are 1 to 64"
+        )
         raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)
@@ -74,12 +97,15 @@ BAR = write(8, 8, 3)  # the fastest that it makes
 
 def changes(chip: Device) -> str:
     """A chip's differences from the HD 5870, as text: ``register_pool 288, lds_bytes 0``."""
-    return ", ".join(f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f))
+    return ", ".join(
+        f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f)
+    )
 
 
 def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
-    """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and changes to the chip.
-    Returns a sentence that says so."""
+    """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and
+    changes to the chip. Returns a sentence that says so.
+    """
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
@@ -108,14 +134,18 @@ def timed(kernel: Kernel, n: int, device: Device = HD5870, *, exact: bool = Fals
 
 
 def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
-    """The score of an entry (or ``sgemm_tn`` and its like): checked and, if right, timed at n x n x n. Never raises."""
+    """The score of an entry (or ``sgemm_tn`` and its like): checked and, if right, timed at n x n x
+    n. Never raises.
+    """
     name = _name(kernel)
     if fault := chip_fault(device) or _not_an_entry(kernel, name):
         return Score(name, fault)
     try:
         return _judged(kernel, name, device, n, exact)
     except Exception as error:
-        return Score(name, Verdict(False, f"{name} can't be judged: {error}", "what is unusual about it?"))
+        return Score(
+            name, Verdict(False, f"{name} can't be judged: {error}", "what is unusual about it?")
+        )
 
 
 def _name(kernel) -> str:
@@ -137,18 +167,31 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         try:
             report = timed(kernel, n, device=device, exact=exact)
         except ValueError as error:
-            hint = "addresses and branches may not depend on what the matrices hold; a wavefront has to fit the chip."
+            hint = (
+                "addresses and branches may not depend on what the matrices hold; a wavefront has"
+                " to fit the chip."
+            )
             return Verdict(False, f"{name} can't be timed: {error}", hint)
         least = least_seconds(run, device)
         if report.seconds < least:
-            finding = f"{name} is timed at {report.gflops:.0f} Gflop/s, but for what it did the chip takes"
+            finding = (
+                f"{name} is timed at {report.gflops:.0f} Gflop/s, but for what it did the chip"
+                " takes"
+            )
             finding += f" {100 * (least / report.seconds - 1):.0f} % longer."
-            return Verdict(False, finding, "take out fetches and arithmetic whose results nobody needs.")
+            return Verdict(
+                False, finding, "take out fetches and arithmetic whose results nobody needs."
+            )
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
-    hints = {"stuck": "do block and k_step fit the text?", "crowded": "fewer registers: a smaller block, fewer steps."}
-    text, hints["before"] = (kernel.source, kernel.before) if isinstance(kernel, Written) else (kernel.text, "")
+    hints = {
+        "stuck": "do block and k_step fit the text?",
+        "crowded": "fewer registers: a smaller block, fewer steps.",
+    }
+    text, hints["before"] = (
+        (kernel.source, kernel.before) if isinstance(kernel, Written) else (kernel.text, "")
+    )
     return Score(name, judge_kernel(text, f"{name}.il", judged, **hints), *reports)
 
 
@@ -161,24 +204,42 @@ def least_seconds(run: Run, device: Device) -> float:
 def _not_an_entry(kernel, name: str) -> Verdict | None:
     """The verdict on something that can't be run as an entry, or None."""
     if type(kernel) not in (Kernel, Written):
-        what = f"An entry is what contest.entry(...) or contest.write(...) returns, not {a_type(kernel)}."
+        what = (
+            "An entry is what contest.entry(...) or contest.write(...) returns, not"
+            f" {a_type(kernel)}."
+        )
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.streams
     if kind != ("single", "pixel", True, False, 0):
-        return Verdict(False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels.")
+        return Verdict(
+            False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels."
+        )
     sizes = [*kernel.block, kernel.k_step] if type(kernel.block) is tuple else []
     if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
-        what = f"block = {kernel.block!r}, k_step = {kernel.k_step!r}: three whole numbers from 1 to 64 are needed."
-        return Verdict(False, what, "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.")
+        what = (
+            f"block = {kernel.block!r}, k_step = {kernel.k_step!r}: three whole numbers from 1 to"
+            " 64 are needed."
+        )
+        return Verdict(
+            False,
+            what,
+            "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.",
+        )
     return None
 
 
 def _small_fault(kernel: Kernel) -> str:
-    """The first finding on a kernel at two small sizes, with every check on; "" if there is none."""
-    rng = np.random.default_rng(12)  # so that a finding stays what it was until it is mended; what decides comes later
+    """The first finding on a kernel at two small sizes, with every check on; "" if there is
+    none.
+    """
+    rng = np.random.default_rng(
+        12
+    )  # so that a finding stays what it was until it is mended; what decides comes later
     (rows, columns), k = kernel.block, 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
-        a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
+        a, b, c = (
+            rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n))
+        )
         if findings := check_gemm(kernel, a, b, c, alpha=2.0, beta=-1.0):
             return f"{findings[0]}\nHere C is {m} x {n} and k = {k}."
     return ""
@@ -186,28 +247,49 @@ def _small_fault(kernel: Kernel) -> str:
 
 @lru_cache(maxsize=64)
 def _checked(kernel: Kernel, full: int) -> Verdict | Run:
-    """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is run at two small sizes
-    with every check on, as it is to be timed, and at odd sizes with alpha and beta."""
+    """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is
+    run at two small sizes with every check on, as it is to be timed, and at odd sizes with alpha
+    and beta.
+    """
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        given = "endless" in finding or bool(getattr(kernel, "before", ""))  # whose block isn't the student's to say
-        steps = range(kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1)
+        given = "endless" in finding or bool(
+            getattr(kernel, "before", "")
+        )  # whose block isn't the student's to say
+        steps = range(
+            kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1
+        )
         meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if not given)
         if right := next((each for each in meant if not _small_fault(each)), None):
-            hint = f"with block={right.block} and k_step={right.k_step} it is right: is that what the text computes?"
+            hint = (
+                f"with block={right.block} and k_step={right.k_step} it is right: is that what the"
+                " text computes?"
+            )
         return Verdict(False, finding, hint)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
-        finding = f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing has set it."
-        return Verdict(False, finding, "set it before the loop, or before the branch that leaves it out.")
+        finding = (
+            f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing"
+            " has set it."
+        )
+        return Verdict(
+            False, finding, "set it before the loop, or before the branch that leaves it out."
+        )
     chance = random.SystemRandom()  # nobody can write for these sizes
-    large = *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"), chance.randrange(16, 64) | 1
+    large = (
+        *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
+        chance.randrange(16, 64) | 1,
+    )
     deep = *(chance.randrange(64, 160) | 1 for _ in "mn"), chance.randrange(full, 2 * full) | 1
     runs: dict[int, Run] = {}
     for (m, n, k), alpha, beta in (((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (deep, -2.0, 1.0)):
         wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta)
         if wrong:
-            place = "where it would be timed" if m == full else f"with alpha = {alpha:g} and beta = {beta:g}"
+            place = (
+                "where it would be timed"
+                if m == full
+                else f"with alpha = {alpha:g} and beta = {beta:g}"
+            )
             finding = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
             return Verdict(False, finding, "what depends on the size, on k or on the place?")
     return runs[full]
@@ -217,14 +299,21 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
 def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
     """Random matrices of whole numbers: A and B, stored for TN, C, and the product of A and B."""
     rng = np.random.default_rng()
-    a, b, c = (rng.integers(-most, most + 1, shape, np.int8).astype(np.float32) for shape in ((k, m), (k, n), (m, n)))
+    a, b, c = (
+        rng.integers(-most, most + 1, shape, np.int8).astype(np.float32)
+        for shape in ((k, m), (k, n), (m, n))
+    )
     return a, b, c, a.T @ b
 
 
 def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
-    """The fault in a random product, "" if there is none, after a comparison of every element; and the run's counts."""
+    """The fault in a random product, "" if there is none, after a comparison of every element; and
+    the run's counts.
+    """
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
-    a, b, c, product = (_problem if beta == 0 else _problem.__wrapped__)(m, n, k, most)  # odd sizes don't come again
+    a, b, c, product = (_problem if beta == 0 else _problem.__wrapped__)(
+        m, n, k, most
+    )  # odd sizes don't come again
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(kernel.program, **arguments)
     result, want = kernel.result(arguments, m, n), alpha * product + beta * c
@@ -232,28 +321,45 @@ def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float)
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
-        return f"{many} elements are wrong, the first C[{i}, {j}]", run  # the numbers are others each time
+        return (
+            f"{many} elements are wrong, the first C[{i}, {j}]",
+            run,
+        )  # the numbers are others each time
     return (f"{run.out_of_range:,} fetches lie outside A and B" if run.out_of_range else ""), run
 
 
 def tied(one: float, other: float, gain: float = 1.0) -> bool:
-    """Whether samples don't tell if the higher one of two speeds is more than ``gain`` times the other."""
+    """Whether samples don't tell if the higher one of two speeds is more than ``gain`` times the
+    other.
+    """
     return gain / PHOTO * min(one, other) < max(one, other) < gain * PHOTO * min(one, other)
 
 
 def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
-    """The scores of kernels on chips; those too close to ``gain`` times another one's are simulated whole."""
+    """The scores of kernels on chips; those too close to ``gain`` times another one's are simulated
+    whole.
+    """
     speeds = [judge(*entry, n).gflops for entry in entries]
-    close = [any(tied(one, other, gain) for other in speeds[:at] + speeds[at + 1 :]) for at, one in enumerate(speeds)]
+    close = [
+        any(tied(one, other, gain) for other in speeds[:at] + speeds[at + 1 :])
+        for at, one in enumerate(speeds)
+    ]
     return [judge(*entry, n, exact=exact) for entry, exact in zip(entries, close)]
 
 
 def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -> str:
-    """A leaderboard as text: kernels, or pairs of a kernel and a chip, judged and listed, the best first and equal
-    lines once, with the published figure among them. Wrong ones come last, with the reason."""
+    """A leaderboard as text: kernels, or pairs of a kernel and a chip, judged and listed, the best
+    first and equal lines once, with the published figure among them. Wrong ones come last, with the
+    reason.
+    """
     paper = published.kernel("sgemm_tn")
-    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")], []
-    given = [each if isinstance(each, tuple) and len(each) == 2 else (each, HD5870) for each in entries]
+    rows, wrong = (
+        [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")],
+        [],
+    )
+    given = [
+        each if isinstance(each, tuple) and len(each) == 2 else (each, HD5870) for each in entries
+    ]
     for (_, chip), score in zip(given, finish(given, n)):
         name = shorten(score.name if chip is HD5870 else f"{score.name}, {_name(chip)}", 20)
         if score.report:
@@ -272,14 +378,26 @@ def die_bytes(device: Device) -> int:
 
 
 def chip_fault(device) -> Verdict | None:
-    """The verdict on a chip that breaks the rules, or None: only memories change, and their sum doesn't grow."""
+    """The verdict on a chip that breaks the rules, or None: only memories change, and their sum
+    doesn't grow.
+    """
     if type(device) is not Device:
-        return Verdict(False, f"A chip is a Device, not {a_type(device)}.", "replace(ck.HD5870, ...) makes one.")
+        return Verdict(
+            False,
+            f"A chip is a Device, not {a_type(device)}.",
+            "replace(ck.HD5870, ...) makes one.",
+        )
     for field in fields(Device):
-        if field.name not in ("name", *FREE) and getattr(device, field.name) != getattr(HD5870, field.name):
-            return Verdict(False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change.")
+        if field.name not in ("name", *FREE) and getattr(device, field.name) != getattr(
+            HD5870, field.name
+        ):
+            return Verdict(
+                False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change."
+            )
     if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
-        return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory.")
+        return Verdict(
+            False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory."
+        )
     return None
 
 
@@ -287,69 +405,105 @@ def chip_fault(device) -> Verdict | None:
 def check_two_steps(loop) -> Verdict:
     """Exercise 1: the main loop of ``sgemm_tn`` with two steps of k a turn."""
     if type(loop) is not str:
-        return Verdict(False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side.")
+        return Verdict(
+            False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side."
+        )
     kernel, n = with_loop(loop), 1024
     score = judge(kernel, n=n)
     if not score.report:
         before, end, after = loop.rpartition("endloop")
         if judge(with_loop(f"{before}\nadd r0.z, r0.z, l9.x\n{end}{after}"), n=n).report:
-            finding = "A turn does two steps, but counts one: the next turn does the second step's row again."
+            finding = (
+                "A turn does two steps, but counts one: the next turn does the second step's row"
+                " again."
+            )
             hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
             return Verdict(False, finding, hint)
         line = re.search(r"mine\.il:(\d+)", finding := score.verdict.finding)
         given = line and int(line[1]) > len(loop.splitlines())
-        behind = "\nThat line is given, and stands behind your loop: what it stores was added up in yours."
+        behind = (
+            "\nThat line is given, and stands behind your loop: what it stores was added up in"
+            " yours."
+        )
         return replace(score.verdict, finding=finding + behind) if given else score.verdict
     card, speed = compile(kernel.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
-    finding = f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one step of k."
-    hint = "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests again."
+    finding = (
+        f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one"
+        " step of k."
+    )
+    hint = (
+        "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests"
+        " again."
+    )
     unless(card.mads >= 128, finding, hint)
     plain = f"one step a turn gives {timed(write(8, 8, 1), n).gflops:.0f}"
-    return Verdict(True, f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed}; {plain}.")
+    return Verdict(
+        True,
+        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed}; {plain}.",
+    )
 
 
 def share_filled(n: int, k: int) -> float:
-    """The share of wavefront slots, ``k`` on each engine, that an n x n product fills, over all rounds."""
+    """The share of wavefront slots, ``k`` on each engine, that an n x n product fills, over all
+    rounds.
+    """
     return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
 
 @formula_exercise(
     [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
     {
-        "that is the last round alone; all of them count.": lambda n, k: ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k,
+        "that is the last round alone; all of them count.": lambda n, k: (
+            ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
+        ),
         "there are 20 engines, each with so many wavefronts.": lambda n, k: share_filled(n, k / 20),
-        "a round that is begun is a round: round their number up.": lambda n, k: (n // 64) ** 2 / (20 * k),
+        "a round that is begun is a round: round their number up.": lambda n, k: (
+            (n // 64) ** 2 / (20 * k)
+        ),
         "a last round that is full needs no other after it.": (
             lambda n, k: (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
         ),
         "that is the share that stays empty.": lambda n, k: 1 - share_filled(n, k),
         "a share lies between 0 and 1; that is in per cent.": lambda n, k: 100 * share_filled(n, k),
-        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: share_filled(8 * n, k),
+        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
+            share_filled(8 * n, k)
+        ),
     },
     "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
 )
 def check_filled(n, k):
-    """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of an n x n product."""
+    """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of
+    an n x n product.
+    """
     return share_filled(n, k)
 
 
 @exercise
 def check_chip(chip) -> Verdict:
-    """Exercise 3: a chip on which ``sgemm_tn`` runs at least 3 % faster than on the HD 5870, with as much memory."""
+    """Exercise 3: a chip on which ``sgemm_tn`` runs at least 3 % faster than on the HD 5870, with
+    as much memory.
+    """
     score, stock = finish([(KERNELS["sgemm_tn"], chip), (KERNELS["sgemm_tn"], HD5870)], N, 1.03)
     if not score.report:
         return score.verdict
     assert stock.report is not None
-    finding = f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine; the HD 5870"
+    finding = (
+        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine;"
+        " the HD 5870"
+    )
     finding += f" has {stock.gflops:.0f} with {stock.report.active}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"
     unless(score.gflops >= 1.03 * stock.gflops, f"{finding}.", hint)
-    return Verdict(True, f"{finding}. The chip's memory: {die_bytes(chip):,} bytes, no more than before.")
+    return Verdict(
+        True, f"{finding}. The chip's memory: {die_bytes(chip):,} bytes, no more than before."
+    )
 
 
 @exercise
 def check_entry(mine: Kernel) -> Verdict:
-    """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than all that ``write`` makes."""
+    """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than all that
+    ``write`` makes.
+    """
     for exact in (False, True):
         score, bar = judge(mine, exact=exact), timed(BAR, N, exact=exact).gflops
         if not tied(score.gflops, CLOSE * bar):

@@ -1,4 +1,5 @@
-"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page and as a table.
+"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page and
+as a table.
 
 An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
 
@@ -7,10 +8,11 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     ; steps: 2
     il_ps_2_0 ...
 
-or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip: register_pool 288,
-lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its own. Nothing of it is run as Python. A
-fault in one entry stands in its row; the others are judged all the same. Each row names its file, which rows for
-comparison don't have, so nobody can pass for the published figure.
+or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip:
+register_pool 288, lds_bytes 0`` in its head an entry runs on a chip of its own, in a table of its
+own. Nothing of it is run as Python. A fault in one entry stands in its row; the others are judged
+all the same. Each row names its file, which rows for comparison don't have, so nobody can pass for
+the published figure.
 """
 
 import re
@@ -50,34 +52,56 @@ class Row:
 
 
 def read(text: str, name: str = "entry") -> tuple[Written, Device]:
-    """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError`` for a head that
-    lacks something."""
+    """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError``
+    for a head that lacks something.
+    """
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
     if shape := SHAPE.fullmatch(text):
         return contest.write(*map(int, shape.groups())), HD5870
     if not text.strip():
         raise ValueError("the file is empty")
-    comments = "\n".join(line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";"))
+    comments = "\n".join(
+        line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";")
+    )
     head = dict(HEAD.findall(comments))
     block, steps = re.findall(r"\d+", head.get("block", "")), head.get("steps", "")
     if len(block) != 2 or not steps.isdecimal() or len(steps) > 3:
-        raise ValueError("its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes")
-    sizes = [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])] if "chip" in head else []
+        raise ValueError(
+            "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
+        )
+    sizes = (
+        [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])]
+        if "chip" in head
+        else []
+    )
     if not all(sizes):
-        raise ValueError(f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as lds_bytes 0")
+        raise ValueError(
+            f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as"
+            " lds_bytes 0"
+        )
     changes: dict[str, Any] = {size[1]: int(size[2]) for size in sizes if size}
     chip = replace(HD5870, **changes)
-    return contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name), chip
+    return (
+        contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name),
+        chip,
+    )
 
 
 def judged(text: str, file: str, n: int) -> dict:
     """The fields of an entry's ``Row``, judged at n x n x n."""
     entry, chip = read(text, file)
     score = contest.judge(entry, chip, n, exact=True)
-    row: dict = {"name": entry.name, "file": file, "verdict": str(score.verdict), "chip": contest.changes(chip)}
+    row: dict = {
+        "name": entry.name,
+        "file": file,
+        "verdict": str(score.verdict),
+        "chip": contest.changes(chip),
+    }
     if report := score.report:
-        row["code"] = sha256(f"{row['chip']} {entry.block} {entry.program.expanded}".encode()).hexdigest()
+        row["code"] = sha256(
+            f"{row['chip']} {entry.block} {entry.program.expanded}".encode()
+        ).hexdigest()
         row |= {"gflops": report.gflops, "percent": report.percent, "registers": report.registers}
         row |= {"wavefronts": report.active, "bound": report.bound}
     return row
@@ -88,23 +112,39 @@ def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> R
     try:
         return Row(**call(judged, text, file, n, seconds=seconds))
     except Lost as lost:
-        return Row(file, file, verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.")
+        return Row(
+            file,
+            file,
+            verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.",
+        )
 
 
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """(place, row), the best first, entries with a chip of their own last. Speeds less than half a per cent apart share
-    a place. The bar and the published figure stand among them without one."""
+    """(place, row), the best first, entries with a chip of their own last. Speeds less than half a
+    per cent apart share a place. The bar and the published figure stand among them without one.
+    """
     paper = published.kernel("sgemm_tn")
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     percent, remark = 100 * best / HD5870.single_gflops, "Published, not simulated."
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
     report = contest.timed(contest.BAR, n, exact=True)
     name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
-    bar = Row(name, "", report.gflops, report.percent, report.registers, report.active, report.bound, remark)
+    bar = Row(
+        name,
+        "",
+        report.gflops,
+        report.percent,
+        report.registers,
+        report.active,
+        report.bound,
+        remark,
+    )
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
         group = [row for row in _noted(rows) if bool(row.chip) == own]
-        for row in sorted([*group, *([bar, nakasato] if group or not own else [])], key=lambda each: -each.gflops):
+        for row in sorted(
+            [*group, *([bar, nakasato] if group or not own else [])], key=lambda each: -each.gflops
+        ):
             faster = sum(other.gflops > contest.CLOSE * row.gflops for other in group)
             shown = row if row.file else replace(row, chip="HD 5870" * own)
             places.append((1 + faster if row.file and row.gflops else "", shown))
@@ -116,8 +156,16 @@ def _noted(rows: list[Row]) -> list[Row]:
     noted = []
     for row in rows:
         others = [other for other in rows if other is not row]
-        notes = [f"same program as in {each.file}" for each in others if row.code and each.code == row.code][:1]
-        notes += [f"same name as in {each.file}" for each in others if each.name.casefold() == row.name.casefold()][:1]
+        notes = [
+            f"same program as in {each.file}"
+            for each in others
+            if row.code and each.code == row.code
+        ][:1]
+        notes += [
+            f"same name as in {each.file}"
+            for each in others
+            if each.name.casefold() == row.name.casefold()
+        ][:1]
         noted.append(replace(row, note=", ".join(notes)))
     return noted
 
@@ -126,8 +174,15 @@ def table(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as CSV, for a course's system."""
     shown = []
     for place, each in ranked(rows, n):
-        cells = {"place": place} | {name: cell for name, cell in vars(each).items() if name != "code"}
-        shown.append({name: f"{cell:.1f}" if isinstance(cell, float) else cell or "" for name, cell in cells.items()})
+        cells = {"place": place} | {
+            name: cell for name, cell in vars(each).items() if name != "code"
+        }
+        shown.append(
+            {
+                name: f"{cell:.1f}" if isinstance(cell, float) else cell or ""
+                for name, cell in cells.items()
+            }
+        )
     return tables.as_csv(shown)
 
 
@@ -144,7 +199,13 @@ def page(rows: list[Row], n: int = contest.N) -> str:
         speed = f"{entry.gflops:.0f}", f"{entry.percent:.0f}"
         note = "; ".join(filter(None, (entry.chip, entry.note)))
         title = [*right][bool(entry.chip)]
-        right[title].append((place, entry.name, entry.file, *speed, entry.registers or "", entry.bound, note))
-    parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [("Not yet", ("name", "file", ""), wrong)]
-    shown = "\n".join(f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines)
+        right[title].append(
+            (place, entry.name, entry.file, *speed, entry.registers or "", entry.bound, note)
+        )
+    parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [
+        ("Not yet", ("name", "file", ""), wrong)
+    ]
+    shown = "\n".join(
+        f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines
+    )
     return PAGE.substitute(n=n, peak=f"{HD5870.single_gflops:.0f}", tables=shown)

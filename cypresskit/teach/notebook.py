@@ -1,8 +1,10 @@
-"""Verdicts in a notebook: a colour, a sign and words, and how many of the lesson's exercises are right.
+"""Verdicts in a notebook: a colour, a sign and words, and how many of the lesson's exercises are
+right.
 
-If the cell with an answer isn't valid Python or stops too early, the previous answer stays in place, or none; the
-verdict then says so. Its text form is the same. ``exit`` is an error, and the kernel lives on. Importing this module
-sets all that up in a running IPython; without one it does nothing.
+If the cell with an answer isn't valid Python or stops too early, the previous answer stays in
+place, or none; the verdict then says so. Its text form is the same. ``exit`` is an error, and the
+kernel lives on. Importing this module sets all that up in a running IPython; without one it does
+nothing.
 """
 
 import ast
@@ -16,22 +18,35 @@ from traceback import walk_tb
 
 from cypresskit.teach.check import Verdict, error_text
 
-BLUE, ORANGE = "#0072b2", "#b84f00"  # behind white: no colour of letters can be read on light and on dark pages alike
+BLUE, ORANGE = (
+    "#0072b2",
+    "#b84f00",
+)  # behind white: no colour of letters can be read on light and on dark pages alike
 
 
-def unread(cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None) -> Verdict | None:
-    """A verdict if the answer that ``cells[-1]`` checks was never set, since its cell isn't valid Python or stopped too
-    early; else None. ``cells``: in the order in which they were run. ``failed``: the number of a cell that stopped to
-    the line and the error."""
+def unread(
+    cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None
+) -> Verdict | None:
+    """A verdict if the answer that ``cells[-1]`` checks was never set, since its cell isn't valid
+    Python or stopped too early; else None. ``cells``: in the order in which they were run.
+    ``failed``: the number of a cell that stopped to the line and the error.
+    """
     answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
     cell = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
     if answer is None or cell is None:
         return None
     try:
-        binds = [node.end_lineno or 0 for node in ast.parse(cells[cell]).body if answer[1] in _bound(node)]
+        binds = [
+            node.end_lineno or 0
+            for node in ast.parse(cells[cell]).body
+            if answer[1] in _bound(node)
+        ]
     except SyntaxError as unclear:
-        line, finding = unclear.lineno, f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}."
+        line, finding = (
+            unclear.lineno,
+            f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}.",
+        )
     else:
         line, error = (failed or {}).get(cell, (0, ""))
         if not error or line > max(binds, default=0):
@@ -58,7 +73,10 @@ def html(verdict: Verdict, below: str = "") -> str:
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
     badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
-    parts = [f'<b style="{badge}">{sign} {head}</b> <span style="{mono}">{_coded(verdict.finding)}</span>']
+    parts = [
+        f'<b style="{badge}">{sign} {head}</b> <span'
+        f' style="{mono}">{_coded(verdict.finding)}</span>'
+    ]
     parts += [f"<b>Where to look:</b> {_coded(verdict.hint)}"] * bool(verdict.hint)
     parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
@@ -70,8 +88,9 @@ def _coded(text: str) -> str:
 
 
 def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, right: bool) -> str:
-    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, once ``check`` has given its verdict, ``right`` or not.
-    ``known`` keeps the verdicts of all checks so far."""
+    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, once ``check`` has given its verdict,
+    ``right`` or not. ``known`` keeps the verdicts of all checks so far.
+    """
     if not check:
         return ""
     known[check], lesson = right, check[0]
@@ -84,31 +103,45 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts."""
     known: dict[tuple[str, str], bool] = {}
-    ended: dict[int, tuple[int, str]] = {}  # in words: the error itself would keep all that its functions held
+    ended: dict[
+        int, tuple[int, str]
+    ] = {}  # in words: the error itself would keep all that its functions held
 
     def ran(result) -> None:
         error, how = result.error_in_exec, (0, "")
         if isinstance(error, Exception):
-            lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+            lines = [
+                line
+                for frame, line in walk_tb(error.__traceback__)
+                if frame.f_code.co_name == "<module>"
+            ]
             if lines:
                 how = lines[0], error_text(error).rstrip(".")
-        ended.setdefault(len(shell.user_ns["In"]) - 1, how)  # a cell `exit` isn't kept there, but has a number
+        ended.setdefault(
+            len(shell.user_ns["In"]) - 1, how
+        )  # a cell `exit` isn't kept there, but has a number
 
     def shown(verdict: Verdict) -> Verdict:
         unset = unread(shell.user_ns["In"], ended)
         if not unset:
             return verdict
-        return replace(unset, hint=f"{unset.hint} Until it runs, your previous answer would be judged.")
+        return replace(
+            unset, hint=f"{unset.hint} Until it runs, your previous answer would be judged."
+        )
 
     def unnamed(shell, kind, error: NameError, trace, tb_offset=None) -> None:
         """Show the error; if a check's answer was never set, show why instead."""
         cells = shell.user_ns["In"]
-        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (unset := unread(cells, ended)):
+        if re.search(rf"check_\w+\({error.name}\)\s*\Z", cells[-1]) and (
+            unset := unread(cells, ended)
+        ):
             error._render_traceback_ = lambda: [str(unset)]  # type: ignore[attr-defined]
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
     def stay() -> None:
-        raise RuntimeError("this would end the notebook's kernel. Leave out `exit`: `return` ends a function.")
+        raise RuntimeError(
+            "this would end the notebook's kernel. Leave out `exit`: `return` ends a function."
+        )
 
     def page(verdict: Verdict) -> str:
         final = shown(verdict)
@@ -119,7 +152,9 @@ def install(shell) -> None:
     if hasattr(shell, "kernel"):  # an IPython in a terminal may be left
         shell.ask_exit = stay
     formatters = shell.display_formatter.formatters
-    formatters["text/plain"].for_type(Verdict, lambda verdict, printer, cycle: printer.text(str(shown(verdict))))
+    formatters["text/plain"].for_type(
+        Verdict, lambda verdict, printer, cycle: printer.text(str(shown(verdict)))
+    )
     formatters["text/html"].for_type(Verdict, page)
 
 

@@ -1,7 +1,7 @@
 """Common slips in a GEMM kernel, and what C each would give.
 
-A slip is named only if it explains every element. All but exchanged blocks have the form p X Y + q C: one table has the
-wrong scalars p and q, another what is multiplied in place of A and B.
+A slip is named only if it explains every element. All but exchanged blocks have the form p X Y + q
+C: one table has the wrong scalars p and q, another what is multiplied in place of A and B.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,15 +18,20 @@ Factors = Iterator[tuple[str, np.ndarray, np.ndarray]]
 def mistakes(
     kernel: Kernel, left: np.ndarray, right: np.ndarray, old: np.ndarray, alpha: float, beta: float
 ) -> Iterator[Slip]:
-    """(words, function that gives the C) for each common slip. ``left`` and ``right`` are op(A) and op(B), ``old`` is C
-    before the launch, all float64."""
+    """(words, function that gives the C) for each common slip. ``left`` and ``right`` are op(A) and
+    op(B), ``old`` is C before the launch, all float64.
+    """
 
     def result(x: np.ndarray, y: np.ndarray, p: float = alpha, q: float = beta) -> np.ndarray:
         return p * (x @ y) + q * old
 
     for words, p, q in _scalars(alpha, beta):
         yield words, partial(result, left, right, p, q)
-    for words, x, y in (*_exchanged(left, right), *_steps(left, right, kernel.k_step), *_misread(kernel, left, right)):
+    for words, x, y in (
+        *_exchanged(left, right),
+        *_steps(left, right, kernel.k_step),
+        *_misread(kernel, left, right),
+    ):
         if x.shape[1] == y.shape[0] and (len(x), y.shape[1]) == old.shape:
             yield words, partial(result, x, y)
     yield from _blocks(kernel, left, right, lambda product: alpha * product + beta * old)
@@ -52,7 +57,9 @@ def _scalars(alpha: float, beta: float) -> Iterator[tuple[str, float, float]]:
 
 
 def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
-    """Matrices taken for each other, or for their transposes; ``mistakes`` drops those whose shapes don't fit."""
+    """Matrices taken for each other, or for their transposes; ``mistakes`` drops those whose shapes
+    don't fit.
+    """
     yield "A is taken for its transpose", left.T, right
     yield "B is taken for its transpose", left, right.T
     yield "both A and B are taken for their transposes", left.T, right.T
@@ -61,7 +68,9 @@ def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
 
 
 def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable) -> Iterator[Slip]:
-    """Blocks of C computed or stored in another's place; only if there are as many blocks down as across."""
+    """Blocks of C computed or stored in another's place; only if there are as many blocks down as
+    across.
+    """
     (rows, columns), m, n = kernel.block, len(left), right.shape[1]
     if m % rows or n % columns or m // rows != n // columns:
         return
@@ -71,7 +80,10 @@ def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable
         return whole(np.einsum(order, grid, np.ones(m // rows)).reshape(m, n))
 
     for words, order in (
-        ("x and y of the work-item are swapped where C is stored, or in both fetches", "yixj,x->xiyj"),
+        (
+            "x and y of the work-item are swapped where C is stored, or in both fetches",
+            "yixj,x->xiyj",
+        ),
         ("A is read at the work-item's x in place of its y", "xixj,y->yixj"),
         ("B is read at the work-item's y in place of its x", "yiyj,x->yixj"),
     ):
@@ -99,7 +111,11 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
         yield words, left * counts, right
     for step in range(1, turn):
         again = k - (k % turn == step)
-        yield f"step {step} of each round is step {step - 1} once more", left[:, again], right[again]
+        yield (
+            f"step {step} of each round is step {step - 1} once more",
+            left[:, again],
+            right[again],
+        )
     if turn > 1:
         yield f"the loop's counter advances by 1, not {turn}", left * np.minimum(k + 1, turn), right
 
@@ -107,12 +123,23 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
 def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
     """A or B read at a wrong place, with zeros beyond the edges."""
     (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
-    grains = texel if kernel.trans_a else 1, 1 if kernel.trans_b else texel  # numbers of a block that come together
+    grains = (
+        texel if kernel.trans_a else 1,
+        1 if kernel.trans_b else texel,
+    )  # numbers of a block that come together
     i, j = np.arange(len(left)), np.arange(right.shape[1])
     if rows > grains[0]:
-        yield "a block's texels of A are all the same, its first", left[i - i % rows + i % grains[0]], right
+        yield (
+            "a block's texels of A are all the same, its first",
+            left[i - i % rows + i % grains[0]],
+            right,
+        )
     if columns > grains[1]:
-        yield "a block's texels of B are all the same, its first", left, right[:, j - j % columns + j % grains[1]]
+        yield (
+            "a block's texels of B are all the same, its first",
+            left,
+            right[:, j - j % columns + j % grains[1]],
+        )
     high = {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}
     wide = {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}
     for sign, down, across, late in ((1, "down", "right", "late"), (-1, "up", "left", "early")):

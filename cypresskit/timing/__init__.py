@@ -1,9 +1,9 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
-``simulate`` gives one ``Report``, ``sweep`` a table of many. Underneath: ``walk`` follows the compiled code without
-data, with ``lanes`` (its clauses, run), ``loops`` and ``affine`` (counting loops) and ``surfaces`` (where accesses
-lie); ``work`` is what comes of it, and ``engine`` the chip that takes the time, with one file for each of its
-``units``.
+``simulate`` gives one ``Report``, ``sweep`` a table of many. Underneath: ``walk`` follows the
+compiled code without data, with ``lanes`` (its clauses, run), ``loops`` and ``affine`` (counting
+loops) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and ``engine`` the chip
+that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.machine.shape import Shape

@@ -1,12 +1,14 @@
-"""Register components as affine functions of a loop's turn: start + step * turn, for many work-items at once.
+"""Register components as affine functions of a loop's turn: start + step * turn, for many
+work-items at once.
 
-An ``Affine`` is what one component of a register holds in all work-items. Outside of loops its step is None, operations
-are the machine's own arithmetic. In a turn that stands for all turns of a loop, operations that keep affine functions
-affine are done on start and step; everything else makes ``IRREGULAR``, which nobody may use. What memory gives is
-``loaded``, as is all that is computed from it.
+An ``Affine`` is what one component of a register holds in all work-items. Outside of loops its step
+is None, operations are the machine's own arithmetic. In a turn that stands for all turns of a loop,
+operations that keep affine functions affine are done on start and step; everything else makes
+``IRREGULAR``, which nobody may use. What memory gives is ``loaded``, as is all that is computed
+from it.
 
-Single precision is exact here: a float counts as affine only in steps of 1/256 and below 2^16, an integer below 2^31.
-``Exactness`` keeps for how many turns that holds.
+Single precision is exact here: a float counts as affine only in steps of 1/256 and below 2^16, an
+integer below 2^31. ``Exactness`` keeps for how many turns that holds.
 """
 
 from collections.abc import Callable
@@ -31,9 +33,10 @@ CONVERSIONS = ("INT_TO_FLT", "UINT_TO_FLT", "FLOOR", "FLT_TO_INT", "FLT_TO_UINT"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Affine:
-    """``bits`` (1 or all work-items) in turn 0, of ``kind`` "float" or "int"; ``step`` (float64) or None; ``loaded``:
-    who has it from memory, and by which instruction (``at``); ``test``: a comparison of affine words as (relation,
-    start, step) of their difference to zero."""
+    """``bits`` (1 or all work-items) in turn 0, of ``kind`` "float" or "int"; ``step`` (float64) or
+    None; ``loaded``: who has it from memory, and by which instruction (``at``); ``test``: a
+    comparison of affine words as (relation, start, step) of their difference to zero.
+    """
 
     bits: np.ndarray
     kind: str = "int"
@@ -70,7 +73,9 @@ def from_memory(at: int) -> Affine:
 
 def to_bits(number: np.ndarray, kind: str) -> np.ndarray:
     """A register's bits for numbers."""
-    narrow = number.astype(np.float32) if kind == "float" else number.astype(np.int64).astype(np.int32)
+    narrow = (
+        number.astype(np.float32) if kind == "float" else number.astype(np.int64).astype(np.int32)
+    )
     return narrow.view(np.uint32)
 
 
@@ -95,7 +100,11 @@ class Exactness:
     def word(self, start: np.ndarray, step: np.ndarray, kind: str) -> Affine:
         """start + step * turn as a word, or IRREGULAR if it isn't exact."""
         grain = GRAIN if kind == "float" else 1
-        if (start * grain % 1).any() or (step * grain % 1).any() or (np.abs(start) >= RANGE[kind]).any():
+        if (
+            (start * grain % 1).any()
+            or (step * grain % 1).any()
+            or (np.abs(start) >= RANGE[kind]).any()
+        ):
             return IRREGULAR
         self.until((RANGE[kind] - 1 - np.abs(start)), np.abs(step))
         return Affine(to_bits(start, kind), kind, step)
@@ -110,11 +119,19 @@ class Exactness:
 def result_kind(operation: Operation) -> str:
     """Whether an operation gives floats or integers."""
     name, kind = operation.name, operation.row.kind
-    return "int" if name.startswith(("SET", "FLT_TO")) or (kind == "int" and not name.endswith("TO_FLT")) else "float"
+    return (
+        "int"
+        if name.startswith(("SET", "FLT_TO")) or (kind == "int" and not name.endswith("TO_FLT"))
+        else "float"
+    )
 
 
-def compute(parts: tuple[Operation, ...], words: list[Affine], low: list[Affine], exact: Exactness) -> Affine:
-    """The result of an operation on the words that its first slot reads; ``low``: its last slot's, for doubles."""
+def compute(
+    parts: tuple[Operation, ...], words: list[Affine], low: list[Affine], exact: Exactness
+) -> Affine:
+    """The result of an operation on the words that its first slot reads; ``low``: its last slot's,
+    for doubles.
+    """
     first = parts[0]
     if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
         return words[0]
@@ -152,7 +169,11 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
     if first.omod != 1.0 or first.clamp:
         return IRREGULAR
     if any(w.test for w in words):
-        if name not in ("PRED_SETNE_INT", "PRED_SETE_INT") or words[1].advances or words[1].bits.any():
+        if (
+            name not in ("PRED_SETNE_INT", "PRED_SETE_INT")
+            or words[1].advances
+            or words[1].bits.any()
+        ):
             return IRREGULAR
         assert words[0].test is not None
         relation, start, step = words[0].test
@@ -160,7 +181,10 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
         return replace(words[0], test=(relation, start, step))
     if any(w.step is not None and w.kind != kind for w in words):
         return IRREGULAR
-    numbers = [(replace(w, kind=kind).number(), 0.0 * ZERO.bits if w.step is None else w.step) for w in words]
+    numbers = [
+        (replace(w, kind=kind).number(), 0.0 * ZERO.bits if w.step is None else w.step)
+        for w in words
+    ]
     start, step = numbers[0]
     if "UINT" in name or (name == "FLT_TO_INT" and (start % 1).any()):  # until a number passes zero
         if any((start < 0).any() for start, _ in numbers):
@@ -168,20 +192,26 @@ def _advance(first: Operation, words: list[Affine], exact: Exactness) -> Affine:
         for number, advance in numbers:
             exact.until(number, -advance)
     if first.row.relation:
-        return Affine(ZERO.bits, test=(first.row.relation, start - numbers[1][0], step - numbers[1][1]))
+        return Affine(
+            ZERO.bits, test=(first.row.relation, start - numbers[1][0], step - numbers[1][1])
+        )
     if name in CONVERSIONS and not (step % 1).any():
         return exact.word(np.floor(start), step, result_kind(first))
     if name == "LSHL_INT" and words[1].step is None:
         name, numbers[1] = "MULLO_INT", (2.0 ** (numbers[1][0] % 32), numbers[1][1])
     if name in LINEAR:
-        zero, one, two = (LINEAR[name](*(start + turn * step for start, step in numbers)) for turn in range(3))
+        zero, one, two = (
+            LINEAR[name](*(start + turn * step for start, step in numbers)) for turn in range(3)
+        )
         if (two - one == one - zero).all():
             return exact.word(zero, one - zero, result_kind(first))
     return IRREGULAR
 
 
 def first_turn(word: Affine, wanted: bool) -> np.ndarray:
-    """The first turn in which a test comes out as ``wanted``, for each work-item; infinite if it never does."""
+    """The first turn in which a test comes out as ``wanted``, for each work-item; infinite if it
+    never does.
+    """
     if word.test is None:
         return np.where((word.bits != 0) == wanted, 0.0, np.inf)
     relation, start, step = word.test

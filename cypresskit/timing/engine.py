@@ -1,10 +1,12 @@
-"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront's clause after another in time.
+"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront's clause
+after another in time.
 
-A SIMD engine has slots for as many wavefronts as registers and LDS allow. The one that is ready first goes on, and the
-engine that is furthest behind; what its clause costs is the business of the units (``timing.units``). After a clause a
-wavefront pauses for ``switch_clocks``.
+A SIMD engine has slots for as many wavefronts as registers and LDS allow. The one that is ready
+first goes on, and the engine that is furthest behind; what its clause costs is the business of the
+units (``timing.units``). After a clause a wavefront pauses for ``switch_clocks``.
 
-Left out: instruction caches, a limit on misses under way, and what happens within a clause on the ALU.
+Left out: instruction caches, a limit on misses under way, and what happens within a clause on the
+ALU.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,14 +31,16 @@ MOST_CLAUSES = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a simulation, in core clocks. ``start``, ``end``, ``engine`` per wavefront. ``end_clock`` is when
-    the last store has left. ``timeline`` rows are (slot, wavefront, kind of clause, start, end, served by the texture
-    unit) of engine 0, the first few thousand clauses, or those before the first turns that are passed over.
-    ``progress`` has the clocks at which ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done
-    by then, and in its last row what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and
-    "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram" busy clocks of each
-    channel, and "dram_rows", in which it waits for a row, "written" lines of all. Work counts when it begins.
-    ``counts``: these sums in the end. ``simulated``: the share of clauses not passed over.
+    """The result of a simulation, in core clocks. ``start``, ``end``, ``engine`` per wavefront.
+    ``end_clock`` is when the last store has left. ``timeline`` rows are (slot, wavefront, kind of
+    clause, start, end, served by the texture unit) of engine 0, the first few thousand clauses, or
+    those before the first turns that are passed over. ``progress`` has the clocks at which
+    ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in
+    its last row what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and
+    "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram"
+    busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of
+    all. Work counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of
+    clauses not passed over.
     """
 
     end_clock: float
@@ -51,7 +55,9 @@ class Outcome:
     simulated: float
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
-        """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were over."""
+        """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were
+        over.
+        """
         return np.interp(clauses, np.arange(len(noted)) * self.pace, noted)
 
 
@@ -62,11 +68,16 @@ def run(
     watch: Callable[[Chip], Steady] | None = None,
     parts: Callable[[range], Iterable] = iter,
 ) -> Outcome:
-    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``watch`` makes what passes
-    over steady turns, if any are. ``parts`` is given the numbers of the parts in which that is done, a hundredth of the
-    clauses each, and may show how they go by."""
+    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``watch``
+    makes what passes over steady turns, if any are. ``parts`` is given the numbers of the parts in
+    which that is done, a hundredth of the clauses each, and may show how they go by.
+    """
     chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
-    clauses, over, steady = int(work.clauses_run[work.path].sum()), chip.log.over, watch and watch(chip)
+    clauses, over, steady = (
+        int(work.clauses_run[work.path].sum()),
+        chip.log.over,
+        watch and watch(chip),
+    )
     run_chip(chip, order, slots, 0)  # which dispatches the first workgroups
     for step in parts(range(100)):
         until = clauses * (step + 1) // 100 if step < 99 else MOST_CLAUSES
@@ -77,7 +88,9 @@ def run(
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     counts = {name: float(part[-1].sum()) for name, part in done.items()}
-    end = float(max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max()))
+    end = float(
+        max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max())
+    )
     simulated = steady.simulated / int(over[0]) if steady else 1.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
     rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
@@ -86,7 +99,9 @@ def run(
 
 @native
 def run_chip(chip, order, room, until):
-    """Run until so many clauses are over, or all wavefronts. Of the engines in ``order``, the first is at work."""
+    """Run until so many clauses are over, or all wavefronts. Of the engines in ``order``, the first
+    is at work.
+    """
     work, clocks, engines, slots, groups, memory, tally, log = chip
     if groups.upcoming[0] == 0:
         dispatch_first(work, slots, groups, engines, room)

@@ -1,7 +1,8 @@
 """The lanes of some wavefronts: compiled clauses run on all of them at once, without data.
 
-The arithmetic of addresses and branches is done as compiled (``affine``); what is read from memory is only marked as
-such. Each clause becomes a ``work.Clause`` with the cache lines of its fetches, or the clocks of its LDS accesses.
+The arithmetic of addresses and branches is done as compiled (``affine``); what is read from memory
+is only marked as such. Each clause becomes a ``work.Clause`` with the cache lines of its fetches,
+or the clocks of its LDS accesses.
 """
 
 from dataclasses import replace
@@ -9,11 +10,27 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, FetchInstruction, Operation, StoreInstruction
+from cypresskit.compiler.assembly import (
+    TEMPORARY,
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    StoreInstruction,
+)
 from cypresskit.il.meaning import split
 from cypresskit.machine import places, shape
 from cypresskit.machine.vliw import Processor, Test
-from cypresskit.timing.affine import IRREGULAR, ZERO, Affine, Exactness, compute, from_memory, merge, modified
+from cypresskit.timing.affine import (
+    IRREGULAR,
+    ZERO,
+    Affine,
+    Exactness,
+    compute,
+    from_memory,
+    merge,
+    modified,
+)
 from cypresskit.timing.surfaces import Motion, NotAffine, Surfaces
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Stream, fetch_clause
 
@@ -25,10 +42,11 @@ class DataDependentError(ValueError):
 
 
 class Lanes(Processor):
-    """All lanes of ``wavefronts`` (numbers in dispatch order). ``clauses``: those run since the list was last emptied.
+    """All lanes of ``wavefronts`` (numbers in dispatch order). ``clauses``: those run since the
+    list was last emptied.
 
-    In a ``dry`` run only registers matter. A clause that stands for ``turns`` of a loop is run by all lanes
-    (``masked`` is False): what the inactive ones hold is restored after the loop.
+    In a ``dry`` run only registers matter. A clause that stands for ``turns`` of a loop is run by
+    all lanes (``masked`` is False): what the inactive ones hold is restored after the loop.
     """
 
     poison = ZERO
@@ -36,14 +54,18 @@ class Lanes(Processor):
     def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray):
         self.surfaces, self.shape = surfaces, surfaces.shape
         self.x, self.y, there = shape.lanes(self.shape, wavefronts)
-        super().__init__(code, shape.input_registers(self.shape, self.x, self.y), self.shape.constants)
+        super().__init__(
+            code, shape.input_registers(self.shape, self.x, self.y), self.shape.constants
+        )
         self.masks.set(there)
         self.there = self.masks.count
         self.exact = Exactness()
         self.turns, self.dry, self.masked = 1, False, True
         self.clauses: list[Clause] = []
         self.streams: list[Stream] = []  # of the running clause's LDS operations
-        self.breaks: list[tuple[Affine, bool]] = []  # of a loop's turn: the test, and whether who passes it leaves
+        self.breaks: list[
+            tuple[Affine, bool]
+        ] = []  # of a loop's turn: the test, and whether who passes it leaves
 
     @property
     def whole(self) -> bool:
@@ -62,7 +84,9 @@ class Lanes(Processor):
         return test
 
     def bundle(self, bundle: Bundle) -> Test:
-        waits = self.shape.group_wavefronts > 1 and any(o.row.kind == "sync" for o in bundle.operations)
+        waits = self.shape.group_wavefronts > 1 and any(
+            o.row.kind == "sync" for o in bundle.operations
+        )
         if waits and not self.dry:
             self.clauses += [Clause(ALU, self.bundles), Clause(BARRIER)]
             self.bundles = 0  # of the clause, since the barrier
@@ -74,7 +98,9 @@ class Lanes(Processor):
     def modified(self, word: Affine, neg: bool, absolute: bool) -> Affine:
         return modified(word, neg, absolute)
 
-    def compute(self, parts: tuple[Operation, ...], words: list[Affine], low: list[Affine]) -> Affine:
+    def compute(
+        self, parts: tuple[Operation, ...], words: list[Affine], low: list[Affine]
+    ) -> Affine:
         return compute(parts, words, low, self.exact)
 
     def halves(self, word: Affine) -> tuple[Affine, Affine]:
@@ -108,18 +134,23 @@ class Lanes(Processor):
     # Accesses
 
     def check(self, word: Affine, user: int) -> None:
-        """Refuse an address or a branch, of instruction ``user``, that depends on what was read from memory."""
+        """Refuse an address or a branch, of instruction ``user``, that depends on what was read
+        from memory.
+        """
         if not (word.loaded & self.masks.active).any():
             return
         program = self.code.program
         raise DataDependentError(
-            f"{program.where(program.body[word.at].line)}\n    reads data that an address or a branch depends on, the "
-            f"one in\n{program.where(program.body[user].line)}\n    Timing runs the address arithmetic without data: "
-            "take addresses from the work-item's id, constants and counters instead."
+            f"{program.where(program.body[word.at].line)}\n    reads data that an address or a"
+            f" branch depends on, the one in\n{program.where(program.body[user].line)}\n    Timing"
+            " runs the address arithmetic without data: take addresses from the work-item's id,"
+            " constants and counters instead."
         )
 
     def _usable(self, word: Affine, user: int, kind: str) -> tuple[np.ndarray, float]:
-        """The bits of a word that instruction ``user`` takes its address from, and what a turn adds to the number."""
+        """The bits of a word that instruction ``user`` takes its address from, and what a turn adds
+        to the number.
+        """
         self.check(word, user)
         if word is IRREGULAR or word.test or (word.step is not None and word.kind != kind):
             raise NotAffine
@@ -137,7 +168,9 @@ class Lanes(Processor):
             return self._element(self.component(f.source, f.coordinates), f.offset[0], f.at, False)
         words = [self.component(f.source, letter) for letter in f.coordinates]
         whole = f.name == "LD"
-        rows, steps = zip(*(self._usable(word, f.at, "int" if whole else "float") for word in words))
+        rows, steps = zip(
+            *(self._usable(word, f.at, "int" if whole else "float") for word in words)
+        )
         texture = self.shape.textures[f.resource]
         x, y, _ = places.texel(rows, texture, f.offset, whole=whole)
         dx, dy = (*(int(step) for step in steps), 0)[:2]
@@ -164,7 +197,9 @@ class Lanes(Processor):
         assert o.lds is not None
         addresses = words[: 2 if o.name == "LDS_READ2_RET" else 1]
         bits, steps = zip(*(self._usable(word, o.at, "int") for word in addresses))
-        if steps[0] != steps[-1] or steps[0] % 4:  # a step that all share changes the banks, not the conflicts
+        if (
+            steps[0] != steps[-1] or steps[0] % 4
+        ):  # a step that all share changes the banks, not the conflicts
             raise NotAffine
         bytes_ = [places.lds_byte(word) & ~np.int64(3) for word in bits]
         if "_REL" in o.name:

@@ -1,8 +1,10 @@
-"""Loops as affine functions of their turn: a counting loop is run once for all turns in which nobody leaves.
+"""Loops as affine functions of their turn: a counting loop is run once for all turns in which
+nobody leaves.
 
-A loop without branches of its own is tried. Its carried registers become start + step * turn: the steps are found by
-running one turn, and proven by running it again with them. The tests of its breaks then say how many turns there are.
-What can't be settled so is left to be run turn by turn: ``NotAffine``.
+A loop without branches of its own is tried. Its carried registers become start + step * turn: the
+steps are found by running one turn, and proven by running it again with them. The tests of its
+breaks then say how many turns there are. What can't be settled so is left to be run turn by turn:
+``NotAffine``.
 """
 
 import re
@@ -19,7 +21,9 @@ from cypresskit.timing.surfaces import NotAffine
 MOST_TURNS = 1 << 22
 PASSES = 16  # over a loop, until what its registers hold is settled
 #: Clauses, stores and breaks: also breaks under a condition, where these aren't an ALU_BREAK.
-COUNTABLE = re.compile(r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*")
+COUNTABLE = re.compile(
+    r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*"
+)
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -34,12 +38,17 @@ def loop_end(code: Code, start: int) -> int:
 
 def can_count(code: Code, start: int) -> bool:
     """Whether a loop has nothing in it but clauses, stores and breaks."""
-    return COUNTABLE.fullmatch("".join(f"{control.name} " for control in loop_body(code, start))) is not None
+    return (
+        COUNTABLE.fullmatch("".join(f"{control.name} " for control in loop_body(code, start)))
+        is not None
+    )
 
 
 def run_counted(lanes: Lanes, start: int) -> int:
-    """Run at once all turns in which no lane leaves the loop, and return how many: ``lanes.clauses`` stand for all of
-    them, registers are as after the last one. 0 if the loop isn't affine; then nothing has changed."""
+    """Run at once all turns in which no lane leaves the loop, and return how many:
+    ``lanes.clauses`` stand for all of them, registers are as after the last one. 0 if the loop
+    isn't affine; then nothing has changed.
+    """
     before, lanes.masked = dict(lanes.registers), False
     try:
         carried = _carried(lanes, start)
@@ -65,14 +74,22 @@ def _carried(lanes: Lanes, start: int) -> dict[Register, Affine]:
     before = dict(lanes.registers)
     _run_turn(lanes, start, before, dry=True)
     changed = {place: new for place, new in lanes.registers.items() if new is not before.get(place)}
-    carried = before | {place: _advancing(before.get(place, ZERO), new) for place, new in changed.items()}
+    carried = before | {
+        place: _advancing(before.get(place, ZERO), new) for place, new in changed.items()
+    }
     for _ in range(PASSES):
         _run_turn(lanes, start, carried, dry=True)
         found = {place: lanes.registers[place] for place in changed}
-        wrong = {at: new for at, new in found.items() if not _proven(carried[at], new, lanes.masks.active)}
+        wrong = {
+            at: new
+            for at, new in found.items()
+            if not _proven(carried[at], new, lanes.masks.active)
+        }
         if not wrong:
             return carried
-        carried |= {place: new if new.loaded is not NOBODY else IRREGULAR for place, new in wrong.items()}
+        carried |= {
+            place: new if new.loaded is not NOBODY else IRREGULAR for place, new in wrong.items()
+        }
     raise NotAffine
 
 
@@ -98,10 +115,14 @@ def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
         return end.step is None and bool(((end.bits == start.bits) | ~active).all())
     if end.step is None or end.kind != start.kind:
         return False
-    return bool((((end.number() == start.number() + start.step) & (end.step == start.step)) | ~active).all())
+    return bool(
+        (((end.number() == start.number() + start.step) & (end.step == start.step)) | ~active).all()
+    )
 
 
-def _run_turn(lanes: Lanes, start: int, registers: dict[Register, Affine], dry: bool = False) -> None:
+def _run_turn(
+    lanes: Lanes, start: int, registers: dict[Register, Affine], dry: bool = False
+) -> None:
     """Run a loop's clauses once, from ``registers`` on; no lane leaves it."""
     lanes.registers, lanes.exact, lanes.dry = dict(registers), Exactness(), dry
     lanes.breaks = []
@@ -134,7 +155,11 @@ def _count(lanes: Lanes, start: int) -> int:
 def endless_loop(code: Code, start: int) -> KernelError:
     """The error for a loop that is run for longer than anyone means it to."""
     program, inside = code.program, code.controls[loop_end(code, start)].at
-    around = [at for at, i in enumerate(program.body) if i.op.flow == "loop" and at <= inside <= program.matching[at]]
+    around = [
+        at
+        for at, i in enumerate(program.body)
+        if i.op.flow == "loop" and at <= inside <= program.matching[at]
+    ]
     line = program.body[max(around, default=inside)].line
     what = f"this loop has not ended after {MOST_TURNS} turns"
     return KernelError(f"{program.where(line)}\n    {what}", line, kind="endless")

@@ -1,8 +1,10 @@
-"""``native``: the compiler for the timing model's inner loops, numba, with a disk cache that is allowed to fail.
+"""``native``: the compiler for the timing model's inner loops, numba, with a disk cache that is
+allowed to fail.
 
-Compiling takes some seconds, so numba keeps the result on disk. It is stale as soon as any file with native code has
-changed, since one function's compiled form contains those that it calls. Where nothing can be kept (a read-only
-installation and home, a full disk) or a kept file is damaged, the code is compiled again, with one warning.
+Compiling takes some seconds, so numba keeps the result on disk. It is stale as soon as any file
+with native code has changed, since one function's compiled form contains those that it calls. Where
+nothing can be kept (a read-only installation and home, a full disk) or a kept file is damaged, the
+code is compiled again, with one warning.
 """
 
 import hashlib
@@ -20,16 +22,22 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "nogil": True}
-OPTIONS |= {"forceinline": True}  # or what comes from disk is three times as slow, with the units' state to pass on
+OPTIONS |= {
+    "forceinline": True
+}  # or what comes from disk is three times as slow, with the units' state to pass on
 LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
 WORD, VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
-SILENT = float(os.environ.get("CYPRESSKIT_SILENT", 2))  # seconds that may pass before somebody is told why
+SILENT = float(
+    os.environ.get("CYPRESSKIT_SILENT", 2)
+)  # seconds that may pass before somebody is told why
 NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 
 def native(function):
-    """Compile ``function`` when Python first calls it. It must make no arrays: counting references halves its speed."""
+    """Compile ``function`` when Python first calls it. It must make no arrays: counting references
+    halves its speed.
+    """
     compiled = njit(**OPTIONS)(function)
     try:
         compiled._cache = DiskCache(function)
@@ -39,13 +47,17 @@ def native(function):
 
 
 def part(function):
-    """Compile ``function`` into those that call it, in half the time, as Python can't: a test wraps it in ``njit``."""
+    """Compile ``function`` into those that call it, in half the time, as Python can't: a test wraps
+    it in ``njit``.
+    """
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 @intrinsic
 def place_of(typing, numbers, place, wanted):
-    """The place of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``, or that behind them."""
+    """The place of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``, or that
+    behind them.
+    """
 
     def generate(context, builder, signature, args):
         one = builder.insert_element(VECTOR(ir.Undefined), args[2], WORD(0))
@@ -59,30 +71,45 @@ def place_of(typing, numbers, place, wanted):
 
 @intrinsic
 def least(typing, numbers, place):
-    """The least of the ``LANES`` numbers from ``place`` on, as bits; floats must not be negative."""
+    """The least of the ``LANES`` numbers from ``place`` on, as bits; floats must not be
+    negative.
+    """
 
     def generate(context, builder, signature, args):
-        return builder.call(get_or_insert_function(builder.module, *LEAST), [_load(context, builder, signature, args)])
+        return builder.call(
+            get_or_insert_function(builder.module, *LEAST),
+            [_load(context, builder, signature, args)],
+        )
 
     return types.int64(numbers, types.int64), generate
 
 
 def _load(context, builder, signature, args):
-    """As many numbers of the array ``args[0]``, of 64 bits each, from ``args[1]`` on, in one piece or in rows."""
+    """As many numbers of the array ``args[0]``, of 64 bits each, from ``args[1]`` on, in one piece
+    or in rows.
+    """
     data = context.make_array(signature.args[0])(context, builder, args[0]).data
     return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
 class DiskCache(FunctionCache):
-    """numba's cache of one function, of which nothing is lost but time where it can't be read or written."""
+    """numba's cache of one function, of which nothing is lost but time where it can't be read or
+    written.
+    """
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, source_hash())
+        self._cache_file = IndexDataCacheFile(
+            self._cache_path, self._impl.filename_base, source_hash()
+        )
 
     def load_overload(self, sig, target_context):
-        """The compiled form for these types, or None; the first time that there is none, a line says what follows."""
-        found = self._tried(self._load_overload, sig, target_context)  # without all that numba could compile: 0.2 s
+        """The compiled form for these types, or None; the first time that there is none, a line
+        says what follows.
+        """
+        found = self._tried(
+            self._load_overload, sig, target_context
+        )  # without all that numba could compile: 0.2 s
         if found is None and SILENT < 10:
             _notify()
         return found
@@ -106,7 +133,9 @@ class DiskCache(FunctionCache):
 def source_hash(folder: Path = Path(__file__).parent) -> str:
     """A hash of the files in ``folder`` that have native code in them."""
     sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
-    return hashlib.sha256(b"\0".join(source for source in sources if b"timing.native import" in source)).hexdigest()
+    return hashlib.sha256(
+        b"\0".join(source for source in sources if b"timing.native import" in source)
+    ).hexdigest()
 
 
 @cache
@@ -120,9 +149,9 @@ _warned: list[Exception] = []
 def _warn(error: Exception) -> None:
     if not _warned:
         warnings.warn(
-            "the compiled timing model can't be kept on disk, or what was kept is damaged ("
-            f"{str(error) or type(error).__name__}): it is compiled again, which takes some seconds. NUMBA_CACHE_DIR"
-            " names another folder.",
+            "the compiled timing model can't be kept on disk, or what was kept is damaged"
+            f" ({str(error) or type(error).__name__}): it is compiled again, which takes some"
+            " seconds. NUMBA_CACHE_DIR names another folder.",
             RuntimeWarning,
             stacklevel=3,
         )

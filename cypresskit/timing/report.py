@@ -1,9 +1,10 @@
 """``Report``: how long a simulated launch took, and why.
 
-Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such units. ``bound`` is the
-busiest unit if it is busy most of the time, or "DRAM rows" if the channels are, with the time in which they wait for
-banks to open rows; else, if the engines' wavefront slots stand empty too long, "too few wavefronts", or "tail" where
-there is more than a round of them; or "latency": they were there, and all of them waited.
+Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such
+units. ``bound`` is the busiest unit if it is busy most of the time, or "DRAM rows" if the channels
+are, with the time in which they wait for banks to open rows; else, if the engines' wavefront slots
+stand empty too long, "too few wavefronts", or "tail" where there is more than a round of them; or
+"latency": they were there, and all of them waited.
 """
 
 import copyreg
@@ -24,7 +25,9 @@ FULL = 0.6  # below this share of occupied wavefront slots too few are there
 
 
 def read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
-    """A dict that nobody can change, which can be copied and sent to another process all the same."""
+    """A dict that nobody can change, which can be copied and sent to another process all the
+    same.
+    """
     return MappingProxyType(values)
 
 
@@ -33,9 +36,10 @@ copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 @dataclass(frozen=True)
 class Event:
-    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"), clocks. A TEX clause
-    ends when its data are there; at ``served`` the texture unit is done with it and takes the next. Of other
-    clauses that is the end."""
+    """A clause of one wavefront on SIMD engine 0: its ``slot``, ``kind`` ("ALU", "TEX", "WRITE"),
+    clocks. A TEX clause ends when its data are there; at ``served`` the texture unit is done with
+    it and takes the next. Of other clauses that is the end.
+    """
 
     slot: int
     wavefront: int
@@ -47,10 +51,12 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """How busy each part of the chip was, in equal intervals bounded by ``clocks`` (n + 1,). ``shares`` of 1 are
-    arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine, "L2", "L2 hits" of each slice, "DRAM" and
-    "DRAM rows" of each channel. Work counts from where it begins. Hits are NaN where nothing was asked for.
-    ``wavefronts`` has a row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch."""
+    """How busy each part of the chip was, in equal intervals bounded by ``clocks`` (n + 1,).
+    ``shares`` of 1 are arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine,
+    "L2", "L2 hits" of each slice, "DRAM" and "DRAM rows" of each channel. Work counts from where it
+    begins. Hits are NaN where nothing was asked for. ``wavefronts`` has a row (SIMD engine, first
+    clock, last clock) for each wavefront, in the order of dispatch.
+    """
 
     clocks: np.ndarray
     shares: Mapping[str, np.ndarray]
@@ -61,13 +67,14 @@ class Use:
 class Report:
     """A simulated launch.
 
-    ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if ``flops`` is unknown),
-    ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU", "texture", "LDS", "L2", "DRAM",
-    and "DRAM rows", in which a channel waits for a row and sends nothing. ``hits``:
-    shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``: "L1" delivered to work-items, "L2" to L1,
-    "DRAM" read, "written". ``active`` wavefronts share a SIMD engine. ``simulated`` is the share of clauses that were
-    simulated; the rest was extended from them. ``use`` tells what each part did during the simulated time, ``timeline``
-    the first few thousand clauses of SIMD engine 0, or those before the first turns that aren't simulated.
+    ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if
+    ``flops`` is unknown), ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU",
+    "texture", "LDS", "L2", "DRAM", and "DRAM rows", in which a channel waits for a row and sends
+    nothing. ``hits``: shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``:
+    "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active`` wavefronts share a
+    SIMD engine. ``simulated`` is the share of clauses that were simulated; the rest was extended
+    from them. ``use`` tells what each part did during the simulated time, ``timeline`` the first
+    few thousand clauses of SIMD engine 0, or those before the first turns that aren't simulated.
     """
 
     kernel: str
@@ -85,9 +92,13 @@ class Report:
     busy: Mapping[str, float]
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
-    events: np.ndarray | None = field(default=None, repr=False, compare=False)  # rows of the timeline, as in an Outcome
+    events: np.ndarray | None = field(
+        default=None, repr=False, compare=False
+    )  # rows of the timeline, as in an Outcome
     use: Use | None = field(default=None, repr=False, compare=False)
-    again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)  # the same on another device
+    again: Callable[..., "Report"] | None = field(
+        default=None, repr=False, compare=False
+    )  # the same on another device
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:
@@ -97,9 +108,11 @@ class Report:
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """The lowest and the highest Gflop/s within the calibrations: ``clause_clocks`` and ``dram_clocks`` together at
-        either end of what their evidence leaves open (``devices.open_boards``). Simulated when it is first asked for,
-        which takes twice as long as the report."""
+        """The lowest and the highest Gflop/s within the calibrations: ``clause_clocks`` and
+        ``dram_clocks`` together at either end of what their evidence leaves open
+        (``devices.open_boards``). Simulated when it is first asked for, which takes twice as long
+        as the report.
+        """
         assert self.again is not None
         low, high = sorted(self.again(device=board).gflops for board in open_boards(self.device))
         return min(low, self.gflops), max(high, self.gflops)
@@ -116,14 +129,32 @@ class Report:
     def row(self) -> dict[str, float | str | int]:
         """The numbers as one flat row of a table."""
         m, n, k = self.size or (0, 0, 0)
-        row: dict[str, float | str | int] = {"kernel": self.kernel, "device": self.device.name, "m": m, "n": n, "k": k}
-        row |= {"gflops": round(self.gflops, 2), "percent": round(self.percent, 2), "clocks": round(self.clocks)}
-        row |= {"seconds": self.seconds, "bound": self.bound, "registers": self.registers, "active": self.active}
+        row: dict[str, float | str | int] = {
+            "kernel": self.kernel,
+            "device": self.device.name,
+            "m": m,
+            "n": n,
+            "k": k,
+        }
+        row |= {
+            "gflops": round(self.gflops, 2),
+            "percent": round(self.percent, 2),
+            "clocks": round(self.clocks),
+        }
+        row |= {
+            "seconds": self.seconds,
+            "bound": self.bound,
+            "registers": self.registers,
+            "active": self.active,
+        }
         row |= {"wavefronts": self.wavefronts, "simulated": round(self.simulated, 4)}
         row |= {f"busy_{unit}": round(share, 4) for unit, share in self.busy.items()}
         row |= {f"hits_{level}": round(share, 4) for level, share in self.hits.items()}
         row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in row.items()
+        }
 
     def _repr_html_(self) -> str:
         first, *more = str(self).splitlines()
@@ -133,24 +164,30 @@ class Report:
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
         sampled = (
-            "" if self.simulated == 1 else f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
+            ""
+            if self.simulated == 1
+            else f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
         )
         return "\n".join(
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
-                f"  {quantity(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD engine, "
-                + quantity(self.registers, "register"),
-                "  busy " + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
-                "  hits " + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
-                "  MB   " + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
+                f"  {quantity(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD"
+                " engine, " + quantity(self.registers, "register"),
+                "  busy "
+                + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
+                "  hits "
+                + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
+                "  MB   "
+                + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
             ]
         )
 
 
 def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:
-    """The bottleneck of a launch: its units are ``busy`` and its wavefront slots ``occupied`` for these shares of the
-    time, and its wavefronts fill the slots so many times (``rounds``)."""
+    """The bottleneck of a launch: its units are ``busy`` and its wavefront slots ``occupied`` for
+    these shares of the time, and its wavefronts fill the slots so many times (``rounds``).
+    """
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY:
         return unit

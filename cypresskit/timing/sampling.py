@@ -1,10 +1,11 @@
 """Sampling: how much of a launch is simulated, and how its time follows from that.
 
-A short launch is simulated whole. In a longer one, turns of loops that go by as those before them did are passed over
-(``steady``): the longer the launch, the more. Rounds of wavefronts (as many as the chip holds) are alike too: a launch
-of many is cut to its first ones and its ragged last one, and what was left out is added at the pace of those that were
-simulated; more of them if that pace changes, or will as more and more lines are missed in L2. Of a launch whose late
-wavefronts have other work than its first ones, all rounds are simulated.
+A short launch is simulated whole. In a longer one, turns of loops that go by as those before them
+did are passed over (``steady``): the longer the launch, the more. Rounds of wavefronts (as many as
+the chip holds) are alike too: a launch of many is cut to its first ones and its ragged last one,
+and what was left out is added at the pace of those that were simulated; more of them if that pace
+changes, or will as more and more lines are missed in L2. Of a launch whose late wavefronts have
+other work than its first ones, all rounds are simulated.
 """
 
 from dataclasses import dataclass
@@ -24,19 +25,27 @@ from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Clause, Packed, Path, pack
 
 SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
-UNEVEN = 0.004  # by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
+# by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
+UNEVEN = 0.004
 RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
 DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
-REST = 0.02  # by which they may from quarter 3 to 4, at rest: a choice between 0.5 and 4 %, see docs/model.md
-MOVING = 0.02, 0.008, 0.75  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
+# by which they may from quarter 3 to 4, at rest: a choice between 0.5 and 4 %, see docs/model.md
+REST = 0.02
+MOVING = (
+    0.02,
+    0.008,
+    0.75,
+)  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
 BUSY = 0.9  # from this share of the time on a unit hides what others wait for
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How much is simulated. ``whole``: a launch of so many cache lines and clauses is simulated whole, and about as
-    many of a longer one; up to about ``most`` where its pace doesn't settle. Of many rounds as many as the first of
-    ``rounds``; as the next where these are uneven, and all, up to ``moving``, where much changes."""
+    """How much is simulated. ``whole``: a launch of so many cache lines and clauses is simulated
+    whole, and about as many of a longer one; up to about ``most`` where its pace doesn't settle. Of
+    many rounds as many as the first of ``rounds``; as the next where these are uneven, and all, up
+    to ``moving``, where much changes.
+    """
 
     whole: float = 4e6
     most: float = 1e8
@@ -46,8 +55,9 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The ``share`` of the clauses that was simulated, its outcome, which stands for the ``part`` of the launch's
-    wavefronts, and the clocks of the whole launch."""
+    """The ``share`` of the clauses that was simulated, its outcome, which stands for the ``part``
+    of the launch's wavefronts, and the clocks of the whole launch.
+    """
 
     outcome: Outcome
     share: float
@@ -65,33 +75,52 @@ def sample(
     progress: bool = True,
     policy: Policy = Policy(),
 ) -> Sample:
-    """Simulate a launch, ``active`` wavefronts an engine, all if ``exact``; past ``SILENT`` s with ``progress``."""
+    """Simulate a launch, ``active`` wavefronts an engine, all if ``exact``; past ``SILENT`` s with
+    ``progress``.
+    """
     surfaces = Surfaces(shape, device, layout)
     total, round_ = shape.wavefronts, active * device.simd_engines
     whole, rest = divmod(total, round_)
-    parts = partial(tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress)
+    parts = partial(
+        tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress
+    )
     alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
     for rounds in [*(r for r in policy.rounds if alike and 1.5 * r < whole), whole]:
         some = rest + rounds * round_
         paths = walk(code, surfaces, np.arange(some))
         work, effort = pack(paths, shape.group_wavefronts), _effort(paths)
         clauses = work.clauses_run[work.path].sum()
-        watch = partial(Steady, farthest=2 * effort / policy.whole - 2, strict=policy.most / effort * clauses)
-        outcome = run(work, device, active, None if exact or effort <= policy.whole else watch, parts)
+        watch = partial(
+            Steady, farthest=2 * effort / policy.whole - 2, strict=policy.most / effort * clauses
+        )
+        outcome = run(
+            work, device, active, None if exact or effort <= policy.whole else watch, parts
+        )
         share = outcome.simulated * some / total
         if some == total:
             break
         pace, even, moving = observed_pace(outcome, work, rounds, round_)
         if moving and effort * total <= policy.moving * some:
             return sample(code, shape, device, layout, active, True, progress)
-        if even or rounds == policy.rounds[-1] or (not moving and outcome.simulated * effort > policy.most / 2):
-            return Sample(outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace)
+        if (
+            even
+            or rounds == policy.rounds[-1]
+            or (not moving and outcome.simulated * effort > policy.most / 2)
+        ):
+            return Sample(
+                outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace
+            )
     return Sample(outcome, share, 1.0, outcome.end_clock)
 
 
 def _effort(paths: list[Path]) -> float:
     """Lines and clauses that the engine will handle, roughly."""
-    return float(sum(len(path.wavefronts) * path.amount(lambda c: 1 + len(c.streams) + _lines(c)) for path in paths))
+    return float(
+        sum(
+            len(path.wavefronts) * path.amount(lambda c: 1 + len(c.streams) + _lines(c))
+            for path in paths
+        )
+    )
 
 
 def _lines(clause: Clause) -> float:
@@ -100,7 +129,9 @@ def _lines(clause: Clause) -> float:
 
 
 def _alike(code: Code, surfaces: Surfaces, first: int, total: int) -> bool:
-    """Whether the first wavefronts have as much to do as the whole launch's, of which some are looked at all over."""
+    """Whether the first wavefronts have as much to do as the whole launch's, of which some are
+    looked at all over.
+    """
     if first >= total:
         return True
     work = []
@@ -114,20 +145,39 @@ def _alike(code: Code, surfaces: Surfaces, first: int, total: int) -> bool:
 
 def _work(clause: Clause) -> np.ndarray:
     """Bundles of a clause, and clocks and lines of its accesses."""
-    return np.array([1.0 + clause.bundles, sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)])
+    return np.array(
+        [
+            1.0 + clause.bundles,
+            sum(stream.cost.mean() for stream in clause.streams) + _lines(clause),
+        ]
+    )
 
 
-def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, bool, bool]:
-    """(pace, even, moving): clocks of a round after the cold first ones, or if uneven of a late one; whether the pace
-    and felt L2 misses hardly change from the first half to the second, or no longer; whether one changes much."""
+def observed_pace(
+    outcome: Outcome, work: Packed, rounds: int, round_: int
+) -> tuple[float, bool, bool]:
+    """(pace, even, moving): clocks of a round after the cold first ones, or if uneven of a late
+    one; whether the pace and felt L2 misses hardly change from the first half to the second, or no
+    longer; whether one changes much.
+    """
     marks = np.linspace(rounds / 4, rounds - 0.5, 5)
     clauses = marks * work.clauses_run[work.path].mean() * round_
     clocks = np.diff(outcome.when(clauses, outcome.progress))
-    did = {name: np.diff(outcome.when(clauses, of[:-1].mean(axis=1))) for name, of in outcome.done.items()}
+    did = {
+        name: np.diff(outcome.when(clauses, of[:-1].mean(axis=1)))
+        for name, of in outcome.done.items()
+    }
     missed = did["l2_missed"]
-    early, late, sooner, later = clocks[:2].sum(), clocks[2:].sum(), missed[:2].sum(), missed[2:].sum()
+    early, late, sooner, later = (
+        clocks[:2].sum(),
+        clocks[2:].sum(),
+        missed[:2].sum(),
+        missed[2:].sum(),
+    )
     busy = max(did[unit][2:].sum() for unit in ("alu", "texture", "lds")) >= BUSY * late
-    room = (did["dram"] + did["dram_rows"])[2:].sum() * later <= sooner * late  # for as many more misses
+    room = (did["dram"] + did["dram_rows"])[
+        2:
+    ].sum() * later <= sooner * late  # for as many more misses
     change = abs(early - late) / late
     even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or (busy and room))
     moving = not even and (change > MOVING[0 if room else 1] or later > (1 + MOVING[2]) * sooner)

@@ -1,7 +1,8 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
-The compiled code is followed without data, which gives every wavefront's clauses and the cache lines of their accesses
-(``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace (``sampling``, ``steady``).
+The compiled code is followed without data, which gives every wavefront's clauses and the cache
+lines of their accesses (``walk``); the chip runs them (``engine``), all or as much as it takes to
+know the pace (``sampling``, ``steady``).
 """
 
 import math
@@ -21,7 +22,10 @@ from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.walk import keep
 
 LONGEST = 1 << 20  # of a vector
-INTERVALS, SHORTEST = 64, 500  # how many a report tells the use of, and how many clocks one has at least
+INTERVALS, SHORTEST = (
+    64,
+    500,
+)  # how many a report tells the use of, and how many clocks one has at least
 
 KEPT = 64  # reports
 _reports: dict[tuple, Report] = {}
@@ -46,21 +50,21 @@ def simulate(
 ) -> Report:
     """Time a kernel on ``device``.
 
-    Parameters
-    ----------
-    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C is m x n; or a
-        program, assembled or compiled, with its ``launch``, ``ck.Shape(program, domain, textures, constants)``.
-    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
-    beta: other than 0, C is read too.
-    count: products in one launch, for a packed kernel.
-    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
+    Parameters ---------- kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``,
+    otherwise equal to n): C is m x n; or a
+        program, assembled or compiled, with its ``launch``, ``ck.Shape(program, domain, textures,
+        constants)``.
+    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels). beta: other than
+    0, C is read too. count: products in one launch, for a packed kernel. flops: floating-point
+    operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
         "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
-    style: in which it is compiled, "amd" or "best" (``ck.compile``).
-    exact: simulate every turn of every wavefront; else, of long launches, as many as tell a steady pace within 1 %.
-    progress: show a bar if it takes more than two seconds.
+    style: in which it is compiled, "amd" or "best" (``ck.compile``). exact: simulate every turn of
+    every wavefront; else, of long launches, as many as tell a steady pace within 1 %. progress:
+    show a bar if it takes more than two seconds.
 
-    A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises ``ValueError`` for sizes
-    or boards that make no sense, and ``DataDependentError`` for a kernel whose addresses or branches depend on data.
+    A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises
+    ``ValueError`` for sizes or boards that make no sense, and ``DataDependentError`` for a kernel
+    whose addresses or branches depend on data.
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
@@ -73,7 +77,11 @@ def simulate(
     else:
         kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
         size = _size(kernel, device, m, n, k, count)
-        code, name, precision = compile(kernel.program, device, style), kernel.name, kernel.precision
+        code, name, precision = (
+            compile(kernel.program, device, style),
+            kernel.name,
+            kernel.precision,
+        )
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
         key = kernel, code, size, layout, beta, count, flops, exact
@@ -83,31 +91,54 @@ def simulate(
     lds = sum(size for _, size in shapes.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, shapes.group_wavefronts)
     result = sample(code, shapes, device, layout, active, exact, progress)
-    report = _report(name, device, size, flops or 0.0, precision, code.gprs, active, shapes.wavefronts, result, again)
+    report = _report(
+        name,
+        device,
+        size,
+        flops or 0.0,
+        precision,
+        code.gprs,
+        active,
+        shapes.wavefronts,
+        result,
+        again,
+    )
     return keep(_reports, key, report, KEPT) if key else report
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
     """Arguments of other types and values that make no sense."""
     if not isinstance(kernel, (str, Kernel, Program, Code)):
-        raise TypeError(f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or ck.assemble(text)")
+        raise TypeError(
+            f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or"
+            " ck.assemble(text)"
+        )
     if not isinstance(device, Device):
-        raise TypeError(f"device is one of cypresskit.devices.DEVICES or made from one by replace, not {device!r}")
+        raise TypeError(
+            "device is one of cypresskit.devices.DEVICES or made from one by replace, not"
+            f" {device!r}"
+        )
     if layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
     numbers = all(isinstance(value, Real) for value in (beta, 0 if flops is None else flops))
     if not numbers or not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
-        raise ValueError(f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0")
+        raise ValueError(
+            f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0"
+        )
     device.peak_gflops(precision)
     if not isinstance(kernel, (Program, Code)):
         if launch is not None:
             raise ValueError("a catalogue kernel has its own launch: pass n, or its program")
         return
     if not isinstance(launch, Shape):
-        raise ValueError("a program needs its launch: pass launch=ck.Shape(program, domain, textures, constants)")
+        raise ValueError(
+            "a program needs its launch: pass launch=ck.Shape(program, domain, textures, constants)"
+        )
     program = kernel.program if isinstance(kernel, Code) else kernel
     if launch.program.body != program.body:
-        raise ValueError(f"the launch is for {launch.program.name}, the code for {program.name}: two programs")
+        raise ValueError(
+            f"the launch is for {launch.program.name}, the code for {program.name}: two programs"
+        )
     if n is not None:
         raise ValueError("a program has its sizes from its launch: leave out n, m and k")
 
@@ -125,7 +156,9 @@ def _check_shape(shape: Shape, device: Device) -> None:
 
 
 def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int]:
-    """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in a row."""
+    """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in
+    a row.
+    """
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     if not is_whole(count):
@@ -133,21 +166,34 @@ def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
     most = LONGEST if kernel.vector else 4 * device.texture_side
     if not all(is_whole(s, most) for s in size):
-        raise ValueError(f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}")
+        raise ValueError(
+            f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
+        )
     return int(size[0]), int(size[1]), int(size[2])
 
 
-def _report(name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample, again) -> Report:
+def _report(
+    name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample, again
+) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    busy["L2"] = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock / (of.clocks * device.l2_slices)
+    busy["L2"] = (
+        counts["l2_asked"]
+        * device.line_bytes
+        / device.l2_slice_bytes_clock
+        / (of.clocks * device.l2_slices)
+    )
     busy["DRAM"] = counts["dram"] / (of.clocks * device.memory_channels)
     busy["DRAM rows"] = counts["dram_rows"] / (of.clocks * device.memory_channels)
     out = of.outcome
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
     hits = {
-        level.upper(): 1 - counts[f"{level}_missed"] / counts[f"{level}_asked"] if counts[f"{level}_asked"] else 0.0
+        level.upper(): (
+            1 - counts[f"{level}_missed"] / counts[f"{level}_asked"]
+            if counts[f"{level}_asked"]
+            else 0.0
+        )
         for level in ("l1", "l2")
     }
     moved = {"L2": counts["l2_asked"], "DRAM": counts["l2_missed"], "written": counts["written"]}
@@ -167,7 +213,9 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
         simulated=of.share,
         busy=read_only(busy),  # a report may be given again, so nobody may change it
         hits=read_only(hits),
-        bytes=read_only({"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}),
+        bytes=read_only(
+            {"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}
+        ),
         use=_use(out, device),
         events=out.timeline,
         again=again,
@@ -177,21 +225,31 @@ def _report(name, device: Device, size, flops, precision: str, gprs, active, wav
 def _use(out: Outcome, device: Device) -> Use:
     """How busy each part was, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
-    clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])  # an engine may be ahead of another
+    clock = np.maximum.accumulate(
+        [*out.progress[noted], out.end_clock]
+    )  # an engine may be ahead of another
     at = np.append(np.flatnonzero(noted), len(noted))
     count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
     bounds = np.linspace(0, out.end_clock, count + 1)
-    did = {name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T for name, done in out.done.items()}
+    did = {
+        name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
+        for name, done in out.done.items()
+    }
     slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
     busy |= {"DRAM": did["dram"], "DRAM rows": did["dram_rows"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
-    shares |= {f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"]) for level in ("l1", "l2")}
+    shares |= {
+        f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"])
+        for level in ("l1", "l2")
+    }
     return Use(bounds, read_only(shares), np.stack([out.engine, out.start, out.end], axis=1))
 
 
 def _served(given: np.ndarray) -> np.ndarray:
-    """The work done in each interval, given what begins there: what an interval can't hold is left for the next."""
+    """The work done in each interval, given what begins there: what an interval can't hold is left
+    for the next.
+    """
     served, left = np.empty_like(given), np.zeros(given.shape[1])
     for n, new in enumerate(given):
         served[n] = np.minimum(left + new, 1)

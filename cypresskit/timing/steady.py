@@ -1,12 +1,14 @@
 """Fast-forward: turns of loops that go by as the turns before them did are passed over.
 
-Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long as another. So the
-chip is run a few turns at a time. Once the last third of a stretch had the pace of the second, every wavefront is moved
-on by some turns at that pace, and all clocks with it: who is ahead of whom, what waits in which queue, and what is
-counted go on from there. A pace that doesn't settle is simulated on: nothing is started again. When that has become
-too much, it may vary ``LOOSE`` times as much.
+Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long
+as another. So the chip is run a few turns at a time. Once the last third of a stretch had the pace
+of the second, every wavefront is moved on by some turns at that pace, and all clocks with it: who
+is ahead of whom, what waits in which queue, and what is counted go on from there. A pace that
+doesn't settle is simulated on: nothing is started again. When that has become too much, it may vary
+``LOOSE`` times as much.
 
-Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses more.
+Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses
+more.
 """
 
 from dataclasses import dataclass
@@ -16,11 +18,15 @@ import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 
-# In brackets: the worst of twelve launches (N = 512 and 1024, of which 40 % are simulated) with half, and with double.
-# As they are it is 0.6 % off.
+# In brackets: the worst of twelve launches (N = 512 and 1024, of which 40 % are simulated) with
+# half, and with double. As they are it is 0.6 % off.
 TURNS = 4  # of every wavefront between two looks (1.1 %; 0.5 %, and 50 % are simulated)
-LOOKS = 6  # or a multiple, before the pace is judged (7 %: a buffer kernel is judged too early; 0.7 %, and 49 %)
-AGREE = 0.01  # by which the pace may differ from the second third to the last; it may scatter twice as much (the same)
+# or a multiple, before the pace is judged (7 %: a buffer kernel is judged too early; 0.7 %, and 49
+# %)
+LOOKS = 6
+# by which the pace may differ from the second third to the last; it may scatter twice as much (the
+# same)
+AGREE = 0.01
 LOOSE = 20  # times that, when enough is simulated: only chaotic launches come so far
 APART = 0.15  # by which wavefronts' speeds may differ: standard deviation over mean (the same)
 MARGIN = 4  # turns before its loop's end in which a wavefront is simulated again (0.8 %; 0.7 %)
@@ -39,15 +45,19 @@ class Look:
 
 
 class Steady:
-    """Watches a chip that is run for ``stretch`` clauses at a time, and moves it on: by ``farthest`` times what it has
-    looked at, at most. It is strict until so many clauses are simulated."""
+    """Watches a chip that is run for ``stretch`` clauses at a time, and moves it on: by
+    ``farthest`` times what it has looked at, at most. It is strict until so many clauses are
+    simulated.
+    """
 
     def __init__(self, chip: Chip, farthest: float, strict: float):
         self.chip, self.farthest, self.strict, self.looks = chip, farthest, strict, list[Look]()
         work = chip.work
         self.length = work.segments[:, 1] - work.segments[:, 0]
         self.passed = 0  # clauses
-        self.logged: int | None = None  # rows of the timeline from before anything was passed over, if anything was
+        self.logged: int | None = (
+            None  # rows of the timeline from before anything was passed over, if anything was
+        )
         self.phases = int(np.lcm.reduce(work.streams[:, 1], initial=1))
 
     @property
@@ -62,7 +72,9 @@ class Steady:
         return int(self.chip.log.over[0]) - self.passed
 
     def look(self) -> None:
-        """Note what the chip has done. If the last looks show one pace, skip turns without simulating them."""
+        """Note what the chip has done. If the last looks show one pace, skip turns without
+        simulating them.
+        """
         now = self._now()
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
@@ -70,11 +82,15 @@ class Steady:
         self.looks.append(now)
         looks = len(self.looks) - 1
         if looks and looks % LOOKS == 0:
-            first, middle, last = self.looks[looks // 3 :: looks // 3]  # the first third lets caches and queues settle
+            first, middle, last = self.looks[
+                looks // 3 :: looks // 3
+            ]  # the first third lets caches and queues settle
             paces = [_pace(one, other) for one, other in pairwise(self.looks[looks // 3 :])]
             early, late = _pace(first, middle), _pace(middle, last)
             agree = AGREE * (1 if self.simulated < self.strict else LOOSE)
-            if max(abs(late - early), float(np.std(paces)) / 2) <= agree * late and self._move_on(first, middle, last):
+            if max(abs(late - early), float(np.std(paces)) / 2) <= agree * late and self._move_on(
+                first, middle, last
+            ):
                 self.looks.clear()
 
     def _now(self) -> Look:
@@ -82,10 +98,14 @@ class Steady:
         segment = np.where(slots.wavefront >= 0, slots.segment, 0)
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
         clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
-        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, self.chip.tally.all.copy())
+        return Look(
+            slots.wavefront.copy(), segment, turn, clock, clauses, self.chip.tally.all.copy()
+        )
 
     def _move_on(self, first: Look, middle: Look, last: Look) -> bool:
-        """Pass over the turns that follow, at the pace from ``first`` to ``last``. Whether that was possible."""
+        """Pass over the turns that follow, at the pace from ``first`` to ``last``. Whether that was
+        possible.
+        """
         here = last.wavefront >= 0
         rate = _rates((middle.turn - first.turn)[here], (last.turn - middle.turn)[here])
         left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - MARGIN
@@ -103,13 +123,17 @@ class Steady:
         return True
 
     def _advance(self, first: Look, last: Look, clauses: int) -> None:
-        """Move all clocks on by the time that so many clauses take, and count what is done in it."""
+        """Move all clocks on by the time that so many clauses take, and count what is done in
+        it.
+        """
         _, _, engines, slots, _, memory, tally, log = self.chip
         if self.logged is None:
             self.logged = int(log.row_count[0])
         times = clauses / (last.clauses - first.clauses)
         clocks, done = times * (last.clock - first.clock), times * (last.done - first.done)
-        noted = np.arange(log.over[0] // log.pace + 1, min((log.over[0] + clauses) // log.pace, SNAPSHOTS) + 1)
+        noted = np.arange(
+            log.over[0] // log.pace + 1, min((log.over[0] + clauses) // log.pace, SNAPSHOTS) + 1
+        )
         share = (noted * log.pace - log.over[0]) / clauses
         log.progress[noted] = last.clock + share * clocks
         tally.snapshots[noted] = tally.all + share[:, np.newaxis] * done
@@ -123,15 +147,19 @@ class Steady:
 
 
 def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:
-    """Turns that each wavefront is expected to take in the time of two parts of a stretch, from those that it took in
-    each. One that got ahead of the others is faster, as far as those that got ahead in the first did in the second."""
+    """Turns that each wavefront is expected to take in the time of two parts of a stretch, from
+    those that it took in each. One that got ahead of the others is faster, as far as those that got
+    ahead in the first did in the second.
+    """
     early_ahead, late_ahead = early - early.mean(), late - late.mean()
     lasting = np.clip((early_ahead * late_ahead).sum() / max((early_ahead**2).sum(), 1e-9), 0, 1)
     return np.maximum(early.mean() + late.mean() + lasting * (early_ahead + late_ahead), 1e-3)
 
 
 def _together(turns: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """The least of each workgroup's turns for all its wavefronts, since none may pass a barrier before the others."""
+    """The least of each workgroup's turns for all its wavefronts, since none may pass a barrier
+    before the others.
+    """
     _, own = np.unique(group, return_inverse=True)
     least = np.full(own.max() + 1, turns.max())
     np.minimum.at(least, own, turns)

@@ -1,7 +1,8 @@
 """``sweep``: a table of simulated performance over kernels, sizes and devices, on all cores.
 
-Each point is a task for a ``concurrent.futures`` executor: threads of its own, since the engine is native code, or what
-it is given: processes, or those of other machines. Results come as a ``Table``: rows that save to CSV.
+Each point is a task for a ``concurrent.futures`` executor: threads of its own, since the engine is
+native code, or what it is given: processes, or those of other machines. Results come as a
+``Table``: rows that save to CSV.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,8 @@ Point = tuple[str | Kernel, int, Device]
 @dataclass(frozen=True)
 class Table:
     """Rows of names and values, in the order of the sweep; see ``Report.row`` for the columns.
-    ``pandas.DataFrame(table)`` makes a data frame of it."""
+    ``pandas.DataFrame(table)`` makes a data frame of it.
+    """
 
     rows: list[dict] = field(default_factory=list)
 
@@ -49,7 +51,11 @@ class Table:
         return f"<Table of {len(self)} rows: {', '.join(self.rows[0] if self.rows else ())}>"
 
     def _repr_html_(self) -> str:
-        return table(list(self.rows[0]) if self.rows else [], [row.values() for row in self.rows], f"{len(self)} rows")
+        return table(
+            list(self.rows[0]) if self.rows else [],
+            [row.values() for row in self.rows],
+            f"{len(self)} rows",
+        )
 
 
 def sweep(
@@ -61,22 +67,32 @@ def sweep(
     progress: bool = True,
     **options,
 ) -> Table:
-    """Simulate every kernel at every N (square matrices) on every device, one or several of each, with a progress bar.
+    """Simulate every kernel at every N (square matrices) on every device, one or several of each,
+    with a progress bar.
 
-    ``executor`` runs the points, in place of as many threads as there are cores; ``ranges=True`` adds what the
-    calibrations leave open (``low``, ``high``: ``Report.range``); other ``options`` go to ``simulate``. A point that
-    fails stops no other: the first error is raised when all are done.
+    ``executor`` runs the points, in place of as many threads as there are cores; ``ranges=True``
+    adds what the calibrations leave open (``low``, ``high``: ``Report.range``); other ``options``
+    go to ``simulate``. A point that fails stops no other: the first error is raised when all are
+    done.
     """
     given = (devices, kernels, ns)
-    axes = (list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis] for axis in given)
+    axes = (
+        list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
+        for axis in given
+    )
     points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
     return Table(timed(points, executor, progress, **options))
 
 
-def timed(points: Iterable[Point], executor: Executor | None, progress: bool, **options) -> list[dict]:
+def timed(
+    points: Iterable[Point], executor: Executor | None, progress: bool, **options
+) -> list[dict]:
     """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
-        raise TypeError(f"executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not {executor!r}")
+        raise TypeError(
+            "executor is a concurrent.futures.Executor, such as ProcessPoolExecutor(), not"
+            f" {executor!r}"
+        )
     row = partial(_row, options=options | {"progress": False})
     rows: list[dict] = []
     failed: Exception | None = None

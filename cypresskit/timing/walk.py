@@ -1,7 +1,9 @@
-"""The way of wavefronts through compiled code: clause after clause, with the addresses of each access.
+"""The way of wavefronts through compiled code: clause after clause, with the addresses of each
+access.
 
-The compiled operations are run as they are, for many wavefronts at once (``lanes``). Those that take different ways
-are walked again, apart. A counting loop is run once for all its turns (``loops``).
+The compiled operations are run as they are, for many wavefronts at once (``lanes``). Those that
+take different ways are walked again, apart. A counting loop is run once for all its turns
+(``loops``).
 """
 
 from typing import Any
@@ -19,8 +21,9 @@ _walks: dict[tuple, list[Path]] = {}
 
 
 def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
-    """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the same way. Boards that
-    differ in nothing that is read here share the last ones."""
+    """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the
+    same way. Boards that differ in nothing that is read here share the last ones.
+    """
     if len(wavefronts) > SMALL:
         return _walked(code, surfaces, wavefronts)
     key = code.program, code.controls, surfaces.key, wavefronts.tobytes()
@@ -53,14 +56,19 @@ def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path
 
 
 class _Diverged(Exception):
-    """Wavefronts take different ways; ``args`` are the numbers (among those that are walked) of each group."""
+    """Wavefronts take different ways; ``args`` are the numbers (among those that are walked) of
+    each group.
+    """
 
 
 class _Way(Lanes):
-    """The way of one group of wavefronts, in ``segments``; loops ``stepped`` are run turn by turn, ``counted`` ones
-    were run for several turns at once."""
+    """The way of one group of wavefronts, in ``segments``; loops ``stepped`` are run turn by turn,
+    ``counted`` ones were run for several turns at once.
+    """
 
-    def __init__(self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray, stepped: frozenset[int]):
+    def __init__(
+        self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray, stepped: frozenset[int]
+    ):
         super().__init__(code, surfaces, wavefronts)
         self.stepped, self.counted = stepped, frozenset[int]()
         self.loop_turns: dict[int, int] = {}  # of each loop, since it was entered
@@ -71,7 +79,9 @@ class _Way(Lanes):
         self._end_segment()
 
     def any(self, lanes: np.ndarray) -> bool:
-        """Whether any lane of a wavefront is among ``lanes``: the same for all wavefronts, or they part."""
+        """Whether any lane of a wavefront is among ``lanes``: the same for all wavefronts, or they
+        part.
+        """
         some = lanes.reshape(-1, 64).any(axis=1)
         if some.all() or not some.any():
             return bool(some.any())

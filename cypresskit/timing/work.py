@@ -1,10 +1,12 @@
-"""The timing engine's input: per wavefront a list of clauses, and for every fetch the cache lines it touches.
+"""The timing engine's input: per wavefront a list of clauses, and for every fetch the cache lines
+it touches.
 
-A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each repeated so many
-times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts of its path, the lines that each
-wavefront touches and when: the texture unit takes the wavefront's 16 quads one after another and needs for each as
-many clocks as its fullest bank has different words (``quad_clocks``). In a repeated segment the pattern comes back
-every ``phases`` turns, ``step`` lines further.
+A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each
+repeated so many times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts
+of its path, the lines that each wavefront touches and when: the texture unit takes the wavefront's
+16 quads one after another and needs for each as many clocks as its fullest bank has different words
+(``quad_clocks``). In a repeated segment the pattern comes back every ``phases`` turns, ``step``
+lines further.
 
 ``pack`` turns paths into flat arrays for the compiled engine. Data values are not modelled.
 """
@@ -26,11 +28,12 @@ KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Lines of one fetch: entry ``w * phases + p`` belongs to the path's wavefront ``w`` in turns p, p + phases, ...
+    """Lines of one fetch: entry ``w * phases + p`` belongs to the path's wavefront ``w`` in turns
+    p, p + phases, ...
 
-    ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers) and ``offset``
-    (clock at which the line is first asked for); ``asked`` for how many lines, each once for a quad (None: nowhere
-    needed); ``uncached`` accesses go past L1.
+    ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers)
+    and ``offset`` (clock at which the line is first asked for); ``asked`` for how many lines, each
+    once for a quad (None: nowhere needed); ``uncached`` accesses go past L1.
     """
 
     cost: np.ndarray
@@ -45,8 +48,10 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """ALU with its ``bundles`` and the ``streams`` (none or one) of its LDS clocks; TEX or WRITE with one stream per
-    fetch or store; BARRIER, where a workgroup's wavefronts wait for each other."""
+    """ALU with its ``bundles`` and the ``streams`` (none or one) of its LDS clocks; TEX or WRITE
+    with one stream per fetch or store; BARRIER, where a workgroup's wavefronts wait for each
+    other.
+    """
 
     kind: int
     bundles: int = 0
@@ -55,7 +60,9 @@ class Clause:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """``wavefronts`` (numbers in dispatch order) that run ``segments``: pairs of clauses and how often they repeat."""
+    """``wavefronts`` (numbers in dispatch order) that run ``segments``: pairs of clauses and how
+    often they repeat.
+    """
 
     wavefronts: np.ndarray
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
@@ -89,7 +96,9 @@ class Packed(NamedTuple):
 
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
-    """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a workgroup."""
+    """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a
+    workgroup.
+    """
     clauses: list[tuple[int, int, int, int]] = []
     streams: list[Stream] = []
     segments: list[tuple[int, int, int]] = []
@@ -98,7 +107,9 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         for body, repeats in path.segments:
             segments.append((len(clauses), len(clauses) + len(body), repeats))
             for clause in body:
-                clauses.append((clause.kind, clause.bundles, len(streams), len(streams) + len(clause.streams)))
+                clauses.append(
+                    (clause.kind, clause.bundles, len(streams), len(streams) + len(clause.streams))
+                )
                 streams += clause.streams
         bounds.append(len(segments))
     everyone = np.concatenate([path.wavefronts for path in paths])
@@ -119,7 +130,9 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         member,
         np.array(rows, np.int64).reshape(-1, 4),
         _joined([s.cost for s in streams], np.int32),
-        np.append(_joined([s.ptr[:-1] + start for s, start in zip(streams, lines)], np.int64), lines[-1]),
+        np.append(
+            _joined([s.ptr[:-1] + start for s, start in zip(streams, lines)], np.int64), lines[-1]
+        ),
         _joined([s.line for s in streams], np.int64),
         _joined([s.offset for s in streams], np.int32),
         _joined([0 * s.cost if s.asked is None else s.asked for s in streams], np.int32),
@@ -132,13 +145,22 @@ def _joined(arrays, dtype) -> np.ndarray:
 
 
 def stream(
-    addresses: np.ndarray, active: np.ndarray | None = None, *, line_bytes: int = 64, quads_per_clock: int = 1,
-    banks: int = 4, merge: bool = True, base: int = 0, phases: int = 1, **more,
-) -> Stream:  # fmt: skip
-    """The stream of byte ``addresses``, int64 of shape (entries, 64) in quad order: work-items 4q to 4q+3 are a quad.
+    addresses: np.ndarray,
+    active: np.ndarray | None = None,
+    *,
+    line_bytes: int = 64,
+    quads_per_clock: int = 1,
+    banks: int = 4,
+    merge: bool = True,
+    base: int = 0,
+    phases: int = 1,
+    **more,
+) -> Stream:
+    """The stream of byte ``addresses``, int64 of shape (entries, 64) in quad order: work-items 4q
+    to 4q+3 are a quad.
 
-    ``merge`` lists a line once per fetch, as an L1 would ask for it; ``base`` is added to line numbers; ``phases``,
-    ``step`` and ``uncached`` as in ``Stream``.
+    ``merge`` lists a line once per fetch, as an L1 would ask for it; ``base`` is added to line
+    numbers; ``phases``, ``step`` and ``uncached`` as in ``Stream``.
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
@@ -150,20 +172,27 @@ def stream(
 
 
 def fetch_clause(streams: list[Stream]) -> Clause:
-    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from later ones' lists: data
-    come back in order, so that it has arrived before theirs can."""
+    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from later
+    ones' lists: data come back in order, so that it has arrived before theirs can.
+    """
     kept: list[Stream] = []
     for this in streams:
         for before in kept:
-            if not this.uncached and (before.phases, before.step, before.uncached) == (this.phases, this.step, False):
+            if not this.uncached and (before.phases, before.step, before.uncached) == (
+                this.phases,
+                this.step,
+                False,
+            ):
                 this = replace(this, **dict(zip(("ptr", "line", "offset"), _without(this, before))))
         kept.append(this)
     return Clause(TEX, 0, tuple(kept))
 
 
 def combined_stores(clauses: list[Clause]) -> list[Clause]:
-    """Clauses with their stores as the write-combining buffer sends them: stores with nothing but ALU clauses between
-    them leave together after the last one, each line once and in the order of addresses."""
+    """Clauses with their stores as the write-combining buffer sends them: stores with nothing but
+    ALU clauses between them leave together after the last one, each line once and in the order of
+    addresses.
+    """
     result = list(clauses)
     waiting: list[int] = []
     for at, clause in enumerate([*clauses, Clause(BARRIER)]):
@@ -172,12 +201,17 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
         elif clause.kind != ALU and waiting:
             streams = [s for n in waiting for s in clauses[n].streams]
             for n in waiting:
-                empty = tuple(replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0]) for s in clauses[n].streams)
+                empty = tuple(
+                    replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0])
+                    for s in clauses[n].streams
+                )
                 result[n] = Clause(WRITE, 0, empty)
             last = result[waiting[-1]].streams
             if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
                 ptr, line = _union(streams)
-                drained = replace(last[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32))
+                drained = replace(
+                    last[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32)
+                )
                 result[waiting[-1]] = Clause(WRITE, 0, (*last[:-1], drained))
             else:
                 for n in waiting:
@@ -220,18 +254,29 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 
 
 @native
-def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, phases, cost, asked, ptr, line, offset):
-    """Fill the last five arrays, for each entry: its clocks, the lines that its quads ask for, the bounds of its lines
-    in ``line``, these lines, and when. Lines of the wavefront before, moved by whole lines, are copied."""
+def _find_lines(
+    addresses, active, shift, banks, quads_per_clock, merge, phases, cost, asked, ptr, line, offset
+):
+    """Fill the last five arrays, for each entry: its clocks, the lines that its quads ask for, the
+    bounds of its lines in ``line``, these lines, and when. Lines of the wavefront before, moved by
+    whole lines, are copied.
+    """
     entries, items = addresses.shape
     for e in range(entries):
         first, clock, before = ptr[e], 0, max(e - phases, 0)
         n, moved = first, (addresses[e, 0] - addresses[before, 0]) >> shift
         same = before < e
         for i in range(items):
-            same &= addresses[e, i] - addresses[before, i] == moved << shift and active[e, i] == active[before, i]
+            same &= (
+                addresses[e, i] - addresses[before, i] == moved << shift
+                and active[e, i] == active[before, i]
+            )
         if same:
-            cost[e], asked[e], ptr[e + 1] = cost[before], asked[before], n + ptr[before + 1] - ptr[before]
+            cost[e], asked[e], ptr[e + 1] = (
+                cost[before],
+                asked[before],
+                n + ptr[before + 1] - ptr[before],
+            )
             for p in range(ptr[before], ptr[before + 1]):
                 line[n], offset[n] = line[p] + moved, offset[p]
                 n += 1
@@ -259,5 +304,7 @@ def _find_lines(addresses, active, shift, banks, quads_per_clock, merge, phases,
 
 @native
 def quad_clocks(addresses, active, banks):
-    """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes to give."""
+    """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes
+    to give.
+    """
     return busiest_bank(addresses, active, BANK_SHIFT, banks)

@@ -1,6 +1,7 @@
 """The workbook's experiments on a GPU of today, and the record of one that was measured.
 
-``python -m cypresskit.today.experiments FILE`` makes such a record; that alone needs a CUDA GPU and the extra ``gpu``.
+``python -m cypresskit.today.experiments FILE`` makes such a record; that alone needs a CUDA GPU and
+the extra ``gpu``.
 """
 
 import json
@@ -10,10 +11,18 @@ from importlib.resources import files
 
 @cache
 def record() -> dict:
-    """The record that comes with the package: one GPU, its driver, the versions, and a row for each figure."""
+    """The record that comes with the package: one GPU, its driver, the versions, and a row for each
+    figure.
+    """
     return json.loads(files("cypresskit.today").joinpath("record.json").read_text(encoding="utf-8"))
 
 
 def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
-    """The figures of an experiment by case, such as ``{"8 x 8": 18800.0}``: the record's, or another's."""
-    return {row["case"]: row["value"] for row in (another or record())["rows"] if row["experiment"] == experiment}
+    """The figures of an experiment by case, such as ``{"8 x 8": 18800.0}``: the record's, or
+    another's.
+    """
+    return {
+        row["case"]: row["value"]
+        for row in (another or record())["rows"]
+        if row["experiment"] == experiment
+    }

@@ -1,7 +1,8 @@
 """The workbook's kernels for a GPU of today, written in Python for numba's CUDA target.
 
-A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD engine, and *shared
-memory* its LDS. The arguments of ``blocked`` and ``tiled`` are constants to the compiler. Sizes are whole blocks.
+A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD
+engine, and *shared memory* its LDS. The arguments of ``blocked`` and ``tiled`` are constants to the
+compiler. Sizes are whole blocks.
 """
 
 from functools import cache
@@ -21,7 +22,9 @@ WORDS = 36 * 32  # of shared memory, for a warp of ``pitched``
 
 
 def _four(typing, array, row, column):
-    """``array[row, column : column + 4]`` as a tuple, in one load, which has to begin at a multiple of 16 bytes."""
+    """``array[row, column : column + 4]`` as a tuple, in one load, which has to begin at a multiple
+    of 16 bytes.
+    """
 
     def load(context, builder, signature, arguments):
         given = context.make_array(array)(context, builder, arguments[0])
@@ -35,7 +38,12 @@ def _four(typing, array, row, column):
 
 
 def _simulated(array, row, column):
-    return array[row, column], array[row, column + 1], array[row, column + 2], array[row, column + 3]
+    return (
+        array[row, column],
+        array[row, column + 1],
+        array[row, column + 2],
+        array[row, column + 3],
+    )
 
 
 four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
@@ -43,8 +51,9 @@ four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
 
 @cache
 def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
-    """A kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and reads through the
-    caches. With ``wide``, that for A^T B loads four numbers at a time."""
+    """A kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and
+    reads through the caches. With ``wide``, that for A^T B loads four numbers at a time.
+    """
 
     @cuda.jit
     def kernel(a, b, c):
@@ -57,7 +66,9 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
             for j in range(columns):
                 block[i, j] = 0
         k = 0
-        while k < b.shape[0]:  # numba's range would take more instructions than a small block's products
+        while (
+            k < b.shape[0]
+        ):  # numba's range would take more instructions than a small block's products
             if wide:
                 for n in range(0, rows, 4):
                     left[n], left[n + 1], left[n + 2], left[n + 3] = four(a, k, row + n)
@@ -81,8 +92,10 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
 
 @cache
 def tiled(side: int):
-    """A kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``TILE_K`` rows of A and B into
-    shared memory and multiply from there: lesson 07. A thread's rows, and its columns, are two groups of four."""
+    """A kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``TILE_K``
+    rows of A and B into shared memory and multiply from there: lesson 07. A thread's rows, and its
+    columns, are two groups of four.
+    """
     width, threads = 8 * side, side * side
 
     @cuda.jit
@@ -106,8 +119,12 @@ def tiled(side: int):
             cuda.syncthreads()
             for k in range(TILE_K):
                 for n in range(0, 8, 4):
-                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(tile_a, k, side * n + 4 * y)
-                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(tile_b, k, side * n + 4 * x)
+                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(
+                        tile_a, k, side * n + 4 * y
+                    )
+                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(
+                        tile_b, k, side * n + 4 * x
+                    )
                 for i in range(8):
                     for j in range(8):
                         block[i, j] += left[i] * right[j]
@@ -115,15 +132,20 @@ def tiled(side: int):
             first += TILE_K
         for i in range(8):
             for j in range(8):
-                c[row + 4 * y + side * (i // 4 * 4) + i % 4, column + 4 * x + side * (j // 4 * 4) + j % 4] = block[i, j]
+                c[
+                    row + 4 * y + side * (i // 4 * 4) + i % 4,
+                    column + 4 * x + side * (j // 4 * 4) + j % 4,
+                ] = block[i, j]
 
     return kernel
 
 
 @cuda.jit
 def double_double(a, a_low, b, b_low, c, c_low, zero):
-    """C = A^T B in double-double, an element for each thread: lesson 06's product by FMA, and two-sum. ``zero`` must be
-    0.0, unknown to the compiler, which would otherwise fuse ``left * right`` into the sum that follows."""
+    """C = A^T B in double-double, an element for each thread: lesson 06's product by FMA, and
+    two-sum. ``zero`` must be 0.0, unknown to the compiler, which would otherwise fuse ``left *
+    right`` into the sum that follows.
+    """
     column, row = cuda.grid(2)
     high = low = 0.0
     k = 0
@@ -143,8 +165,9 @@ def double_double(a, a_low, b, b_low, c, c_low, zero):
 
 @cuda.jit
 def pitched(out, pitch, turns):
-    """Each of a warp's 32 threads stores a word of shared memory and loads its neighbour's, ``turns`` times; their
-    words are ``pitch`` apart. A workgroup is one warp."""
+    """Each of a warp's 32 threads stores a word of shared memory and loads its neighbour's,
+    ``turns`` times; their words are ``pitch`` apart. A workgroup is one warp.
+    """
     memory = cuda.shared.array(WORDS, np.float32)
     lane = cuda.threadIdx.x
     own, neighbour = pitch * lane, pitch * ((lane + 1) % 32)

@@ -1,7 +1,9 @@
-"""The workbook's experiments on this computer's GPU: each kernel is checked against numpy, then timed.
+"""The workbook's experiments on this computer's GPU: each kernel is checked against numpy, then
+timed.
 
-A figure is the median of several runs after a warm-up; its ``spread`` is that from the fastest run to the slowest, over
-the median. A GPU changes its clock with load and heat: the record has the clock found at work.
+A figure is the median of several runs after a warm-up; its ``spread`` is that from the fastest run
+to the slowest, over the median. A GPU changes its clock with load and heat: the record has the
+clock found at work.
 """
 
 import json
@@ -24,13 +26,24 @@ from cypresskit.saving import save_file
 from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
-SHARED, SHARED_MOST, SHARED_TAKEN = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 48 * 1024, 1024  # of a workgroup; by CUDA
-ASKED = {"device": "name", "driver": "driver_version", "highest clock": "clocks.max.sm", "clock at work": "clocks.sm"}
+SHARED, SHARED_MOST, SHARED_TAKEN = (
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    48 * 1024,
+    1024,
+)  # of a workgroup; by CUDA
+ASKED = {
+    "device": "name",
+    "driver": "driver_version",
+    "highest clock": "clocks.max.sm",
+    "clock at work": "clocks.sm",
+}
 
 
 @dataclass
 class Bench:
-    """The experiments, and their figures as ``rows``. Each raises ``ArithmeticError`` if a result isn't numpy's."""
+    """The experiments, and their figures as ``rows``. Each raises ``ArithmeticError`` if a result
+    isn't numpy's.
+    """
 
     n: int = 4096  # of most products
     sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
@@ -43,8 +56,12 @@ class Bench:
     seconds: float = 0.05  # that a run takes at least
     rows: list[dict] = field(default_factory=list)
 
-    def add(self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more) -> None:
-        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times the seconds."""
+    def add(
+        self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more
+    ) -> None:
+        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times
+        the seconds.
+        """
 
         def each(calls: int) -> float:
             cuda.synchronize()
@@ -62,12 +79,28 @@ class Bench:
         self.rows.append({"experiment": experiment, "case": str(case), "value": value} | about)
 
     def product(
-        self, experiment: str, case: object, kernel, n: int, block: int, *, precision: str = "float32",
-        transposed: bool = True, threads: int = 8, down: int = 0, shared: int = 0,
-    ) -> None:  # fmt: skip
-        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library (``block`` 0)."""
+        self,
+        experiment: str,
+        case: object,
+        kernel,
+        n: int,
+        block: int,
+        *,
+        precision: str = "float32",
+        transposed: bool = True,
+        threads: int = 8,
+        down: int = 0,
+        shared: int = 0,
+    ) -> None:
+        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library
+        (``block`` 0).
+        """
         a, b = operands(n, precision)
-        arrays = cuda.to_device(a), cuda.to_device(b), cuda.to_device(np.full((n, n), np.nan, precision))
+        arrays = (
+            cuda.to_device(a),
+            cuda.to_device(b),
+            cuda.to_device(np.full((n, n), np.nan, precision)),
+        )
         shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
         grid = [n // ((block or n) * along) for along in shape]
 
@@ -76,16 +109,22 @@ class Bench:
 
         work()
         agrees(arrays[2].copy_to_host(), a, b, transposed)
-        registers: dict = getattr(kernel, "get_regs_per_thread", dict)()  # by signature, of which there is one
+        registers: dict = getattr(
+            kernel, "get_regs_per_thread", dict
+        )()  # by signature, of which there is one
         self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
 
     def products(self) -> None:
-        """Time blocks of a thread, in both precisions; both layouts of A; sizes; a tile in shared memory; and few warps
-        on a multiprocessor, held off by workgroups that take shared memory and never touch it."""
+        """Time blocks of a thread, in both precisions; both layouts of A; sizes; a tile in shared
+        memory; and few warps on a multiprocessor, held off by workgroups that take shared memory
+        and never touch it.
+        """
         n, side = self.n, self.side
         for b in (1, 2, 4, 8):
             self.product("block", f"{b} x {b}", blocked(b, b), n, b)
-            self.product("double", f"{b} x {b}", blocked(b, b, np.float64), n, b, precision="float64")
+            self.product(
+                "double", f"{b} x {b}", blocked(b, b, np.float64), n, b, precision="float64"
+            )
         self.product("layout", "NN", blocked(8, 8, transposed=False), n, 8, transposed=False)
         self.product("layout", "TN", blocked(8, 8), n, 8)
         self.product("layout", "TN, wide", blocked(8, 8, wide=True), n, 8)
@@ -101,7 +140,10 @@ class Bench:
         n = self.n // 2
         high = operands(n, "float64")
         low = [2.0**-54 * matrix * matrix[::-1] for matrix in high]
-        arrays = [cuda.to_device(m) for m in (high[0], low[0], high[1], low[1], *np.full((2, n, n), np.nan))]
+        arrays = [
+            cuda.to_device(m)
+            for m in (high[0], low[0], high[1], low[1], *np.full((2, n, n), np.nan))
+        ]
 
         def work() -> None:
             double_double[(n // 8, n // 8), (8, 8)](*arrays, 0.0)
@@ -115,20 +157,41 @@ class Bench:
         self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
 
     def pitches(self) -> None:
-        """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each multiprocessor."""
+        """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each
+        multiprocessor.
+        """
         turns, many = self.turns, self.warps * attribute("MULTIPROCESSOR_COUNT")
-        for name, warps, at_once in (("bank, one warp", 1, 1), ("bank, 32 warps", many, self.warps)):
+        for name, warps, at_once in (
+            ("bank, one warp", 1, 1),
+            ("bank, 32 warps", many, self.warps),
+        ):
             out = cuda.to_device(np.empty(32 * warps, np.float32))
             for pitch in (1, 2, 4, 8, 16, 32, 33, 34, 36):
-                self.add(name, pitch, "ns", 1e9 / turns / at_once, lambda: pitched[warps, 32](out, pitch, turns))  # noqa: B023
+                self.add(
+                    name,
+                    pitch,
+                    "ns",
+                    1e9 / turns / at_once,
+                    lambda: pitched[warps, 32](out, pitch, turns),  # noqa: B023
+                )
                 if not np.array_equal(out.copy_to_host(), (np.arange(out.size) + turns) % 32):
-                    raise ArithmeticError(f"at a pitch of {pitch} words, numbers didn't go round the warp")
+                    raise ArithmeticError(
+                        f"at a pitch of {pitch} words, numbers didn't go round the warp"
+                    )
 
     def copies(self) -> None:
-        """Time the bus, from memory that the system may not move (pinned) and from memory that it may."""
+        """Time the bus, from memory that the system may not move (pinned) and from memory that it
+        may.
+        """
         numbers = self.megabytes * 2**20 // 4
-        source, on_gpu = np.arange(numbers, dtype=np.float32), cuda.device_array(numbers, np.float32)
-        for name, host in (("pageable", np.empty_like(source)), ("pinned", cuda.pinned_array(numbers, np.float32))):
+        source, on_gpu = (
+            np.arange(numbers, dtype=np.float32),
+            cuda.device_array(numbers, np.float32),
+        )
+        for name, host in (
+            ("pageable", np.empty_like(source)),
+            ("pinned", cuda.pinned_array(numbers, np.float32)),
+        ):
             host[:] = source
             self.add("bus", name, "GB/s", 4e-9 * numbers, lambda: on_gpu.copy_to_device(host))  # noqa: B023
             if not np.array_equal(on_gpu.copy_to_host(), source):
@@ -150,12 +213,23 @@ class Bench:
         """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
         asked = f"nvidia-smi --query-gpu={','.join(ASKED.values())} --format=csv,noheader --id=0"
-        gpu = dict(zip(ASKED, subprocess.getoutput(asked).split(", ")))  # behind a product, before the clock falls
+        gpu = dict(
+            zip(ASKED, subprocess.getoutput(asked).split(", "))
+        )  # behind a product, before the clock falls
         for experiment in (self.double_double, self.pitches, self.copies, self.library):
             experiment()
-        versions = {found.name: found.version for found in distributions() if found.name in PACKAGES}
-        about = {"date": date.today().isoformat(), "versions": versions, "n": self.n, "runs": self.runs}
-        return gpu | about | {"multiprocessors": attribute("MULTIPROCESSOR_COUNT"), "rows": self.rows}
+        versions = {
+            found.name: found.version for found in distributions() if found.name in PACKAGES
+        }
+        about = {
+            "date": date.today().isoformat(),
+            "versions": versions,
+            "n": self.n,
+            "runs": self.runs,
+        }
+        return (
+            gpu | about | {"multiprocessors": attribute("MULTIPROCESSOR_COUNT"), "rows": self.rows}
+        )
 
 
 @cache
@@ -170,8 +244,12 @@ def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> Non
     rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
     left, right = (a[:, rows].T if transposed else a[rows]).astype(float), b.astype(float)
     off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
-    if not off <= np.finfo(c.dtype).eps * (n if c.dtype != np.float16 else 1):  # cuBLAS adds halves up in singles
-        raise ArithmeticError(f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms")
+    if not off <= np.finfo(c.dtype).eps * (
+        n if c.dtype != np.float16 else 1
+    ):  # cuBLAS adds halves up in singles
+        raise ArithmeticError(
+            f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms"
+        )
 
 
 def attribute(name: str) -> int:

@@ -1,12 +1,14 @@
-"""Answers to all exercises: for each check, right ones, and wrong ones with the words that the verdict must say.
+"""Answers to all exercises: for each check, right ones, and wrong ones with the words that the
+verdict must say.
 
-lNN.txt has those of lesson NN, by checks. A check's first line says what kind of answer it takes and how an answer is
-made of a line, which stands in the place of ``_``: in a function's body, or an expression; a line that begins with
-``=`` is the whole answer. Behind a wrong one stands, after ``;!``, what it is told: words, or several of them with
-`` | `` between. What a line names is in lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and
-``replace``.
+lNN.txt has those of lesson NN, by checks. A check's first line says what kind of answer it takes
+and how an answer is made of a line, which stands in the place of ``_``: in a function's body, or an
+expression; a line that begins with ``=`` is the whole answer. Behind a wrong one stands, after
+``;!``, what it is told: words, or several of them with `` | `` between. What a line names is in
+lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
 
-To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number, a value.
+To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number,
+a value.
 """
 
 import math
@@ -29,7 +31,9 @@ ROOT = HERE.parents[1]
 def given(lesson: str, name: str, solution: bool = False) -> str:
     """The IL text ``name`` of a lesson, as the student finds it or with its solution."""
     cells = (solved if solution else student)(read(ROOT / f"notebooks/source/{lesson}.md")).cells
-    return next(cell.source.split("'''")[1] for cell in cells if cell.source.startswith(f"{name} = '''"))
+    return next(
+        cell.source.split("'''")[1] for cell in cells if cell.source.startswith(f"{name} = '''")
+    )
 
 
 @cache
@@ -69,13 +73,18 @@ def raises(*_):
 
 TEXTS = [("", [""]), ("hello", [""]), (None, ["None, not text"]), (4, ["an int, not text"])]
 FUNCTIONS = [
-    *((it, [f"is of type {type(it).__name__}, not a function", "keep the line"]) for it in (None, 42, "f")),
-    (raises, ["ZeroDivisionError: of course"]), (lambda *_: 10**5000, [""]),
-]  # fmt: skip
+    *(
+        (it, [f"is of type {type(it).__name__}, not a function", "keep the line"])
+        for it in (None, 42, "f")
+    ),
+    (raises, ["ZeroDivisionError: of course"]),
+    (lambda *_: 10**5000, [""]),
+]
 NUMBERS = [
     (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"]),
-    (lambda *_: "x", ["returns a text, not a number"]), (lambda: 1.0, ["TypeError", "the call was"]),
+    (lambda *_: "x", ["returns a text, not a number"]),
+    (lambda: 1.0, ["TypeError", "the call was"]),
     (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"]),
     *((lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)),
-]  # fmt: skip
+]
 ALWAYS_WRONG = {"value": [], "text": TEXTS, "function": FUNCTIONS, "number": NUMBERS + FUNCTIONS}

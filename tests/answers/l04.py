@@ -23,9 +23,20 @@ def kernel(early: list[str], late: list[str]) -> str:
 
 
 STEP = "iadd r1.z, r1.z, cb0[0].w"
-READS = ["mov r1.z, r0.w", "mov r4, g[r1.z]", STEP, "mov r5, g[r1.z]", STEP, "mov r6, g[r1.z]", STEP, "mov r7, g[r1.z]"]
+READS = [
+    "mov r1.z, r0.w",
+    "mov r4, g[r1.z]",
+    STEP,
+    "mov r5, g[r1.z]",
+    STEP,
+    "mov r6, g[r1.z]",
+    STEP,
+    "mov r7, g[r1.z]",
+]
 ADDS = [f"mad r{10 + i}, r{4 + i}, cb0[0].y, r{10 + i}" for i in range(4)]
 SCALED = [f"mad r{10 + i}, r{10 + i}, cb0[0].y, r{4 + i}" for i in range(4)]
-FIRST = [line for i in range(4) for line in ("mov r4, g[r1.z]", f"mul r{10 + i}, r4, cb0[0].y", STEP)]
+FIRST = [
+    line for i in range(4) for line in ("mov r4, g[r1.z]", f"mul r{10 + i}, r4, cb0[0].y", STEP)
+]
 INSIDE = kernel(READS, []).replace("endloop", "\n".join([*ADDS, "endloop"]))
 UNSTORED = kernel([], READS + ADDS).replace("mov g[r0.w], r13", "")

@@ -18,14 +18,22 @@ APART = [
 ]
 GOOD = [LOST, CROSS, OTHER, *APART]
 NOTHING = "dmul r4.xy, r2.xy, l0.xy"
-SUM = ["dmul r5.xy, r2.xy, r3.zw", "dmad r5.xy, r2.zw, r3.xy, r5.xy", LOST, "dadd r4.xy, r4.xy, r5.xy", *APART]
+SUM = [
+    "dmul r5.xy, r2.xy, r3.zw",
+    "dmad r5.xy, r2.zw, r3.xy, r5.xy",
+    LOST,
+    "dadd r4.xy, r4.xy, r5.xy",
+    *APART,
+]
 AGAIN = ["dmul r4.xy, r2.xy, r3.xy", "dadd r4.xy, r1.xy, r4.xy_neg(xyzw)"]
 TURNED = LOST.replace("r2.xy", "r2.xy_neg(xyzw)").replace("r1.xy_neg(xyzw)", "r1.xy")
 TOO_MANY = ["dadd r6.xy, r1.xy, r1.xy", "dmul r6.xy, r6.xy, r6.xy"]
 
 
 def kernel(*lines: str) -> str:
-    return given("06_double_double", "product").replace("; your lines go below this one", "\n".join(lines))
+    return given("06_double_double", "product").replace(
+        "; your lines go below this one", "\n".join(lines)
+    )
 
 
 def dot(x, y, products=True, sums=True):

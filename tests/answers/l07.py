@@ -13,9 +13,21 @@ def sorting(words):
 
 
 def lines(pitch: str, fence: str = "fence_threads_lds") -> list[str]:
-    store = [f"umad r1.z, r1.y, {pitch}, r1.x", "ishl r1.z, r1.z, l0.z", "lds_store_id(0) r1.z, r3.x"]
-    return [*store, fence, f"umad r1.w, r1.x, {pitch}, r1.y", "ishl r1.w, r1.w, l0.z", "lds_load_id(0) r4.x, r1.w"]
+    store = [
+        f"umad r1.z, r1.y, {pitch}, r1.x",
+        "ishl r1.z, r1.z, l0.z",
+        "lds_store_id(0) r1.z, r3.x",
+    ]
+    return [
+        *store,
+        fence,
+        f"umad r1.w, r1.x, {pitch}, r1.y",
+        "ishl r1.w, r1.w, l0.z",
+        "lds_load_id(0) r4.x, r1.w",
+    ]
 
 
 def kernel(*lines: str) -> str:
-    return given("07_lds_transpose", "transposing").replace("; your lines go below this one", "\n".join(lines))
+    return given("07_lds_transpose", "transposing").replace(
+        "; your lines go below this one", "\n".join(lines)
+    )

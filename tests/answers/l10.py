@@ -13,7 +13,9 @@ def fits(memory: int, depth: int, strips: int = 4, blocks: int = 3) -> int:
 
 
 def lawn(rows, columns):
-    return [(i, j) for i in range(rows) for j in (range(columns)[::-1] if i % 2 else range(columns))]
+    return [
+        (i, j) for i in range(rows) for j in (range(columns)[::-1] if i % 2 else range(columns))
+    ]
 
 
 def one(gpu, a, b, name=""):
@@ -28,7 +30,10 @@ def one(gpu, a, b, name=""):
 def right(gpu, a, b, block, frees=True, depth=1000):
     c, cut, deep = np.zeros_like(a), range(0, len(a), block), range(0, len(a), depth)
     for i, j, k in product(cut, cut, deep):
-        strips = gpu.upload(a[i : i + block, k : k + depth]), gpu.upload(b[k : k + depth, j : j + block])
+        strips = (
+            gpu.upload(a[i : i + block, k : k + depth]),
+            gpu.upload(b[k : k + depth, j : j + block]),
+        )
         part = gpu.multiply(*strips)
         c[i : i + block, j : j + block] += gpu.download(part)
         for matrix in (*strips, part) if frees else ():

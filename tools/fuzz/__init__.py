@@ -1,11 +1,12 @@
-"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each, and each tried in a
-copy of this process, which may hang or crash.
+"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each,
+and each tried in a copy of this process, which may hang or crash.
 
-A valid program must assemble, be silent in the checks for races, barriers and unset values, compile, and give the same
-bits and counts on both engines. A nearly valid one is a valid one whose text was damaged, and a random one any text:
-they may be refused, but only with the errors that are meant for it. What is accepted must not crash or hang, and must
-give the same bits unless the checks find in it what leaves them open (`OPEN`). A timed one is any launch on any board,
-whose report has to keep the law (`law`).
+A valid program must assemble, be silent in the checks for races, barriers and unset values,
+compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose
+text was damaged, and a random one any text: they may be refused, but only with the errors that are
+meant for it. What is accepted must not crash or hang, and must give the same bits unless the checks
+find in it what leaves them open (`OPEN`). A timed one is any launch on any board, whose report has
+to keep the law (`law`).
 """
 
 import copy
@@ -31,12 +32,50 @@ from tools.fuzz.programs import random_program
 LIMIT = 60  # seconds of processor time for one program
 STEPS = 3000  # instructions of a work-item
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
-#: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on the same address.
+#: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on
+#: the same address.
 OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
-WORDS = [*OPCODES, "il_ps_2_0", "il_cs_2_0", "end", "mdef(0)_out(1)_in(1)", "mend", "r0", "r1.x", "l0", "cb0[1]", "o0",
-         "g[r0.x]", "mem.xy", "vWinCoord0", "vaTid", ",", ".", "(", ")", "_", "[", "-1", "65535", "0x7fc00000", "1e39",
-         "é", "\u2028", "\0", ";", "//", "_neg(xyzw)", "_sat", "_x2", "4294967296", "\n", "\n", "\t", " "]  # fmt: skip
+WORDS = [
+    *OPCODES,
+    "il_ps_2_0",
+    "il_cs_2_0",
+    "end",
+    "mdef(0)_out(1)_in(1)",
+    "mend",
+    "r0",
+    "r1.x",
+    "l0",
+    "cb0[1]",
+    "o0",
+    "g[r0.x]",
+    "mem.xy",
+    "vWinCoord0",
+    "vaTid",
+    ",",
+    ".",
+    "(",
+    ")",
+    "_",
+    "[",
+    "-1",
+    "65535",
+    "0x7fc00000",
+    "1e39",
+    "é",
+    "\u2028",
+    "\0",
+    ";",
+    "//",
+    "_neg(xyzw)",
+    "_sat",
+    "_x2",
+    "4294967296",
+    "\n",
+    "\n",
+    "\t",
+    " ",
+]
 
 
 class Wrong(Exception):
@@ -44,7 +83,9 @@ class Wrong(Exception):
 
 
 def run(seconds: float, seed: int = 0, say=print) -> int:
-    """Fuzz for ``seconds``, with at least one program, from ``seed`` on. Returns how many went wrong."""
+    """Fuzz for ``seconds``, with at least one program, from ``seed`` on. Returns how many went
+    wrong.
+    """
     end, wrong, counts = time.monotonic() + seconds, 0, Counter[str]()
     ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all copies of this process
     for n in takewhile(lambda n: n == seed or time.monotonic() < end, count(seed)):
@@ -54,10 +95,15 @@ def run(seconds: float, seed: int = 0, say=print) -> int:
         except apart.Lost as lost:
             tried, fault = kind, str(lost)
         if fault:
-            say(f"seed {n} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed {n}`:\n{fault}")
+            say(
+                f"seed {n} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed"
+                f" {n}`:\n{fault}"
+            )
         counts[tried] += 1
         wrong += bool(fault)
-    say(", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f": {wrong} went wrong")
+    say(
+        ", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f": {wrong} went wrong"
+    )
     return wrong
 
 
@@ -94,7 +140,9 @@ def nearly_valid(rng: random.Random) -> None:
 
 
 def anything(rng: random.Random) -> None:
-    text = "il_ps_2_0\n" + "".join(rng.choice(WORDS) + rng.choice(("", " ")) for _ in range(rng.randrange(600)))
+    text = "il_ps_2_0\n" + "".join(
+        rng.choice(WORDS) + rng.choice(("", " ")) for _ in range(rng.randrange(600))
+    )
     if rng.random() < 0.5:
         most = rng.choice((128, 256, 0x3000))
         text = "".join(chr(rng.randrange(most)) for _ in range(rng.randrange(4000)))
@@ -124,9 +172,10 @@ def damaged(rng: random.Random, text: str) -> str:
 
 
 def agree(program: ck.Program, launch: dict, defined: bool = True) -> None:
-    """Run a program on both engines and, if its results are ``defined``, check that these end alike, with the same bits
-    and counts. In either style the compiler then has to say why it refuses the program, or its code has to end as the
-    program does, with the same bits."""
+    """Run a program on both engines and, if its results are ``defined``, check that these end
+    alike, with the same bits and counts. In either style the compiler then has to say why it
+    refuses the program, or its code has to end as the program does, with the same bits.
+    """
     ending, explained = ran(program, launch, "explain")
     fast_ending, fast = ran(program, launch, "fast")
     if not defined:
@@ -151,14 +200,18 @@ def agree(program: ck.Program, launch: dict, defined: bool = True) -> None:
 
 
 def ran(program: ck.Program, launch: dict, engine: str) -> tuple[list | int, dict[str, np.ndarray]]:
-    """A launch's end (its counts, or the line of a fault) and the arrays that it leaves, as bits."""
+    """A launch's end (its counts, or the line of a fault) and the arrays that it leaves, as
+    bits.
+    """
     given = copy.deepcopy(launch)
     try:
         counts = ck.launch(program, **given, engine=engine, max_instructions=STEPS)
         ending: list | int = [*counts.executed.tolist(), counts.out_of_range]
     except ck.KernelError as error:
         ending = error.line
-    arrays = {f"o{n}": array for n, array in given.get("outputs", {}).items()} | {"g": given["global_memory"]}
+    arrays = {f"o{n}": array for n, array in given.get("outputs", {}).items()} | {
+        "g": given["global_memory"]
+    }
     return ending, {name: array.view(np.uint32) for name, array in arrays.items()}
 
 
@@ -167,7 +220,9 @@ def differ(explained: dict, others: dict, how: str) -> None:
     for name, array in explained.items():
         if len(different := np.argwhere(array != others[name])):
             place = tuple(different[0].tolist())
-            raise Wrong(f"{name}{list(place)}: {array[place]:#x} explained, {others[name][place]:#x} {how}")
+            raise Wrong(
+                f"{name}{list(place)}: {array[place]:#x} explained, {others[name][place]:#x} {how}"
+            )
 
 
 def in_words(error: Exception) -> None:

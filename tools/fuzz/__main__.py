@@ -1,4 +1,6 @@
-"""`make fuzz`: random programs for so many seconds; the exit status is 1 if one of them went wrong."""
+"""`make fuzz`: random programs for so many seconds; the exit status is 1 if one of them went
+wrong.
+"""
 
 import argparse
 import sys
@@ -7,6 +9,10 @@ from tools.fuzz import run
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="how long (default: 60)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first program's seed (default: 0)")
+    parser.add_argument(
+        "--seconds", type=float, default=60, metavar="S", help="how long (default: 60)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="the first program's seed (default: 0)"
+    )
     sys.exit(run(**vars(parser.parse_args())) > 0)

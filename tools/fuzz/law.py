@@ -1,11 +1,12 @@
-"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and no launch is faster than its
-slowest unit.
+"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and no
+launch is faster than its slowest unit.
 
-What the code asks for is counted apart from the model: the machine's VLIW engine runs it for all wavefronts (without
-data, as no address depends on any), and each access is counted with sets of words. For each wavefront the model's walk
-must find the same, and for all together the report on a launch that is simulated whole. A sampled report is held
-against the launch simulated whole. One that is simulated whole but takes too long to count is held against nothing:
-``Uncounted`` says so, and the fuzzer tells how many there were.
+What the code asks for is counted apart from the model: the machine's VLIW engine runs it for all
+wavefronts (without data, as no address depends on any), and each access is counted with sets of
+words. For each wavefront the model's walk must find the same, and for all together the report on a
+launch that is simulated whole. A sampled report is held against the launch simulated whole. One
+that is simulated whole but takes too long to count is held against nothing: ``Uncounted`` says so,
+and the fuzzer tells how many there were.
 """
 
 import math
@@ -32,23 +33,39 @@ from cypresskit.timing.work import ALU, TEX, Path
 
 PATIENCE = 200_000  # clocks of texture unit and LDS that are counted, access by access
 CHANGES: list[dict[str, Any]] = [
-    {"texture_banks": 2}, {"texture_banks": 8}, {"quads_per_clock": 4}, {"line_bytes": 128}, {"l1_bytes": 0},
-    {"l2_bytes": 0}, {"l2_bytes": 0, "l1_bytes": 0}, {"simd_engines": 3}, {"lds_banks": 16}, {"lds_items_clock": 8},
-    {"memory_channels": 2}, {"register_pool": 300}, {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
-    {"l2_slices": 3}, {"clause_clocks": 0, "switch_clocks": 0}, {"l1_bytes": 1024},
-]  # fmt: skip
+    {"texture_banks": 2},
+    {"texture_banks": 8},
+    {"quads_per_clock": 4},
+    {"line_bytes": 128},
+    {"l1_bytes": 0},
+    {"l2_bytes": 0},
+    {"l2_bytes": 0, "l1_bytes": 0},
+    {"simd_engines": 3},
+    {"lds_banks": 16},
+    {"lds_items_clock": 8},
+    {"memory_channels": 2},
+    {"register_pool": 300},
+    {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
+    {"l2_slices": 3},
+    {"clause_clocks": 0, "switch_clocks": 0},
+    {"l1_bytes": 1024},
+]
 BOARDS = [*DEVICES.values(), *(replace(HD5870, **change) for change in CHANGES)]
 
 
 class Counting(Processor):
-    """Runs code for all wavefronts without data, and counts what they ask for: ``clocks`` of ALU, texture unit and LDS
-    (a row for each wavefront), and lines of textures, of global memory (``uncached``) and those that are stored."""
+    """Runs code for all wavefronts without data, and counts what they ask for: ``clocks`` of ALU,
+    texture unit and LDS (a row for each wavefront), and lines of textures, of global memory
+    (``uncached``) and those that are stored.
+    """
 
     def __init__(self, code: Code, surfaces: Surfaces):
         self.surfaces, self.device = surfaces, surfaces.device
         wavefronts = np.arange(surfaces.shape.wavefronts)
         self.x, self.y, there = lanes(surfaces.shape, wavefronts)
-        super().__init__(code, input_registers(surfaces.shape, self.x, self.y), surfaces.shape.constants)
+        super().__init__(
+            code, input_registers(surfaces.shape, self.x, self.y), surfaces.shape.constants
+        )
         self.masks.set(there)
         self.clocks = np.zeros((len(wavefronts), 3), int)
         self.quads = self.stored = 0  # lines, once for each quad or store that asks
@@ -68,7 +85,9 @@ class Counting(Processor):
         asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
         asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(self.device.lds_items_clock):
-            self.clocks[wavefront, 2] += fullest([w[lane] for w in asked for lane in active], self.device.lds_banks)
+            self.clocks[wavefront, 2] += fullest(
+                [w[lane] for w in asked for lane in active], self.device.lds_banks
+            )
         if o.name.startswith("LDS_READ"):
             self.queue.append([np.zeros(self.items, np.uint32)] * len(asked))
 
@@ -82,10 +101,16 @@ class Counting(Processor):
     def fetch(self, f: FetchInstruction) -> None:
         uncached = f.name == "MEM_READ"
         if uncached:
-            byte, inside = 16 * self.element(f.offset[0], f.source, f.coordinates), np.ones(self.items, bool)
+            byte, inside = (
+                16 * self.element(f.offset[0], f.source, f.coordinates),
+                np.ones(self.items, bool),
+            )
         else:
             texture = self.surfaces.shape.textures[f.resource]
-            rows = [np.broadcast_to(self.component(f.source, letter), self.items) for letter in f.coordinates]
+            rows = [
+                np.broadcast_to(self.component(f.source, letter), self.items)
+                for letter in f.coordinates
+            ]
             x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD")
             byte = self.surfaces.address(f.resource, x, y)
         clocks = np.zeros(len(self.clocks), int)
@@ -131,7 +156,9 @@ def fullest(words: list, banks: int) -> int:
 
 
 def charged(report: Report) -> np.ndarray:
-    """The clocks of ALU, texture unit and LDS for which a report says that they are busy, on all engines together."""
+    """The clocks of ALU, texture unit and LDS for which a report says that they are busy, on all
+    engines together.
+    """
     busy = np.array([report.busy[unit] for unit in ("ALU", "texture", "LDS")])
     return busy * report.clocks * report.device.simd_engines
 
@@ -143,8 +170,12 @@ def walked(paths: list[Path], bundle_clocks: int) -> np.ndarray:
         for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
             found[path.wavefronts, 0] += turns * clause.bundles * bundle_clocks
             for stream in clause.streams if clause.kind in (ALU, TEX) else ():
-                times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)  # may differ by one
-                found[path.wavefronts, 1 + (clause.kind == ALU)] += stream.cost.reshape(-1, stream.phases) @ times
+                times = np.bincount(
+                    np.arange(turns) % stream.phases, minlength=stream.phases
+                )  # may differ by one
+                found[path.wavefronts, 1 + (clause.kind == ALU)] += (
+                    stream.cost.reshape(-1, stream.phases) @ times
+                )
     return found
 
 
@@ -152,9 +183,12 @@ class Uncounted(Exception):
     """A launch was simulated whole and would take too long to count."""
 
 
-def check(code: Code, shape: Shape, layout: str, report: Report, whole: Report | None = None) -> list[str]:
-    """How a report breaks the law, as texts; none if it keeps it. A sampled one is held against the ``whole``
-    simulation of the same launch; another is counted, or raises ``Uncounted``."""
+def check(
+    code: Code, shape: Shape, layout: str, report: Report, whole: Report | None = None
+) -> list[str]:
+    """How a report breaks the law, as texts; none if it keeps it. A sampled one is held against the
+    ``whole`` simulation of the same launch; another is counted, or raises ``Uncounted``.
+    """
     if whole is not None:
         return _report_faults(report, charged(whole))
     if report.simulated < 1 or charged(report)[1:].sum() > PATIENCE:
@@ -163,19 +197,26 @@ def check(code: Code, shape: Shape, layout: str, report: Report, whole: Report |
     counted, paths = Counting(code, surfaces), walk(code, surfaces, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
     wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
-    faults = [f"wavefront {n}: ALU, texture, LDS {counted.clocks[n]}, walked {found[n]}" for n in wrong]
-    return faults + _report_faults(report, counted.clocks.sum(axis=0)) + _line_faults(report, counted)
+    faults = [
+        f"wavefront {n}: ALU, texture, LDS {counted.clocks[n]}, walked {found[n]}" for n in wrong
+    ]
+    return (
+        faults + _report_faults(report, counted.clocks.sum(axis=0)) + _line_faults(report, counted)
+    )
 
 
 def _report_faults(report: Report, total: np.ndarray) -> list[str]:
-    """Faults in a report on wavefronts that ask for ``total`` clocks. A sampled one derives all busy clocks from some
-    of the wavefronts and turns, which is as accurate as the pace: to 1 per cent."""
+    """Faults in a report on wavefronts that ask for ``total`` clocks. A sampled one derives all
+    busy clocks from some of the wavefronts and turns, which is as accurate as the pace: to 1 per
+    cent.
+    """
     faults, near, device = [], 1e-9 if report.simulated == 1 else 0.01, report.device
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     sent = (lines["DRAM"] + lines["written"]) * line_clocks(device)
     served = report.bytes["L2"] / device.l2_slice_bytes_clock
     asked = [
-        (unit, clocks, device.simd_engines, near) for unit, clocks in zip(("ALU", "texture", "LDS"), total.tolist())
+        (unit, clocks, device.simd_engines, near)
+        for unit, clocks in zip(("ALU", "texture", "LDS"), total.tolist())
     ]
     asked += [("DRAM", sent, device.memory_channels, 1e-9), ("L2", served, device.l2_slices, 1e-9)]
     for unit, clocks, parts, nearly in asked:
@@ -184,13 +225,23 @@ def _report_faults(report: Report, total: np.ndarray) -> list[str]:
             faults.append(f"{unit} is busy for {busy:.1f} clocks; the code asks for {clocks:.1f}")
     channels = report.busy["DRAM"] + report.busy["DRAM rows"]
     shares = [*report.busy.items(), ("DRAM, with the wait for rows,", channels)]
-    faults += [f"{unit} is busy for {share:.4f} of the time" for unit, share in shares if share > 1 + near]
-    faults += [f"{level} hits are {share}" for level, share in report.hits.items() if not 0 <= share <= 1]
-    if lines["L2"] and not math.isclose(report.hits["L2"], 1 - lines["DRAM"] / lines["L2"], abs_tol=1e-9):
-        faults.append(f"L2 hits are {report.hits['L2']}, and it missed {lines['DRAM']} of {lines['L2']} lines")
+    faults += [
+        f"{unit} is busy for {share:.4f} of the time" for unit, share in shares if share > 1 + near
+    ]
+    faults += [
+        f"{level} hits are {share}" for level, share in report.hits.items() if not 0 <= share <= 1
+    ]
+    if lines["L2"] and not math.isclose(
+        report.hits["L2"], 1 - lines["DRAM"] / lines["L2"], abs_tol=1e-9
+    ):
+        faults.append(
+            f"L2 hits are {report.hits['L2']}, and it missed {lines['DRAM']} of {lines['L2']} lines"
+        )
     for name, over_time in (report.use.shares if report.use else {}).items():
         if (over_time < -1e-9).any() or (over_time > 1 + 1e-9).any():
-            faults.append(f"{name} over time goes from {np.nanmin(over_time)} to {np.nanmax(over_time)}")
+            faults.append(
+                f"{name} over time goes from {np.nanmin(over_time)} to {np.nanmax(over_time)}"
+            )
     return faults
 
 
@@ -204,12 +255,24 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
     least = counted.clocks[:, 1].sum() / device.simd_engines
     some = different + np.count_nonzero(counted.uncached)
     rules = [
-        (math.isclose(report.hits["L1"], hits, abs_tol=1e-9), f"L1 hits are {report.hits['L1']}, of {quads} lines"),
-        (different <= missed <= quads, f"L1 missed {missed} lines: {different} different ones, {quads} asked by quads"),
-        (some <= lines["DRAM"] <= lines["L2"], f"DRAM gave {lines['DRAM']} lines of {some}, L2 {lines['L2']}"),
+        (
+            math.isclose(report.hits["L1"], hits, abs_tol=1e-9),
+            f"L1 hits are {report.hits['L1']}, of {quads} lines",
+        ),
+        (
+            different <= missed <= quads,
+            f"L1 missed {missed} lines: {different} different ones, {quads} asked by quads",
+        ),
+        (
+            some <= lines["DRAM"] <= lines["L2"],
+            f"DRAM gave {lines['DRAM']} lines of {some}, L2 {lines['L2']}",
+        ),
         (
             len(counted.written) <= lines["written"] <= counted.stored,
-            f"{lines['written']} lines written; {counted.stored} in all stores, {len(counted.written)} different ones",
+            (
+                f"{lines['written']} lines written; {counted.stored} in all stores,"
+                f" {len(counted.written)} different ones"
+            ),
         ),
         (report.clocks >= least, f"{report.clocks} clocks, and a texture unit has {least} to work"),
     ]
@@ -217,14 +280,24 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """Arguments of ``simulate``, the code and the shape of a launch: a kernel, a contest entry or a program, of
-    any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the board can't do it."""
-    board, style, layout = rng.choice(BOARDS), rng.choice(list(STYLES)), rng.choice(("linear", "linear", "tiled"))
+    """Arguments of ``simulate``, the code and the shape of a launch: a kernel, a contest entry or a
+    program, of any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the
+    board can't do it.
+    """
+    board, style, layout = (
+        rng.choice(BOARDS),
+        rng.choice(list(STYLES)),
+        rng.choice(("linear", "linear", "tiled")),
+    )
     kind = rng.randrange(3)
     if kind < 2:
         kernel = rng.choice(list(ck.kernels.values())) if kind else write(*rng.choice(ENTRIES))
         most = rng.choice((48, 100, 200) * 8 + (1 << 11,))  # the largest are sampled
-        m, n, k = rng.randint(most // 4, most), rng.randint(most // 4, most), rng.randint(1, min(most, 600))
+        m, n, k = (
+            rng.randint(most // 4, most),
+            rng.randint(most // 4, most),
+            rng.randint(1, min(most, 600)),
+        )
         n, beta = 1 if kernel.vector else n, rng.choice((0.0, 0.0, 1.0))
         options = {"kernel": kernel, "n": n, "m": m, "k": k, "beta": beta}
         code, shape = compile(kernel.program, board, style), kernel.shape(m, n, k, 1.0, beta)
@@ -244,8 +317,14 @@ iadd r9.x, r9.x, l{a}.w
 
 
 def accesses(rng: random.Random) -> Shape:
-    """A launch of a program whose addresses are linear in work-item, workgroup and the turn of a loop."""
-    group, groups, turns = rng.choice((16, 64, 64, 128, 65)), rng.randint(1, 24), rng.choice((0, 1, 5, 40))
+    """A launch of a program whose addresses are linear in work-item, workgroup and the turn of a
+    loop.
+    """
+    group, groups, turns = (
+        rng.choice((16, 64, 64, 128, 65)),
+        rng.randint(1, 24),
+        rng.choice((0, 1, 5, 40)),
+    )
     lines = ["mov r1, l0.xxxx", "mov r1.x, vTidInGrpFlat.x", "mov r1.y, vThreadGrpIdFlat.x"]
     literals: list[tuple[int, ...]] = [(0, 1, turns, 0x7FC)]
     inside: list[str] = ["ige r2.x, r1.z, l0.z", "break_logicalnz r2.x"]
@@ -253,12 +332,18 @@ def accesses(rng: random.Random) -> Shape:
         into = rng.choice((lines, inside, inside, inside))
         for letter in "xy":
             a = len(literals)
-            literals.append(tuple(rng.choice((0, 0, 1, 1, 2, 3, 4, 5, 8, 33, 64)) for _ in range(4)))
+            literals.append(
+                tuple(rng.choice((0, 0, 1, 1, 2, 3, 4, 5, 8, 33, 64)) for _ in range(4))
+            )
             into.append(COORDINATES.replace("r9.x", f"r9.{letter}").format(a=a))
         into += rng.choice(ACCESSES).splitlines()
-    body = "\n".join([*lines, "whileloop", *inside, "iadd r1.z, r1.z, l0.y", "endloop", "mov g[r1.x], r5"])
+    body = "\n".join(
+        [*lines, "whileloop", *inside, "iadd r1.z, r1.z, l0.y", "endloop", "mov g[r1.x], r5"]
+    )
     head = f"il_cs_2_0\ndcl_num_thread_per_group {group}\n{TEXTURE}\ndcl_lds_id(0) 2048\n"
-    head += "".join(f"dcl_literal l{n}, {', '.join(map(str, row))}\n" for n, row in enumerate(literals))
+    head += "".join(
+        f"dcl_literal l{n}, {', '.join(map(str, row))}\n" for n, row in enumerate(literals)
+    )
     texture = Extent(rng.choice((64, 100)), rng.randint(1, 99), 16)
     return Shape(ck.assemble(f"{head}{body}\nend"), (group * groups, 1, 1), {0: texture})
 
@@ -266,13 +351,23 @@ def accesses(rng: random.Random) -> Shape:
 TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 FETCH = "itof r4, r9\nsample_resource(0)_sampler(0){} r5, r4.xy00"
 ACCESSES = [
-    FETCH.format(""), FETCH.format("_aoffimmi(1,0,0)"), FETCH.format("") + "\n" + FETCH.format("_aoffimmi(0,1,0)"),
-    "mov r5, g[r9.x]", "mov g[r9.x], r1", "mov g[r9.x], r1\nmov g[r9.y], r1",
-    "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_id(0) r5.x, r9.x\nlds_load_id(0) r5.y, r9.y",
-    "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_store_id(0) r9.x, r1.x\nfence_threads_lds",
+    FETCH.format(""),
+    FETCH.format("_aoffimmi(1,0,0)"),
+    FETCH.format("") + "\n" + FETCH.format("_aoffimmi(0,1,0)"),
+    "mov r5, g[r9.x]",
+    "mov g[r9.x], r1",
+    "mov g[r9.x], r1\nmov g[r9.y], r1",
+    (
+        "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_id(0) r5.x,"
+        " r9.x\nlds_load_id(0) r5.y, r9.y"
+    ),
+    (
+        "ishl r9, r9, l0.y\nishl r9, r9, l0.y\niand r9, r9, l0.w\nlds_store_id(0) r9.x,"
+        " r1.x\nfence_threads_lds"
+    ),
     "umul r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_vec_id(0) r5, r9.x, r9.y",
     "iand r9, r9, l0.y\nif_logicalnz r9.x\n" + FETCH.format("") + "\nmov g[r1.x], r5\nendif",
-]  # fmt: skip
+]
 
 
 def timed(rng: random.Random) -> None:

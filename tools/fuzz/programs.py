@@ -1,13 +1,15 @@
-"""Random IL programs that are valid, end, and don't race, with arrays to launch them on, for comparing engines.
+"""Random IL programs that are valid, end, and don't race, with arrays to launch them on, for
+comparing engines.
 
-The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested branches, loops that
-work-items leave at different turns, texture coordinates in and out of range, macros, and data full of NaN, infinities
-and subnormal numbers. Each work-item writes four elements of global memory of its own, and reads these and a part that
-nobody writes; LDS is written and read in turns, with a fence between, where control flow is uniform.
+The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested
+branches, loops that work-items leave at different turns, texture coordinates in and out of range,
+macros, and data full of NaN, infinities and subnormal numbers. Each work-item writes four elements
+of global memory of its own, and reads these and a part that nobody writes; LDS is written and read
+in turns, with a fence between, where control flow is uniform.
 
-``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers: r0 to r11 are free;
-r20.. count loops; r30.x is the first own element of ``g``, r31 a random address, r32 = (own byte of LDS array 0, own
-record of array 1), r33 a place to read in LDS.
+``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers:
+r0 to r11 are free; r20.. count loops; r30.x is the first own element of ``g``, r31 a random
+address, r32 = (own byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
 """
 
 import random
@@ -30,7 +32,9 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "any": "{r}|{r}|{r}|{r}|{r}|{r}|{r}|{constant}|{own}|l{0|1|2|3}|l{0|1|2|3}|{id}",
     "component": "{any}.{x|y|z|w}",
     # operands, by the type that their instruction takes
-    "float": "{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_bias|_bx2|_invert|_sign|_abs{negated}}",
+    "float": (
+        "{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_bias|_bx2|_invert|_sign|_abs{negated}}"
+    ),
     "bits": "{any}{swizzle}{||{negated}}",
     "double": "{any}{.xy|.zw|||.xyzw|.yx|.x1}",
     "swizzle": "|||.{s}|.{s}|.{s}{s}|.{s}{s}{s}|.{s}{s}{s}{s}",
@@ -38,28 +42,40 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "negated": "_neg({x|x|}{y|y|}{z|z|}{w|w|})",
     # results
     "mask": "||.x{my}{mz}{mw}|.{mx}y{mz}{mw}|.{mx}{my}z{mw}|.{mx}{my}{mz}w",
-    "mx": "x|x|_|_|0|1", "my": "y|y|_|_|0|1", "mz": "z|z|_|_|0|1", "mw": "w|w|_|_|0|1",
+    "mx": "x|x|_|_|0|1",
+    "my": "y|y|_|_|0|1",
+    "mz": "z|z|_|_|0|1",
+    "mw": "w|w|_|_|0|1",
     "double mask": "||.xy|.zw|.__zw|.xy01|.01zw|.xy_1",
     "scale": "|||||||||{_x2|_x4|_x8|_d2|_d4|_d8|}{|_sat}",
     # statements
     "other": "|; a comment|// a comment|\tmov r0, r0 ; moves nothing|fence_memory",
     "read": "iand r31.x, {r}.{x|y|z|w}, l1.x\niadd r31.x, r31.x, l1.z\nmov {r}, g[r31.x{far}]",
     "fence": "fence_threads_lds|fence_threads_lds_memory|fence_lds_threads",
-    "store": "{lds_store_vec_id(0) mem{some}, r32.x, r32.z|lds_store_vec_id(1) mem{some}, r32.y, r32.z"
-             "|lds_store_id(0) r32.x|lds_store_id(1) r32.yz}, {r}{swizzle}",
+    "store": (
+        "{lds_store_vec_id(0) mem{some}, r32.x, r32.z|lds_store_vec_id(1) mem{some}, r32.y, r32.z"
+        "|lds_store_id(0) r32.x|lds_store_id(1) r32.yz}, {r}{swizzle}"
+    ),
     "some": "|.x|.xy|.xyz|._y__|.x__w|.__zw",
-    "load": "{iand r33.x, {r}.{x|y|z|w}, l1.x|{record}|{record}|{record}}\n"
-            "{lds_load_vec_id(1) {r}{mask}, r33.x, r33.y|lds_load_id(1) {r}{mask}, r33.xy"
-            "|{byte}lds_load_vec_id(0) {r}{mask}, r33.x{|, r33.y}|{byte}lds_load_id(0) {r}{mask}, r33.xy}",
+    "load": (
+        "{iand r33.x, {r}.{x|y|z|w}, l1.x|{record}|{record}|{record}}\n{lds_load_vec_id(1)"
+        " {r}{mask}, r33.x, r33.y|lds_load_id(1) {r}{mask}, r33.xy|{byte}lds_load_vec_id(0)"
+        " {r}{mask}, r33.x{|, r33.y}|{byte}lds_load_id(0) {r}{mask}, r33.xy}"
+    ),
     "record": "umod r33.x, {r}.{x|y|z|w}, l1.w",
     "byte": "ishl r33.x, r33.x, l0.{z|w}\n",
     "fetch": "{{inside}|{inside}|{anywhere}}",
-    "inside": "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
-              "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_bias}}",
+    "inside": (
+        "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
+        "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_bias}}"
+    ),
     "anywhere": "{{texel}{offset} {r}{mask}, {r}{swizzle}|{sample}{offset} {r}{mask}, {at}}",
     # registers and a literal that have the names of others outside
-    "macro": "mdef(0)_out(2)_in(3)\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000\nmov r0, {in0|in1}\nmov r1, in2\n"
-             "{add|mul|max}{scale} r{0|1}{mask}, {given}, {given}\nmov out0, {given}\nmov out1, {given}\nmend",
+    "macro": (
+        "mdef(0)_out(2)_in(3)\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000\nmov r0, {in0|in1}\nmov r1,"
+        " in2\n{add|mul|max}{scale} r{0|1}{mask}, {given}, {given}\nmov out0, {given}\nmov out1,"
+        " {given}\nmend"
+    ),
     "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
     "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
     "offset": "||_aoffimmi({-2|-1|0|1|2},{-2|-1|0|1|2},0)",
@@ -67,20 +83,57 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
     "if": "{|{bit}|{bit}}{if_logical{nz|z} {r31.w|r31.w|{component}}|ifc_{compared}}",
     "bit": "iand r31.w, {component}, l0.{y|z|w}\n",  # goes both ways more often than any bits do
-    "leave": "iand r31.w, {component}, l1.x\n"
-             "{{break|continue}_logical{nz|z} {r31.w|{component}}|{breakc|continuec}_{compared}}",
-}  # fmt: skip
+    "leave": (
+        "iand r31.w, {component}, l1.x\n"
+        "{{break|continue}_logical{nz|z} {r31.w|{component}}|{breakc|continuec}_{compared}}"
+    ),
+}
 SPECIAL = np.array(
-    [0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC01234, 0x7F800001, 1, 0x807FFFFF,
-     0x00800000, 0x80800001, 0x7F7FFFFF, 0x4B7FFFFF, 0x4F000000, 0x3F7FFFFF, 0x20000000, 0x1FFFFFFF, 0x00400000,
-     0x3FF00000, 0x7FF00000, 0x000FFFFF, 0xFFFFFFFF, 2, 3, 7, 31, 0x40490FDB, 0x3EAAAAAB], np.uint32)  # fmt: skip
+    [
+        0,
+        0x80000000,
+        0x3F800000,
+        0xBF800000,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0xFFC01234,
+        0x7F800001,
+        1,
+        0x807FFFFF,
+        0x00800000,
+        0x80800001,
+        0x7F7FFFFF,
+        0x4B7FFFFF,
+        0x4F000000,
+        0x3F7FFFFF,
+        0x20000000,
+        0x1FFFFFFF,
+        0x00400000,
+        0x3FF00000,
+        0x7FF00000,
+        0x000FFFFF,
+        0xFFFFFFFF,
+        2,
+        3,
+        7,
+        31,
+        0x40490FDB,
+        0x3EAAAAAB,
+    ],
+    np.uint32,
+)
 
 
-def random_program(rng: random.Random, mode: str | None = None, statements: int = 40) -> tuple[str, dict]:
-    """A random program's text, and the arguments of ``launch`` for it (``domain``, ``inputs``, ``constants``,
-    ``outputs`` in pixel mode, ``global_memory``), whose arrays a launch changes: copy them to run it twice.
+def random_program(
+    rng: random.Random, mode: str | None = None, statements: int = 40
+) -> tuple[str, dict]:
+    """A random program's text, and the arguments of ``launch`` for it (``domain``, ``inputs``,
+    ``constants``, ``outputs`` in pixel mode, ``global_memory``), whose arrays a launch changes:
+    copy them to run it twice.
 
-    ``mode`` is "pixel" or "compute", by default either; the program has about ``statements`` statements.
+    ``mode`` is "pixel" or "compute", by default either; the program has about ``statements``
+    statements.
     """
     return _Writer(rng, mode or rng.choice(("pixel", "compute")), statements).program()
 
@@ -90,11 +143,21 @@ def random_words(rng: random.Random, shape: tuple[int, ...]) -> np.ndarray:
     draw = np.random.default_rng(rng.getrandbits(64))
     plain = (draw.standard_normal(shape) * 2.0 ** draw.integers(-4, 5, shape)).astype(np.float32)
     with np.errstate(over="ignore"):  # some become infinite
-        wide = (draw.standard_normal(shape) * 2.0 ** draw.integers(-130, 127, shape).astype(float)).astype(np.float32)
+        wide = (
+            draw.standard_normal(shape) * 2.0 ** draw.integers(-130, 127, shape).astype(float)
+        ).astype(np.float32)
     whole = draw.integers(-9, 10, shape)
     double = draw.standard_normal((*shape, 1)).view(np.uint32)[..., 1]
-    kinds = [plain, plain, wide, whole.astype(np.float32), whole.astype(np.int32), double, draw.choice(SPECIAL, shape),
-             draw.integers(0, 2**32, shape, np.uint32)]  # fmt: skip
+    kinds = [
+        plain,
+        plain,
+        wide,
+        whole.astype(np.float32),
+        whole.astype(np.int32),
+        double,
+        draw.choice(SPECIAL, shape),
+        draw.integers(0, 2**32, shape, np.uint32),
+    ]
     return np.choose(draw.integers(0, len(kinds), shape), [kind.view(np.uint32) for kind in kinds])
 
 
@@ -108,24 +171,38 @@ class _Writer:
         self.group: tuple[int, ...] = ()
         self.domain: tuple[int, ...] = (rng.randint(1, 19), rng.randint(1, 11))
         if mode == "compute":
-            self.group = rng.choice(((64,), (64,), (16,), (8, 8), (4, 2, 2), (128,), (4,), (65, 1, 2)))
+            self.group = rng.choice(
+                ((64,), (64,), (16,), (8, 8), (4, 2, 2), (128,), (4,), (65, 1, 2))
+            )
             self.domain = tuple(g * rng.randint(1, 3) for g in self.group)
         self.items, self.group_items = int(np.prod(self.domain)), int(np.prod(self.group or (1,)))
         self.outputs = sorted(rng.sample(range(8), rng.randint(1, 4))) if mode == "pixel" else []
         self.textures = [
-            (rng.choice(("1d", "2d", "2d")), rng.choice((1, 2, 4)), rng.choice(TYPES)) for _ in range(rng.randint(1, 4))
+            (rng.choice(("1d", "2d", "2d")), rng.choice((1, 2, 4)), rng.choice(TYPES))
+            for _ in range(rng.randint(1, 4))
         ]
         self.constants = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
         self.grammar = GRAMMAR | {
-            "id": "vWinCoord0"
-            if mode == "pixel"
-            else "{vAbsTid|vAbsTidFlat|vaTid|vaTid0|vTid}|{vTidInGrp0|vTidInGrpFlat|vThreadGrpId|vTGroupid}",
-            "constant": "|".join(f"cb{n}[{at}]" for n, size in enumerate(self.constants) for at in range(size)),
+            "id": (
+                "vWinCoord0"
+                if mode == "pixel"
+                else "{vAbsTid|vAbsTidFlat|vaTid|vaTid0|vTid}|"
+                "{vTidInGrp0|vTidInGrpFlat|vThreadGrpId|vTGroupid}"
+            ),
+            "constant": "|".join(
+                f"cb{n}[{at}]" for n, size in enumerate(self.constants) for at in range(size)
+            ),
             "texel": "|".join(f"load_resource({n})" for n in range(len(self.textures))),
-            "sample": "|".join(f"sample_resource({n})_sampler({n})" for n in range(len(self.textures))),
+            "sample": "|".join(
+                f"sample_resource({n})_sampler({n})" for n in range(len(self.textures))
+            ),
             "at": "vWinCoord0.xy" if mode == "pixel" else "{r}{swizzle}",
             "far": f"|+1|+{SHARED}|{'-1' * (self.items == 1)}",
-            "target": "{r}|" * 14 + "{own}" + f"|o{{{'|'.join(map(str, self.outputs))}}}" * bool(self.outputs),
+            "target": (
+                "{r}|" * 14
+                + "{own}"
+                + f"|o{{{'|'.join(map(str, self.outputs))}}}" * bool(self.outputs)
+            ),
         }
 
     def program(self) -> tuple[str, dict]:
@@ -147,7 +224,11 @@ class _Writer:
 
     def chosen(self, field: re.Match) -> str:
         name = field[1]
-        return f"{{{self.grammar[name]}}}" if name in self.grammar else self.rng.choice(name.split("|"))
+        return (
+            f"{{{self.grammar[name]}}}"
+            if name in self.grammar
+            else self.rng.choice(name.split("|"))
+        )
 
     def arguments(self) -> dict:
         rng = self.rng
@@ -156,12 +237,16 @@ class _Writer:
             shape = (rng.randint(1, 9),) if kind == "1d" else (rng.randint(1, 9), rng.randint(1, 9))
             inputs[n] = random_words(rng, (*shape, max(count, dtype(0).itemsize // 4))).view(dtype)
         result: dict = {"domain": self.domain, "inputs": inputs}
-        result["constants"] = {n: random_words(rng, (size, 4)) for n, size in enumerate(self.constants)}
+        result["constants"] = {
+            n: random_words(rng, (size, 4)) for n, size in enumerate(self.constants)
+        }
         result["global_memory"] = random_words(rng, (self.items * OWN + SHARED, 4))
         if self.outputs:
             width, height = self.domain
             shapes = [(height, width, rng.choice((1, 2, 4))) for _ in self.outputs]
-            result["outputs"] = {n: random_words(rng, s).view(np.float32) for n, s in zip(self.outputs, shapes)}
+            result["outputs"] = {
+                n: random_words(rng, s).view(np.float32) for n, s in zip(self.outputs, shapes)
+            }
         return result
 
     def declare(self) -> None:
@@ -169,7 +254,10 @@ class _Writer:
             self.say("dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__")
         else:
             self.say(f"dcl_num_thread_per_group {', '.join(map(str, self.group))}")
-            self.say(f"dcl_lds_id(0) {16 * self.group_items}\ndcl_struct_lds_id(1) 16, {self.group_items}")
+            self.say(
+                f"dcl_lds_id(0) {16 * self.group_items}\ndcl_struct_lds_id(1) 16,"
+                f" {self.group_items}"
+            )
         for n in self.outputs:
             self.say(f"dcl_output_generic o{n}")
         for n, (kind, _, _) in enumerate(self.textures):
@@ -187,16 +275,27 @@ class _Writer:
         if self.mode == "pixel":
             self.say("ftoi r30.xy, vWinCoord0\nimad r30.x, r30.y, l1.y, r30.x")
         else:
-            self.say("mov r30.x, vAbsTidFlat.x\nishl r32.x, vTidInGrpFlat.x, l0.w\nmov r32.y, vTidInGrpFlat.x")
-        self.say("mov r32.z, l0.x\nimul r30.x, r30.x, l0.w\nmov r31.x, l1.z\nmov r31.yzw, l0.x\nmov r33, l0.x")
+            self.say(
+                "mov r30.x, vAbsTidFlat.x\nishl r32.x, vTidInGrpFlat.x, l0.w\nmov r32.y,"
+                " vTidInGrpFlat.x"
+            )
+        self.say(
+            "mov r32.z, l0.x\nimul r30.x, r30.x, l0.w\nmov r31.x, l1.z\nmov r31.yzw, l0.x\nmov r33,"
+            " l0.x"
+        )
         for n in range(PLAYED):
             self.say(f"mov r{n}, {{{{own}}|{{own}}|l3|{{id}}|cb0[0]|cb0[0]}}")
         if self.mode == "compute":
-            self.say("lds_store_vec_id(0) mem, r32.x, r32.z, r0\nlds_store_vec_id(1) mem, r32.y, r32.z, r1")
+            self.say(
+                "lds_store_vec_id(0) mem, r32.x, r32.z, r0\nlds_store_vec_id(1) mem, r32.y,"
+                " r32.z, r1"
+            )
             self.say("{fence}\n{fence}")
 
     def block(self, uniform: bool, statements: int | None = None) -> None:
-        """Write at most ``self.left`` or ``statements`` statements; ``uniform`` if whole workgroups come through."""
+        """Write at most ``self.left`` or ``statements`` statements; ``uniform`` if whole workgroups
+        come through.
+        """
         end = 0 if statements is None else max(0, self.left - statements)
         while self.left > end:
             self.left -= 1
@@ -220,7 +319,9 @@ class _Writer:
 
     def source(self, op: Opcode, n: int) -> str:
         if op.sources[n] == "d":
-            return "{double}" + ("{||{negated}}" if op.name == "dmov" else "{||||{negated}|_abs|_abs_neg(x)}")
+            return "{double}" + (
+                "{||{negated}}" if op.name == "dmov" else "{||||{negated}|_abs|_abs_neg(x)}"
+            )
         return "{float}" if op.float_modifiers(n) else "{bits}"
 
     def arithmetic(self) -> None:
@@ -250,7 +351,9 @@ class _Writer:
         self.say("endif")
 
     def arm(self, uniform: bool, least: int = 0, most: int = 8) -> None:
-        """Write the body of a branch or turn, which leaves LDS in the phase, written or read, in which it found it."""
+        """Write the body of a branch or turn, which leaves LDS in the phase, written or read, in
+        which it found it.
+        """
         storing = self.storing
         self.depth += 1
         self.block(uniform, self.rng.randint(least, most))
@@ -271,10 +374,15 @@ class _Writer:
             self.say(f"iand {counter}.w, {{component}}, l1.x\numin {counter}.w, {counter}.w, l0.w")
         self.say(f"mov {counter}.x, l0.x\nwhileloop")
         if rng.random() < 0.3:
-            self.say(f"    itof {counter}.yz, {counter}.xxww\n    breakc_relop({relop}) {counter}.y, {bound}")
+            self.say(
+                f"    itof {counter}.yz, {counter}.xxww\n    breakc_relop({relop}) {counter}.y,"
+                f" {bound}"
+            )
         else:
             self.say(f"    ige {counter}.y, {counter}.x, {limit}\n    break_logicalnz {counter}.y")
-        self.say(f"    iadd {counter}.x, {counter}.x, l0.y")  # before the body: a continue must not skip it
+        self.say(
+            f"    iadd {counter}.x, {counter}.x, l0.y"
+        )  # before the body: a continue must not skip it
         self.loops += 1
         leaving, self.leaving = self.leaving, not uniform
         self.arm(uniform, 1, 10)

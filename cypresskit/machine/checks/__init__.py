@@ -1,8 +1,9 @@
-"""Checks: run a kernel with every check on, and get findings that say which line went wrong, where, and why.
+"""Checks: run a kernel with every check on, and get findings that say which line went wrong, where,
+and why.
 
-``check`` steps through the program in the explaining engine; each check is an observer in a module of its own. Nothing
-raises for what the kernel does: a store out of range, a barrier in divergent flow or an endless loop ends the run and
-becomes a finding.
+``check`` steps through the program in the explaining engine; each check is an observer in a module
+of its own. Nothing raises for what the kernel does: a store out of range, a barrier in divergent
+flow or an endless loop ends the run and becomes a finding.
 """
 
 from collections.abc import Mapping
@@ -36,32 +37,41 @@ def check(
     tolerance=None,
     mistakes: Mistakes | None = None,
 ) -> Findings:
-    """Run ``program`` with every check on; the arrays stay as they are. Arguments up to ``max_instructions`` are those
-    of ``launch``, and what doesn't fit the program raises ``ValueError`` or ``TypeError`` as there.
+    """Run ``program`` with every check on; the arrays stay as they are. Arguments up to
+    ``max_instructions`` are those of ``launch``, and what doesn't fit the program raises
+    ``ValueError`` or ``TypeError`` as there.
 
-    Parameters
-    ----------
-    names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as {0: "A", "g": "C"}.
-    expected: what global memory, or else the first output, should hold afterwards: an array of the same shape and type.
-    tolerance: the error allowed per element (a number or an array; by default 32 roundings of the largest element).
+    Parameters ---------- names: what to call the arrays in findings: resource number, "g" or "o0"
+    .. "o7" to a name, as {0: "A", "g": "C"}. expected: what global memory, or else the first
+    output, should hold afterwards: an array of the same shape and type. tolerance: the error
+    allowed per element (a number or an array; by default 32 roundings of the largest element).
     mistakes: sentences that complete "comes out if ..." to functions that give what does.
 
     Returns the findings, empty if there is nothing to report.
     """
-    arrays: dict = {"inputs": inputs, "constants": constants, "outputs": outputs, "global_memory": global_memory}
+    arrays: dict = {
+        "inputs": inputs,
+        "constants": constants,
+        "outputs": outputs,
+        "global_memory": global_memory,
+    }
     launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
     explain.check_memory(launch)
     dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype
-    naming = Naming(launch, names or {}, dtypes, () if global_memory is None else global_memory.shape)
+    naming = Naming(
+        launch, names or {}, dtypes, () if global_memory is None else global_memory.shape
+    )
     checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming)]
     if (unset := UninitialisedCheck(naming)).marks or program.lds:
         checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):
         checks.append(BarrierCheck(naming))
     if expected is not None:
-        checks.append(AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {}))
+        checks.append(
+            AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {})
+        )
     try:
         explain.run(launch, tuple(checks))
     except KernelError as error:

@@ -1,4 +1,6 @@
-"""Barriers that not all work-items of a group reach, or reach equally often: the chip would wait without end."""
+"""Barriers that not all work-items of a group reach, or reach equally often: the chip would wait
+without end.
+"""
 
 import numpy as np
 
@@ -7,7 +9,9 @@ from cypresskit.machine.observer import BarrierEvent
 
 
 class BarrierCheck(Check):
-    """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that didn't."""
+    """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that
+    didn't.
+    """
 
     def barrier(self, event: BarrierEvent) -> None:
         here = event.active.reshape(-1, self.launch.group_items)
@@ -15,17 +19,32 @@ class BarrierCheck(Check):
         if not self.program.body[event.at].controls.threads or not len(split):
             return
         group, size = int(split[0]), here.shape[1]
-        present, absent = (group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False))
+        present, absent = (
+            group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False)
+        )
         came = [entry.at for entry in event.stack if entry.entered.reshape(here.shape)[group].all()]
-        opener = came[-1] if came else event.at  # the innermost to which all of the group came splits it
+        opener = (
+            came[-1] if came else event.at
+        )  # the innermost to which all of the group came splits it
         if self.is_suppressed(opener):
             return
         line = self.program.body[opener].line
         advice = f"The branch of line {line} splits the group: take the fence out of it."
         if self.program.body[opener].op.flow == "loop":
             turns = f"take different numbers of turns through the loop of line {line}"
-            advice = f"The work-items of a group {turns}: make its condition the same for all of them."
+            advice = (
+                f"The work-items of a group {turns}: make its condition the same for all of them."
+            )
         reach = f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier"
         message = f"{reach}, such as {self.naming.item(present)}; the others never come"
         other = f"{self.naming.item(absent)} does not reach it"
-        self.report("barrier", event.at, message, advice, count=len(split), item=present, other=other, other_line=line)
+        self.report(
+            "barrier",
+            event.at,
+            message,
+            advice,
+            count=len(split),
+            item=present,
+            other=other,
+            other_line=line,
+        )

@@ -1,7 +1,9 @@
-"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS; unaligned LDS bytes.
+"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS;
+unaligned LDS bytes.
 
-Where an address is wrong for a reason that has been reported, nothing more is. A constant beyond the end
-of its declared buffer is found without running: ``prepare`` makes sure that the array is long enough.
+Where an address is wrong for a reason that has been reported, nothing more is. A constant beyond
+the end of its declared buffer is found without running: ``prepare`` makes sure that the array is
+long enough.
 """
 
 from collections.abc import Callable
@@ -16,35 +18,53 @@ from cypresskit.machine.places import INFINITE, NOWHERE
 TINY = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
 
 
-Described = tuple[str, str, str]  # what a work-item does, advice, and the element that it does it to
+Described = tuple[
+    str, str, str
+]  # what a work-item does, advice, and the element that it does it to
 
 
 class MemoryCheck(Check):
-    """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of ``sample``."""
+    """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of
+    ``sample``.
+    """
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
-        self.sampled: dict[int, list[int]] = {}  # instruction to the components of a register that are its coordinates
+        self.sampled: dict[
+            int, list[int]
+        ] = {}  # instruction to the components of a register that are its coordinates
         for at, i in enumerate(self.program.body):
             if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
                 self.sampled[at] = components(source, read_positions(self.program, i, 0))
 
-    def _report(self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]) -> None:
-        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` says what the first one does."""
+    def _report(
+        self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]
+    ) -> None:
+        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` says what the
+        first one does.
+        """
         bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
         if len(bad):
             does, advice, element = describe(item := int(bad[0]))
             message = f"{self.naming.item(item)} {does}"
-            self.report(kind, at, message, advice, count=len(bad), word=word, item=item, element=element)
+            self.report(
+                kind, at, message, advice, count=len(bad), word=word, item=item, element=element
+            )
 
     def start(self, launch) -> None:
-        declared = {i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"}
+        declared = {
+            i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"
+        }
         for at, i in enumerate(self.program.body):
             for register in (s.register for s in i.sources if s.register.kind == "cb"):
                 if register.element >= (size := declared.get(register.index, 0)):
                     name, element = f"cb{register.index}", str(register)
-                    message = f"{element} is read, but {name} is declared with {size} elements, from 0 on"
-                    advice = f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?"
+                    message = (
+                        f"{element} is read, but {name} is declared with {size} elements, from 0 on"
+                    )
+                    advice = (
+                        f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?"
+                    )
                     more: dict = {"word": element[:-1], "element": element}
                     self.report("constant outside", at, message, advice, key=(element,), **more)
 
@@ -52,18 +72,28 @@ class MemoryCheck(Check):
         if event.at not in self.sampled:
             return
         register = event.instruction.sources[0].register
-        rows = (event.registers[register.index][self.sampled[event.at]] << np.uint32(1)) - np.uint32(1)
+        rows = (
+            event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
+        ) - np.uint32(1)
         if (tiny := rows < TINY).any():
             does = f"samples at {register}, which holds a whole number: as a float that is 0"
-            advice = "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole numbers."
+            advice = (
+                "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole"
+                " numbers."
+            )
             described, wrong = (does, advice, str(register)), event.active & tiny.any(axis=0)
             self._report("whole coordinate", event.at, wrong, str(register), lambda item: described)
 
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():
             return
-        word, outside = str(self.program.body[event.at].sources[0].register), event.active & ~event.inside
-        self._report("fetch outside", event.at, outside, word, lambda item: self._fetched(event, item))
+        word, outside = (
+            str(self.program.body[event.at].sources[0].register),
+            event.active & ~event.inside,
+        )
+        self._report(
+            "fetch outside", event.at, outside, word, lambda item: self._fetched(event, item)
+        )
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
@@ -76,53 +106,108 @@ class MemoryCheck(Check):
         width, height = surface.width, surface.height
         across, down = event.x[event.active], event.y[event.active]
         if NOWHERE in (x, y):
-            return "The coordinate is NaN: look where its register was computed (an uninitialised value, 0 / 0?)."
+            return (
+                "The coordinate is NaN: look where its register was computed (an uninitialised"
+                " value, 0 / 0?)."
+            )
         if INFINITE in (abs(x), abs(y)):
-            return "The coordinate is infinite: look where its register was computed (a division by 0?)."
+            return (
+                "The coordinate is infinite: look where its register was computed (a division by"
+                " 0?)."
+            )
         if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
             return f"{advice} `load` takes whole numbers, `sample` takes floats."
-        swapped = down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
+        swapped = (
+            down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
+        )
         if swapped and (across.max() >= 1.5 * width or down.max() >= 1.5 * height):
-            return "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them round."
+            return (
+                "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them"
+                " round."
+            )
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
         if x >= width and y < height and x // 4 < width:
             if x == width:
-                return "One texel too far: does the loop run once too often, or does the domain not divide the matrix?"
-            return "x counts texels, each of up to four numbers: was the number of the column not divided by 4?"
-        return "The loop's bound, the offset or the domain is larger than this matrix: compare them with its size."
+                return (
+                    "One texel too far: does the loop run once too often, or does the domain not"
+                    " divide the matrix?"
+                )
+            return (
+                "x counts texels, each of up to four numbers: was the number of the column not"
+                " divided by 4?"
+            )
+        return (
+            "The loop's bound, the offset or the domain is larger than this matrix: compare them"
+            " with its size."
+        )
 
     def memory(self, event: MemoryEvent) -> None:
         word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"
         if event.space == "lds" and (odd := event.element & 3 != 0).any():
-            self._report("unaligned", event.at, event.active & odd, word, lambda item: self._unaligned(event, item))
+            self._report(
+                "unaligned",
+                event.at,
+                event.active & odd,
+                word,
+                lambda item: self._unaligned(event, item),
+            )
         if not event.inside.all():
             kind = "store outside" if event.store else "load outside"
-            self._report(kind, event.at, event.active & ~event.inside, word, lambda item: self._outside(event, item))
+            self._report(
+                kind,
+                event.at,
+                event.active & ~event.inside,
+                word,
+                lambda item: self._outside(event, item),
+            )
 
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])
         if event.space == "lds":
             stride, size = self.program.lds[event.array]
-            if not stride and place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
+            if (
+                not stride and place >= 1 << 31
+            ):  # the chip takes the address for positive, a reader doesn't
                 place -= 1 << 32
             element = self.naming.lds(event.array, place)
             has = f"byte {place}, but LDS array {event.array} has {size} bytes"
-            advice = "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the size declared."
+            advice = (
+                "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the"
+                " size declared."
+            )
             if stride:
-                advice = f"This array's addresses count records of {stride} bytes, and then bytes: check both."
+                advice = (
+                    f"This array's addresses count records of {stride} bytes, and then bytes: check"
+                    " both."
+                )
         else:
             element = self.naming.element(place)
-            has = f"element {place}, but global memory has {len(self.launch.memory)} elements of 128 bits"
-            advice = "Check the row stride (in 128-bit elements, not numbers), and that the domain fits the array."
+            has = (
+                f"element {place}, but global memory has {len(self.launch.memory)} elements of 128"
+                " bits"
+            )
+            advice = (
+                "Check the row stride (in 128-bit elements, not numbers), and that the domain fits"
+                " the array."
+            )
         if place < 0:
-            advice = "The address is negative: look at what is subtracted, and whether a float was used unconverted."
+            advice = (
+                "The address is negative: look at what is subtracted, and whether a float was used"
+                " unconverted."
+            )
         verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
         return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
-        does = f"asks for byte {event.element[item]} of LDS {event.array}; the chip drops the two low bits"
-        advice = "An LDS address counts bytes and must be a multiple of 4: shift the word's number left by 2."
+        does = (
+            f"asks for byte {event.element[item]} of LDS {event.array}; the chip drops the two low"
+            " bits"
+        )
+        advice = (
+            "An LDS address counts bytes and must be a multiple of 4: shift the word's number left"
+            " by 2."
+        )
         return does, advice, self.naming.lds(event.array, int(event.element[item]))
 
 

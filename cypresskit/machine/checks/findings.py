@@ -1,7 +1,7 @@
 """Findings: they name the kernel's line, the work-item and the element, one for each fault.
 
-``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which instruction); the
-first work-item that hits it is described, the others are counted.
+``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which
+instruction); the first work-item that hits it is described, the others are counted.
 """
 
 import re
@@ -23,12 +23,14 @@ CALLS = 4  # macro calls printed
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column`` (from 1) of the kernel
-    and the line's ``text``; ``message`` says what happened to ``work_item`` (its place in the domain, or None) with
-    ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more`` counts further work-items or places; ``other`` is the other
-    side of a race and ``other_line`` its line; ``advice`` the likely mistake and its cure; ``also`` has further lines
-    with the same fault; ``calls`` the macro calls that led to the line, the innermost first. Of a wrong answer,
-    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``."""
+    """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column``
+    (from 1) of the kernel and the line's ``text``; ``message`` says what happened to ``work_item``
+    (its place in the domain, or None) with ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more``
+    counts further work-items or places; ``other`` is the other side of a race and ``other_line``
+    its line; ``advice`` the likely mistake and its cure; ``also`` has further lines with the same
+    fault; ``calls`` the macro calls that led to the line, the innermost first. Of a wrong answer,
+    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``.
+    """
 
     kind: str
     name: str
@@ -59,12 +61,17 @@ class Finding:
         if self.more:
             lines.append(f"    and {self.more:,} more like it")
         if self.also:
-            lines.append(f"    likewise in {'lines' if self.also[1:] else 'line'} {', '.join(map(str, self.also))}")
+            lines.append(
+                f"    likewise in {'lines' if self.also[1:] else 'line'}"
+                f" {', '.join(map(str, self.also))}"
+            )
         return "\n".join([*lines, f"    {self.advice}"])
 
 
 class Findings(tuple[Finding, ...]):
-    """The findings of a check, in the order of their lines; empty (and false) if nothing was found."""
+    """The findings of a check, in the order of their lines; empty (and false) if nothing was
+    found.
+    """
 
     def __str__(self) -> str:
         rest = len(self) - SHOWN
@@ -92,15 +99,23 @@ class Findings(tuple[Finding, ...]):
 
 
 class Naming:
-    """A launch that is checked, and how its places are called: work-items, and elements of its memories by the caller's
-    ``names`` (resource number, "g" or "o0" .. "o7" to a name). ``dtypes`` and ``shape``, global memory's, are those of
-    the caller's arrays. ``suppressed``: of an instruction, the work-items (bool) whose address or condition has been
-    reported as wrong."""
+    """A launch that is checked, and how its places are called: work-items, and elements of its
+    memories by the caller's ``names`` (resource number, "g" or "o0" .. "o7" to a name). ``dtypes``
+    and ``shape``, global memory's, are those of the caller's arrays. ``suppressed``: of an
+    instruction, the work-items (bool) whose address or condition has been reported as wrong.
+    """
 
     def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
-        given = [*launch.textures, *(f"o{n}" for n in launch.outputs), *["g"] * (launch.global_memory is not None)]
+        given = [
+            *launch.textures,
+            *(f"o{n}" for n in launch.outputs),
+            *["g"] * (launch.global_memory is not None),
+        ]
         if not isinstance(names, Mapping) or not set(names) <= set(given):
-            raise ValueError(f"names maps what was given ({', '.join(map(repr, given))}) to names; found {names!r}")
+            raise ValueError(
+                f"names maps what was given ({', '.join(map(repr, given))}) to names; found"
+                f" {names!r}"
+            )
         self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
         self.suppressed: dict[int, np.ndarray] = {}
 
@@ -109,7 +124,9 @@ class Naming:
         return f"{self.launch.item_name(item)}, wavefront {wavefront(self.launch, item)}"
 
     def texel(self, resource: int, x: int, y: int) -> str:
-        """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several numbers."""
+        """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several
+        numbers.
+        """
         count = self._numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
         row = "" if self.launch.program.textures[resource] == 1 else f"{coordinate(y)}, "
@@ -118,23 +135,34 @@ class Naming:
     def extent(self, resource: int) -> str:
         """``A has 4 rows and 64 columns``."""
         surface, numbers = self.launch.textures[resource], self._numbers(resource)
-        return f"{self._texture(resource)} has {surface.height} rows and {surface.width * numbers} columns"
+        return (
+            f"{self._texture(resource)} has {surface.height} rows and {surface.width * numbers}"
+            " columns"
+        )
 
     def _texture(self, resource: int) -> str:
         return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:
-        return max(1, self.launch.textures[resource].texel // np.dtype(self.dtypes.get(resource, np.float32)).itemsize)
+        return max(
+            1,
+            self.launch.textures[resource].texel
+            // np.dtype(self.dtypes.get(resource, np.float32)).itemsize,
+        )
 
     def element(self, element: int, word: int | None = None) -> str:
-        """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3, 16..19]`` if named."""
+        """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
+        16..19]`` if named.
+        """
         if "g" not in self.names:
             return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
         size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
         first, count = (element * 16 + 4 * (word or 0)) // size, 16 // size if word is None else 1
         if len(self.shape) < 2 or not self.shape[-1]:
             return f"{self.names['g']}[{_range(first, count)}]"
-        return f"{self.names['g']}[{first // self.shape[-1]}, {_range(first % self.shape[-1], count)}]"
+        return (
+            f"{self.names['g']}[{first // self.shape[-1]}, {_range(first % self.shape[-1], count)}]"
+        )
 
     def lds(self, array: int, byte: int) -> str:
         """A 32-bit word of LDS as ``lds[16]``."""
@@ -151,7 +179,9 @@ def coordinate(place: int) -> str:
         return str(place)
     if abs(place) == 1 << 62:  # where events end
         return f"{place:.2g} or beyond"
-    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(place) or f"{place:.2g}"
+    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(
+        place
+    ) or f"{place:.2g}"
 
 
 class Check(Observer):
@@ -162,26 +192,51 @@ class Check(Observer):
         self.suppressed = naming.suppressed
         self.found: dict[tuple, Finding] = {}
 
-    def report(self, kind: str, at: int, message: str, advice: str, *, key=(), count: int = 1, word: str = "", **more):
-        """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret shows."""
+    def report(
+        self,
+        kind: str,
+        at: int,
+        message: str,
+        advice: str,
+        *,
+        key=(),
+        count: int = 1,
+        word: str = "",
+        **more,
+    ):
+        """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret
+        shows.
+        """
         program = self.program
-        line, calls = (program.body[at].line, program.called(program.body[at])) if at >= 0 else (1, [])
+        line, calls = (
+            (program.body[at].line, program.called(program.body[at])) if at >= 0 else (1, [])
+        )
         name = (kind, line, *(program.as_written(str(part)) for part in key))
         if old := self.found.get(name):
-            self.found[name] = replace(old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls])))
+            self.found[name] = replace(
+                old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls]))
+            )
             return
         text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
         item = more.pop("item", None)
         more |= {"message": message, "advice": advice, "more": count - 1, "calls": tuple(calls)}
-        more |= {part: program.as_written(value) for part, value in more.items() if isinstance(value, str)}
+        more |= {
+            part: program.as_written(value)
+            for part, value in more.items()
+            if isinstance(value, str)
+        }
         place = None if item is None else self.launch.place(item)
         where = column(text, program.as_written(word))
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
 
     def is_suppressed(self, opener: int) -> bool:
-        """Whether an if, or a break or continue of a loop, depends on a value that has been reported as wrong."""
+        """Whether an if, or a break or continue of a loop, depends on a value that has been
+        reported as wrong.
+        """
         body, matching = self.program.body, self.program.matching
-        return any(at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow)
+        return any(
+            at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow
+        )
 
     def findings(self) -> Iterator[Finding]:
         """The findings so far."""
@@ -189,8 +244,9 @@ class Check(Observer):
 
 
 def column(text: str, word: str) -> int:
-    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a comma before it, it is
-    rather a source than the destination."""
+    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a
+    comma before it, it is rather a source than the destination.
+    """
     code = re.split(r";|//", text, maxsplit=1)[0]
     pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
     source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None

@@ -1,19 +1,23 @@
-"""Races: two work-items touch one 32-bit word, one of them writes, and nothing says who comes first.
+"""Races: two work-items touch one 32-bit word, one of them writes, and nothing says who comes
+first.
 
-In LDS a fence with ``_threads`` and ``_lds`` orders the work-items of a group; in global memory one with ``_threads``
-and ``_memory`` does, and nothing orders different groups, or the work-items of a pixel kernel: each is a group of its
-own here. Several work-items that read one word are no race.
+In LDS a fence with ``_threads`` and ``_lds`` orders the work-items of a group; in global memory one
+with ``_threads`` and ``_memory`` does, and nothing orders different groups, or the work-items of a
+pixel kernel: each is a group of its own here. Several work-items that read one word are no race.
 
-Each word remembers accesses as stamps: epoch (fences passed by the group), instruction, work-item. Four are enough to
-find a race in every word that has one:
+Each word remembers accesses as stamps: epoch (fences passed by the group), instruction, work-item.
+Four are enough to find a race in every word that has one:
 
-- the last writer. If it is unordered with an earlier writer, that race was found when it wrote; else all writers are of
-  one group, and what is unordered with an earlier one is unordered with the last;
-- of the reads since: the first group's reader in its newest epoch, another work-item of the same group and epoch, and a
-  reader of any other group, which no fence makes harmless. What an earlier write came after, it stands for.
+- the last writer. If it is unordered with an earlier writer, that race was found when it wrote;
+  else all writers are of one group, and what is unordered with an earlier one is unordered with the
+  last;
+- of the reads since: the first group's reader in its newest epoch, another work-item of the same
+  group and epoch, and a reader of any other group, which no fence makes harmless. What an earlier
+  write came after, it stands for.
 
-Left out: that a wavefront's 64 work-items run in step on this chip; a kernel that leans on it is reported, since the
-next chip may have other wavefronts. Accesses whose address is known to be wrong are ignored.
+Left out: that a wavefront's 64 work-items run in step on this chip; a kernel that leans on it is
+reported, since the next chip may have other wavefronts. Accesses whose address is known to be wrong
+are ignored.
 """
 
 import numpy as np
@@ -22,8 +26,14 @@ from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
 
-ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19  # of a stamp, from the right; epochs are counted modulo 2^19
-SEEN = 1 << 62  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
+ITEM_BITS, AT_BITS, EPOCH_BITS = (
+    28,
+    15,
+    19,
+)  # of a stamp, from the right; epochs are counted modulo 2^19
+SEEN = (
+    1 << 62
+)  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
 
 
@@ -36,7 +46,9 @@ class RaceCheck(Check):
         self.group = np.arange(self.launch.items) // self.group_size
         self.groups = self.launch.items // self.group_size
         self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
-        self.stamps: dict[tuple[str, int], np.ndarray] = {}  # of each memory, see the module: (4, words)
+        self.stamps: dict[
+            tuple[str, int], np.ndarray
+        ] = {}  # of each memory, see the module: (4, words)
 
     def barrier(self, event: BarrierEvent) -> None:
         fence = self.program.body[event.at]
@@ -59,13 +71,19 @@ class RaceCheck(Check):
             return
         words, lds = np.array(event.words, np.int64), event.space == "lds"
         size = self.program.lds[event.array][1] // 4 if lds else 0
-        first = self.group[items] * size + (event.element[items] >> 2) if lds else event.element[items] * 4
+        first = (
+            self.group[items] * size + (event.element[items] >> 2)
+            if lds
+            else event.element[items] * 4
+        )
         place = (first[:, np.newaxis] + words).ravel()
         items = np.repeat(items, len(words))
         epoch = self.epochs[event.space][self.group[items]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | items
         if (key := (event.space, event.array)) not in self.stamps:
-            self.stamps[key] = np.zeros((4, self.groups * size if lds else self.launch.memory.size), np.int64)
+            self.stamps[key] = np.zeros(
+                (4, self.groups * size if lds else self.launch.memory.size), np.int64
+            )
         writer, reader, another, foreign = self.stamps[key]
         wrote = writer[place]
         if event.store:
@@ -96,7 +114,9 @@ class RaceCheck(Check):
     def _same_epoch(self, old: np.ndarray, stamp: np.ndarray) -> np.ndarray:
         return (old ^ stamp) >> ITEM_BITS + AT_BITS == 0
 
-    def _clash(self, event: MemoryEvent, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str) -> None:
+    def _clash(
+        self, event: MemoryEvent, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str
+    ) -> None:
         """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders."""
         apart = (old != 0) & ((old ^ stamp) & ITEM != 0)
         if not apart.any():
@@ -106,16 +126,33 @@ class RaceCheck(Check):
         for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
             these = bad[old[bad] >> ITEM_BITS & AT == at]
             first = these[0]
-            self._race(event, at, int(old[first]), int(stamp[first] & ITEM), int(place[first]), verb, len(these))
+            self._race(
+                event,
+                at,
+                int(old[first]),
+                int(stamp[first] & ITEM),
+                int(place[first]),
+                verb,
+                len(these),
+            )
 
-    def _race(self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int) -> None:
+    def _race(
+        self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int
+    ) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
             element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:
             element = self.naming.element(place // 4, place % 4)
-        between = "with no fence between" if self.group[item] == self.group[other] else "at a time that nothing orders"
-        does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it {between}"
+        between = (
+            "with no fence between"
+            if self.group[item] == self.group[other]
+            else "at a time that nothing orders"
+        )
+        does = (
+            f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
+            f" {between}"
+        )
         advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
@@ -126,20 +163,48 @@ class RaceCheck(Check):
 
     def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
         if together:
-            return "Both store to one place in the same instruction: give each work-item a place of its own."
+            return (
+                "Both store to one place in the same instruction: give each work-item a place of"
+                " its own."
+            )
         if event.space == "global":
             if self.group[item] != self.group[other]:
-                return "Nothing orders these two work-items: let each one touch its own elements only."
+                return (
+                    "Nothing orders these two work-items: let each one touch its own elements only."
+                )
             if at == event.at:
-                return "Load into a register, put `fence_threads_memory` behind it, and only then store."
-            return "Put `fence_threads_memory` between the two, where the whole group comes through."
+                return (
+                    "Load into a register, put `fence_threads_memory` behind it, and only then"
+                    " store."
+                )
+            return (
+                "Put `fence_threads_memory` between the two, where the whole group comes through."
+            )
         body = self.program.body
-        between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])  # around a loop
-        weak = next((i for i in between if i.opcode == "fence" and not (i.controls.threads and i.controls.lds)), None)
+        between = (
+            body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])
+        )  # around a loop
+        weak = next(
+            (
+                i
+                for i in between
+                if i.opcode == "fence" and not (i.controls.threads and i.controls.lds)
+            ),
+            None,
+        )
         if weak:
-            waits = "wait for what others do in LDS" if weak.controls.threads else "make work-items wait for each other"
+            waits = (
+                "wait for what others do in LDS"
+                if weak.controls.threads
+                else "make work-items wait for each other"
+            )
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
         tail = ""
         if wavefront(self.launch, item) == wavefront(self.launch, other):
-            tail = " (They share a wavefront, so this chip happens to run them in step; another may not.)"
-        return f"Put `fence_threads_lds` between the two, where the whole group comes through.{tail}"
+            tail = (
+                " (They share a wavefront, so this chip happens to run them in step; another may"
+                " not.)"
+            )
+        return (
+            f"Put `fence_threads_lds` between the two, where the whole group comes through.{tail}"
+        )

@@ -1,14 +1,17 @@
-"""Values that nobody set: registers, and LDS words loaded before a store; reported where the value is used.
+"""Values that nobody set: registers, and LDS words loaded before a store; reported where the value
+is used.
 
-This is taint tracking: a mark on a register's component tells who holds an unset value in it. Only components that
-matter (``Needs``) are looked at, and only those which some way through the program leaves unset are tracked: most
-kernels have none. A load from LDS is no use of the word: its result is marked.
+This is taint tracking: a mark on a register's component tells who holds an unset value in it. Only
+components that matter (``Needs``) are looked at, and only those which some way through the program
+leaves unset are tracked: most kernels have none. A load from LDS is no use of the word: its result
+is marked.
 
-Copying a value does not count as using it: the mark follows the copy, by ``mov`` to a register or as the operand that
-``cmov_logical`` chooses; the operand that it does not choose is ignored. So a macro's arguments, a register that is
-copied whole and an unused result raise no alarm. Any other use is reported once. What is computed from the value after
-that is tainted, and where a tainted value is an address or a branch's condition, further reports of that instruction
-are ``suppressed`` for those work-items: one fault, one report.
+Copying a value does not count as using it: the mark follows the copy, by ``mov`` to a register or
+as the operand that ``cmov_logical`` chooses; the operand that it does not choose is ignored. So a
+macro's arguments, a register that is copied whole and an unused result raise no alarm. Any other
+use is reported once. What is computed from the value after that is tainted, and where a tainted
+value is an address or a branch's condition, further reports of that instruction are ``suppressed``
+for those work-items: one fault, one report.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,13 +25,15 @@ from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
 class Needs:
-    """Which components matter, found backward from stores, branches and addresses. ``add r0, r1, r2`` reads four of
-    each operand, but where only r0.x is looked at later, only their x matter.
+    """Which components matter, found backward from stores, branches and addresses. ``add r0, r1,
+    r2`` reads four of each operand, but where only r0.x is looked at later, only their x matter.
 
-    ``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the positions that matter;
-    ``reads[at]``: the components these name; ``writes[at]``: the components of its result that matter later (all of
-    those that are there if it goes to memory); ``start``: components that may be read before they are set.
-    ``widths``: outputs, such as "o1", and the words of their texels."""
+    ``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the
+    positions that matter; ``reads[at]``: the components these name; ``writes[at]``: the components
+    of its result that matter later (all of those that are there if it goes to memory); ``start``:
+    components that may be read before they are set. ``widths``: outputs, such as "o1", and the
+    words of their texels.
+    """
 
     def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):
         self.program, self.widths, body = program, dict(widths), program.body
@@ -60,7 +65,11 @@ class Needs:
 
 def _is_zero(i: Instruction) -> bool:
     """Whether the result is 0 whatever the operands hold: a common way to clear a register."""
-    return i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1] and i.sources[0].register.kind == "r"
+    return (
+        i.op.name in ("ixor", "isub")
+        and i.sources[0] == i.sources[1]
+        and i.sources[0].register.kind == "r"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +84,9 @@ class _Unset:
 
 @dataclass(eq=False)
 class Mark:
-    """Which work-items (bool) hold an unset value, where that comes from, and whether that has been reported."""
+    """Which work-items (bool) hold an unset value, where that comes from, and whether that has been
+    reported.
+    """
 
     holders: np.ndarray
     unset: _Unset
@@ -91,11 +102,16 @@ class UninitialisedCheck(Check):
         self.needs = Needs(self.program, widths)
         items, group_items = self.launch.items, self.launch.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
-        self.carried: dict[int, list[Mark]] = {}  # what the running instruction brings: component of its result
-        #: What it uses: the first component, where that comes from, and by which work-items; by what is one fault.
+        self.carried: dict[
+            int, list[Mark]
+        ] = {}  # what the running instruction brings: component of its result
+        #: What it uses: the first component, where that comes from, and by which work-items; by
+        #: what is one fault.
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
         self.group, groups = np.arange(items) // group_items, items // group_items
-        self.stored = {n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()}
+        self.stored = {
+            n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()
+        }
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
@@ -131,19 +147,29 @@ class UninitialisedCheck(Check):
                 for mark in tuple(self.marks.get(key, ())):
                     users = mark.holders & event.active
                     if passed and len(i.op.sources) > 1:
-                        users &= (event.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (n == 1)
+                        users &= (event.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (
+                            n == 1
+                        )
                     if not users.any():
                         continue
                     if passed and i.dest is not None and i.dest.register.kind == "r":
-                        unset = mark.unset if mark.unset.copied >= 0 else replace(mark.unset, copied=event.at)
+                        unset = (
+                            mark.unset
+                            if mark.unset.copied >= 0
+                            else replace(mark.unset, copied=event.at)
+                        )
                         _carry(self.carried, p, Mark(users, unset, mark.reported))
                     else:
                         self._use(event.at, i, n, p, key, mark, users)
         for used in self.used.values():
             self.report_use(event.at, *used)
 
-    def _use(self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray) -> None:
-        """Note the use of a mark by these work-items, and taint the result; what was reported before only taints."""
+    def _use(
+        self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray
+    ) -> None:
+        """Note the use of a mark by these work-items, and taint the result; what was reported
+        before only taints.
+        """
         if not mark.reported:
             fault = key[0], mark.unset.source and mark.unset.source[0]
             first, unset, others = self.used.get(fault, (key, mark.unset, users))
@@ -168,14 +194,18 @@ class UninitialisedCheck(Check):
                 self.marks[key] = left
 
     def report_use(self, at: int, key: Key | None, unset: _Unset, users: np.ndarray) -> None:
-        """Report that instruction ``at`` uses an unset value: that of component ``key``, or what it loads from LDS."""
+        """Report that instruction ``at`` uses an unset value: that of component ``key``, or what it
+        loads from LDS.
+        """
         bad = np.flatnonzero(users)
         item, name = int(bad[0]), _named(key) if key else ""
         if unset.source is None:
             element = self.naming.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
             does = f"{uses} {element}, where nobody stored before"
-            advice = "Store to it first, with `fence_threads_lds` between, or load from another place."
+            advice = (
+                "Store to it first, with `fence_threads_lds` between, or load from another place."
+            )
         else:
             element = _named(unset.source)
             copied = f", a copy of {element}," if element != name else ""
@@ -188,18 +218,30 @@ class UninitialisedCheck(Check):
 
     def _setters(self, at: int, source: Key) -> str:
         name, body = _named(source), self.program.body
-        sets = {n: defines(i) for n, i in enumerate(body) if i.dest and i.dest.register.index == source[0]}
+        sets = {
+            n: defines(i)
+            for n, i in enumerate(body)
+            if i.dest and i.dest.register.index == source[0]
+        }
         full = [n for n, components in sets.items() if source[1] in components]
         partial = [n for n, components in sets.items() if components and n not in full]
         if not full and partial:
-            return f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the mask there?"
+            return (
+                f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the"
+                " mask there?"
+            )
         if not full:
             return f"No line sets {name}. A wrong number, or a forgotten `mov {name}, l0.x` before?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
-            setter = f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
+            setter = (
+                f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
+            )
             return f"{setter}: give it a first value before the loop."
-        return f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before the branch."
+        return (
+            f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before"
+            " the branch."
+        )
 
 
 def _carry(marks: dict, key: object, mark: Mark) -> None:

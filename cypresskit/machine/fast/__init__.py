@@ -1,15 +1,18 @@
-"""The fast engine: IL translated to machine code, a *gang* of four or eight work-items at a time, in lockstep.
+"""The fast engine: IL translated to machine code, a *gang* of four or eight work-items at a time,
+in lockstep.
 
-``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what happens on the way.
+``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what
+happens on the way.
 
 - ``webs``         which definitions and uses of registers belong together, and what is live
 - ``uniformity``   what is the same in all lanes, and whether all lanes take the same way
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``texel_layout``, ``batches``  textures in memory and loads from them, where a gang's work-items are
-- ``context``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in layers: each is a class
-  that extends the one before
+- ``texel_layout``, ``batches``  textures in memory and loads from them, where a gang's work-items
+  are
+- ``context``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in layers:
+  each is a class that extends the one before
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

@@ -1,9 +1,10 @@
 """Loads from textures, LDS and global memory; stores to LDS, outputs and global memory.
 
-An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its address. An address
-outside is sent to a texel of zeros, and counted; only in strips of loops (``blocking``) all are known to be inside.
-There, neighbouring fetches make up a group, which reads whole lines where lanes' texels lie side by side. Each LDS
-array is padded with 16 zero bytes, so a vector load may run past its end.
+An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its
+address. An address outside is sent to a texel of zeros, and counted; only in strips of loops
+(``blocking``) all are known to be inside. There, neighbouring fetches make up a group, which reads
+whole lines where lanes' texels lie side by side. Each LDS array is padded with 16 zero bytes, so a
+vector load may run past its end.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +14,22 @@ from functools import partial, reduce
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
 from cypresskit.machine.fast.context import Context, column, join_words
-from cypresskit.machine.fast.texel_layout import LINE, Axis, LaneLoads, load_lines, load_texel, row_offset, side_by_side
+from cypresskit.machine.fast.texel_layout import (
+    LINE,
+    Axis,
+    LaneLoads,
+    load_lines,
+    load_texel,
+    row_offset,
+    side_by_side,
+)
 from cypresskit.machine.fast.vec import Vec, pick
 
 
 class Accesses(Context):
-    """Translation of loads, and of stores, which give up where the place of some lane isn't inside."""
+    """Translation of loads, and of stores, which give up where the place of some lane isn't
+    inside.
+    """
 
     # Groups of accesses
 
@@ -36,7 +47,9 @@ class Accesses(Context):
         blocks = side_by_side(group, self.lanes) if self.inside else []
         self.blocks += blocks
         lines = {at: line for block in blocks for at, line in load_lines(block).items()}
-        for access, texels in [(access, lines.get(access.at) or self._texels(access)) for access in group]:
+        for access, texels in [
+            (access, lines.get(access.at) or self._texels(access)) for access in group
+        ]:
             self._deliver(access.at, texels)
         return at
 
@@ -63,7 +76,9 @@ class Accesses(Context):
             else:
                 missed = all_words.select(self.ir.const(0, "i64"), self.gang.count)
             self.add_count(0, missed)
-            self.ir.declared["zeros"] = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
+            self.ir.declared["zeros"] = (
+                "@zeros = private constant [4 x i32] zeroinitializer, align 16"
+            )
             zeros = Vec(self.ir, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
             if isinstance(half, Vec):
@@ -72,9 +87,15 @@ class Accesses(Context):
             return [place.load("i32", 0, 4).lanes(4) for place in places]
         align = 4 if access.words else 16
         if access.varies:
-            return [load_texel(place, half, align) for place, half in zip(places, halves, strict=True)]
+            return [
+                load_texel(place, half, align) for place, half in zip(places, halves, strict=True)
+            ]
         if self.analysis.doubles:  # one by one: each for all lanes LLVM broadcasts as it loads
-            return [vector([place.load("i64", 0, 4) for place in (places[0], places[0].at(halves[0]))]).bits("i32")]
+            return [
+                vector(
+                    [place.load("i64", 0, 4) for place in (places[0], places[0].at(halves[0]))]
+                ).bits("i32")
+            ]
         return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
@@ -88,7 +109,9 @@ class Accesses(Context):
                 wanted = [divmod(k % (len(texels) * texels[0].n), texels[0].n) for k in words]
                 self.write_wide(at, pick(texels, wanted), parts)
             elif cell.double and len(parts) == 2:
-                self.write_cell(at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2))
+                self.write_cell(
+                    at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2)
+                )
             else:
                 self.write_components(at, {c: column(texels, c) for c in parts})
         if fixed:
@@ -100,14 +123,21 @@ class Accesses(Context):
         i = self.body[at]
         resource, offsets = i.controls.resource, i.controls.aoffimmi
         base, pitch = self.slot(f"t{resource}", "ptr"), self.slot(f"t{resource}_pitch")
-        axes = [self.axis(resource, at, k, offsets[k]) for k in range(self.program.textures[resource])]
+        axes = [
+            self.axis(resource, at, k, offsets[k]) for k in range(self.program.textures[resource])
+        ]
         layout = self.layouts[resource]
 
         def places(lanes: int) -> list[Vec]:
             first, (column, *rows) = offsets[0], axes
-            moves = [layout.column_offset(column.index + first, pitch), *(row_offset(row.index) for row in rows)]
+            moves = [
+                layout.column_offset(column.index + first, pitch),
+                *(row_offset(row.index) for row in rows),
+            ]
             moves.sort(key=lambda move: not move.n)  # what all lanes share: last
-            here = [reduce(lambda place, move: place.at(move[k]), moves, base) for k in range(lanes)]
+            here = [
+                reduce(lambda place, move: place.at(move[k]), moves, base) for k in range(lanes)
+            ]
             return [place.at(LINE * offsets[1]) for place in here] if rows else here
 
         def inside(word: int) -> Vec:
@@ -119,7 +149,9 @@ class Accesses(Context):
         return LaneLoads(at, varies, places, inside, (), axes, row, offsets[0], layout, pitch)
 
     def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
-        """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same operand."""
+        """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same
+        operand.
+        """
         i = self.body[at]
         source = i.sources[0]
         sign = ("xyzw"[k] in source.negate and "x") or ""
@@ -146,12 +178,15 @@ class Accesses(Context):
     # LDS
 
     def lds_places(self, at: int) -> tuple[Vec, Vec, Callable[[int], Vec]]:
-        """An LDS access's array, its byte addresses (i64, in each lane or one for all), and a test whether a word after
-        them lies inside."""
+        """An LDS access's array, its byte addresses (i64, in each lane or one for all), and a test
+        whether a word after them lies inside.
+        """
         i = self.body[at]
         stride, size = self.program.lds[i.controls.id]
         parts = lds_address(self.program, i)
-        varies = any(self.uniformity.varies(at, n, i.sources[n], (position,)) for n, position in parts)
+        varies = any(
+            self.uniformity.varies(at, n, i.sources[n], (position,)) for n, position in parts
+        )
         lanes = self.lanes if varies else 0
         values = [self.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts]
         address = (values[0] * stride + values[1] if stride else values[0]) & -4
@@ -170,7 +205,9 @@ class Accesses(Context):
         element = self.ir.const(register.element, "i64")
         if register.address is not None:
             value = self.raw(at, n, register.address, 0)
-            value = value.lanes(self.lanes if self.uniformity.varies(at, n, register.address) else 0)
+            value = value.lanes(
+                self.lanes if self.uniformity.varies(at, n, register.address) else 0
+            )
             element = value.cast("sext", "i64") + register.element
         return element, element.cmp("ult", self.slot("global_size"))
 
@@ -227,9 +264,14 @@ class Accesses(Context):
         if dest.register.kind == "g":
             element, inside = self.global_elements(at, -9, dest.register)
             self._check(at, inside, element)
-            self._store_rows(self._places(self.slot("global", "ptr"), element << 4, self.lanes), rows, stored)
+            self._store_rows(
+                self._places(self.slot("global", "ptr"), element << 4, self.lanes), rows, stored
+            )
             return
-        base, size = (self.slot(f"o{dest.register.index}", "ptr"), self.slot(f"o{dest.register.index}_words"))
+        base, size = (
+            self.slot(f"o{dest.register.index}", "ptr"),
+            self.slot(f"o{dest.register.index}_words"),
+        )
         items = self.gang.item.cast("zext", "i64")
         for limit in (1, 2, 4):  # an output has one, two or four words for a work-item
             here, on = self.ir.new("output"), self.ir.new("no_output")
@@ -247,7 +289,11 @@ class Accesses(Context):
         for cell, written in self.by_cell(at, values):
             parts = {c: values[c] for c in written}
             if cell.wide:
-                self.write_wide(at, self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]), written)
+                self.write_wide(
+                    at,
+                    self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]),
+                    written,
+                )
             elif cell.double:
                 if len(parts) < 2:
                     old = self.read_cell(cell)
@@ -271,8 +317,9 @@ class Accesses(Context):
 
 
 def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
-    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in reserve behind
-    each."""
+    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in
+    reserve behind each.
+    """
     offsets, size = {}, 0
     for array, (_, length) in sorted(arrays.items()):
         offsets[array] = size

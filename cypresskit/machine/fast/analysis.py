@@ -1,13 +1,14 @@
-"""All that is known of a program before it is translated: how its registers are stored, and NaN canonicalisation.
+"""All that is known of a program before it is translated: how its registers are stored, and NaN
+canonicalisation.
 
-Registers are stored in *cells* of one component, of one double, or of a whole register. Webs of a register's components
-are joined by how the program uses them: doubles become pairs of words, and a register of four components that is
-computed with as a whole becomes one vector of all lanes' components. What is uniform, an address, or tested stays a
-component by itself.
+Registers are stored in *cells* of one component, of one double, or of a whole register. Webs of a
+register's components are joined by how the program uses them: doubles become pairs of words, and a
+register of four components that is computed with as a whole becomes one vector of all lanes'
+components. What is uniform, an address, or tested stays a component by itself.
 
-A NaN that arithmetic makes is the canonical one, but hosts make others. To repair every result would halve the speed of
-a multiply-add, so it is done only where the difference can be observed: bits that are stored, or computed with as
-integers.
+A NaN that arithmetic makes is the canonical one, but hosts make others. To repair every result
+would halve the speed of a multiply-add, so it is done only where the difference can be observed:
+bits that are stored, or computed with as integers.
 """
 
 import struct
@@ -22,8 +23,10 @@ from cypresskit.machine.fast.webs import Webs
 
 @dataclass(frozen=True)
 class Cell:
-    """Context of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or "i64" for xy or zw
-    as a double; ``wide``: four components of every lane, one lane after the other."""
+    """Context of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or
+    "i64" for xy or zw as a double; ``wide``: four components of every lane, one lane after the
+    other.
+    """
 
     kind: str
     n: int
@@ -46,7 +49,9 @@ def cells(webs: Webs, uniformity: Uniformity, doubles: bool) -> dict[int, Cell]:
     """The cell of each web, by its representative; joins webs that share one."""
     _join_doubles(webs) if doubles else _join_registers(webs, uniformity)
     parts: dict[int, set[int]] = {}
-    named = [(web, c) for (_, c), web in webs.defined.items()] + [(w, c) for (_, _, c), w in webs.used.items()]
+    named = [(web, c) for (_, c), web in webs.defined.items()] + [
+        (w, c) for (_, _, c), w in webs.used.items()
+    ]
     for web, c in named:
         parts.setdefault(webs.find(web), set()).add(c)
     uniformity.merge()
@@ -70,13 +75,19 @@ def _join_registers(webs: Webs, uniformity: Uniformity) -> None:
     narrow = _narrow(webs, uniformity)
     for at, i in enumerate(webs.body):
         if len(defines(i)) >= 3:
-            wide = [webs.defined[at, c] for c in defines(i) if webs.find(webs.defined[at, c]) not in narrow]
+            wide = [
+                webs.defined[at, c]
+                for c in defines(i)
+                if webs.find(webs.defined[at, c]) not in narrow
+            ]
             for web in wide[1:] if len(wide) >= 3 else ():
                 webs.union(wide[0], web)
 
 
 def _narrow(webs: Webs, uniformity: Uniformity) -> set[int]:
-    """Webs that are better kept component by component: uniform ones, addresses, tests, results of small masks."""
+    """Webs that are better kept component by component: uniform ones, addresses, tests, results of
+    small masks.
+    """
     found = {webs.find(w) for w in webs.defined.values() if not uniformity.of_web(w)}
     for at, i in enumerate(webs.body):
         for n, source, positions in webs.uses[at]:
@@ -119,7 +130,11 @@ def _copied_pairs(webs: Webs) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         if i.opcode == "mov" and i.sources[0].register.kind == "r" and i.dest:
             for c in (0, 2):
                 letters = i.sources[0].swizzle[c : c + 2]
-                if {c, c + 1} <= set(defines(i)) and letters in ("xy", "zw") and i.dest.mask[c : c + 2] in ("xy", "zw"):
+                if (
+                    {c, c + 1} <= set(defines(i))
+                    and letters in ("xy", "zw")
+                    and i.dest.mask[c : c + 2] in ("xy", "zw")
+                ):
                     first = "xyzw".index(letters[0])
                     origin = webs.used[at, 0, first], webs.used[at, 0, first + 1]
                     copies.append((origin, (webs.defined[at, c], webs.defined[at, c + 1])))
@@ -130,11 +145,14 @@ EXACT = 2.0**24  # up to it, every whole number is a float
 
 
 class Analysis:
-    """Webs, uniformity, cells and NaN of a program. Work-items run in lockstep, as ``lanes`` of vectors; or alone, if
-    some may take another way than its neighbours. ``kinds`` of a web's representative: "f" single and "d" double
-    results whose NaN may be any, "b" bits that must be kept. A cell of one arithmetic kind is made canonical where its
-    bits are observed; in a mixed one that isn't possible any more, so the results in ``canonical_at_definition`` are
-    made canonical when they are written. ``written`` and ``read``: the cells that each instruction writes and reads."""
+    """Webs, uniformity, cells and NaN of a program. Work-items run in lockstep, as ``lanes`` of
+    vectors; or alone, if some may take another way than its neighbours. ``kinds`` of a web's
+    representative: "f" single and "d" double results whose NaN may be any, "b" bits that must be
+    kept. A cell of one arithmetic kind is made canonical where its bits are observed; in a mixed
+    one that isn't possible any more, so the results in ``canonical_at_definition`` are made
+    canonical when they are written. ``written`` and ``read``: the cells that each instruction
+    writes and reads.
+    """
 
     def __init__(self, program: Program):
         self.program, self.body = program, program.body
@@ -150,7 +168,9 @@ class Analysis:
         self.steps = self._steps()
         self.kinds: dict[int, set[str]] = defaultdict(set)
         self._find_kinds()
-        self.canonical_at_definition = {root for root, kinds in self.kinds.items() if len(kinds) > 1}
+        self.canonical_at_definition = {
+            root for root, kinds in self.kinds.items() if len(kinds) > 1
+        }
 
     def cell(self, web: int) -> Cell:
         """The cell of a web."""
@@ -165,7 +185,9 @@ class Analysis:
         return self.webs.find(self.webs.defined[at, c]) in self.canonical_at_definition
 
     def plain(self, at: int, n: int, k: int) -> Cell | None:
-        """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's component and no more."""
+        """The cell that source ``n`` of ``at`` reads at position ``k``, if it is a register's
+        component and no more.
+        """
         source = self.body[at].sources[n]
         if source.register.kind != "r" or source.modified or source.swizzle[k] not in "xyzw":
             return None
@@ -181,8 +203,9 @@ class Analysis:
         }
 
     def _steps(self) -> dict[str, dict[int, int]]:
-        """Counters: uniform cells by name that fetches use as coordinates, or that are compared, and that instructions,
-        by index, add whole literals to."""
+        """Counters: uniform cells by name that fetches use as coordinates, or that are compared,
+        and that instructions, by index, add whole literals to.
+        """
         found: dict[str, dict[int, int]] = {}
         for at, i in enumerate(self.body):
             for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
@@ -238,7 +261,9 @@ class Analysis:
             if value & 0x7F800000 == 0x7F800000 or value >> 20 & 0x7FF == 0x7FF:
                 self.kinds[root].add("b")
         elif source.register.kind == "r" and not source.modified and self._keeps_kind(at, n, c):
-            moves.append((self.webs.find(self.webs.used[at, n, "xyzw".index(source.swizzle[c])]), root))
+            moves.append(
+                (self.webs.find(self.webs.used[at, n, "xyzw".index(source.swizzle[c])]), root)
+            )
         else:
             self.kinds[root].add("b")
 
@@ -248,11 +273,15 @@ class Analysis:
         return i.op.copies and i.shift == 1.0 and not i.saturate
 
     def passes_on(self, at: int) -> bool:
-        """Whether ``at`` copies into a cell whose results are made canonical when they are written."""
+        """Whether ``at`` copies into a cell whose results are made canonical when they are
+        written.
+        """
         return self.copies(self.body[at]) and any(self.mixed(at, c) for c in defines(self.body[at]))
 
     def _keeps_kind(self, at: int, n: int, c: int) -> bool:
-        """Whether component ``c`` of a copy goes from single words to single words, or with its whole double."""
+        """Whether component ``c`` of a copy goes from single words to single words, or with its
+        whole double.
+        """
         i = self.body[at]
         origin = self.cell(self.webs.used[at, n, "xyzw".index(i.sources[n].swizzle[c])])
         first = c & 2
@@ -266,15 +295,24 @@ class Analysis:
         return i.op.kind == "alu" and not i.saturate and (i.op.result == "f" or i.shift != 1.0)
 
     def observes(self, at: int, n: int, root: int) -> bool:
-        """Whether the use of source ``n`` depends on the NaN payloads in the cell ``root``, all of one kind."""
+        """Whether the use of source ``n`` depends on the NaN payloads in the cell ``root``, all of
+        one kind.
+        """
         i = self.body[at]
         if n < 0:
             return True
         source, expected = i.sources[n], i.op.sources[n]
-        if expected in ("f", "d"):  # a misaligned or swapped pair of words is not one double: treat it as raw bits
-            return {expected} != self.kinds[root] or (expected == "d" and source.swizzle[:2] not in ("xy", "zw"))
+        if expected in (
+            "f",
+            "d",
+        ):  # a misaligned or swapped pair of words is not one double: treat it as raw bits
+            return {expected} != self.kinds[root] or (
+                expected == "d" and source.swizzle[:2] not in ("xy", "zw")
+            )
         if not self.copies(i) or source.modified or not i.dest or i.dest.register.kind != "r":
             return True
         # where the copy is of the same kind, its own cell answers for it
-        copied = [c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"]
+        copied = [
+            c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"
+        ]
         return not all(self._keeps_kind(at, n, c) for c in copied)

@@ -1,7 +1,8 @@
 """Batches and gangs: where the work-items of a launch are, and their input registers.
 
-A batch is what compiled code runs at a time: one gang of pixels, or a workgroup. A gang is four work-items, or
-eight, in a row: not 2 x 2 pixels as on the chip, since in a row they share all that depends on y.
+A batch is what compiled code runs at a time: one gang of pixels, or a workgroup. A gang is four
+work-items, or eight, in a row: not 2 x 2 pixels as on the chip, since in a row they share all that
+depends on y.
 """
 
 import math
@@ -10,11 +11,15 @@ from cypresskit.machine.fast.access import lds_offsets
 from cypresskit.machine.fast.context import ONE, Context, Gang
 from cypresskit.machine.fast.vec import Vec
 
-BAND = 16  # batches of pixels that are run one below the other before the next column: they share columns of a texture
+# batches of pixels that are run one below the other before the next column: they share columns of a
+# texture
+BAND = 16
 
 
 def corner(c: Context, batch: Vec) -> list[Vec]:
-    """The corner (i32) of a gang of pixels: BAND of them lie one below the other, then comes the next column."""
+    """The corner (i32) of a gang of pixels: BAND of them lie one below the other, then comes the
+    next column.
+    """
     full = (c.slot("width") + (c.lanes - 1)).two("udiv", c.lanes) * BAND
     band = batch.two("udiv", full)
     top = band * BAND
@@ -29,7 +34,9 @@ def workgroup(c: Context, batch: Vec) -> list[Vec]:
     size = lds_offsets(c.program.lds)[-1]
     if size:
         c.ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-        c.ir.do(f"call void @llvm.memset.p0.i64({c.slot('lds', 'ptr')}, i8 0, i64 {size}, i1 false)")
+        c.ir.do(
+            f"call void @llvm.memset.p0.i64({c.slot('lds', 'ptr')}, i8 0, i64 {size}, i1 false)"
+        )
     across, down = c.slot("groups_x"), c.slot("groups_y")
     rest = batch.two("udiv", across)
     places = batch.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
@@ -44,8 +51,9 @@ def gang(c: Context, batch: Vec, where: list[Vec], number: Vec, spill: Vec) -> G
 
 
 def _in_a_row(c: Context, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
-    """As many numbers (i32) as there are lanes from ``first`` on, the last again where they would reach ``end``; and
-    how many (i64) there are before that."""
+    """As many numbers (i32) as there are lanes from ``first`` on, the last again where they would
+    reach ``end``; and how many (i64) there are before that.
+    """
     if c.lanes == 1:
         return first, c.ir.const(1, "i64")
     numbers = (first.lanes(c.lanes) + c.ir.consts(range(c.lanes))).call("smin", end - 1)

@@ -1,9 +1,9 @@
-"""The state of a function being translated: the launch's context, literals and constants, variables, the registers in
-their cells, and the gang that runs: its lanes, its work-items and its input registers. Operands of instructions with
-their modifiers, and destinations with their masks.
+"""The state of a function being translated: the launch's context, literals and constants,
+variables, the registers in their cells, and the gang that runs: its lanes, its work-items and its
+input registers. Operands of instructions with their modifiers, and destinations with their masks.
 
-A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16 x i32>, lane by
-lane. Everything is kept as integers, so that copying never changes bits.
+A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16
+x i32>, lane by lane. Everything is kept as integers, so that copying never changes bits.
 """
 
 import math
@@ -19,14 +19,18 @@ from cypresskit.machine.fast.vec import Emitter, Vec, pick
 
 ONE = 0x3F800000  # 1.0
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
-PLACE, ITEM, ELEMENT, NEXT = range(4)  # what it reports: where in the body, whose, of which memory; the next batch
+PLACE, ITEM, ELEMENT, NEXT = range(
+    4
+)  # what it reports: where in the body, whose, of which memory; the next batch
 
 
 @dataclass
 class Gang:
-    """The lanes that run together: how many of them there are (``count``), the numbers (i32) of their work-items, and
-    the input registers by name and letter; where it keeps its registers between regions. At the domain's edge, what is
-    left of the lanes repeats the last work-item: as they load and store the same, nobody can tell."""
+    """The lanes that run together: how many of them there are (``count``), the numbers (i32) of
+    their work-items, and the input registers by name and letter; where it keeps its registers
+    between regions. At the domain's edge, what is left of the lanes repeats the last work-item: as
+    they load and store the same, nobody can tell.
+    """
 
     count: Vec
     item: Vec
@@ -37,21 +41,26 @@ class Gang:
 class Context:
     """The state that all layers of the translator share: ``ir`` collects the function.
 
-    ``entry``: what the entry block loads; ``slots``: names of the context's values, in order; ``touched``: the cells
-    that the region uses, and ``modified`` those that it writes, by name. ``elements`` of global memory that the running
-    instruction's sources name, of each lane or one for all, by number of the source. ``inside``: whether all places
-    that are loaded from are known to be inside; ``axes``, the coordinates of a group of fetches; ``blocks``, those of
-    its loads that may lie side by side. ``skipped``: the instructions that another pass over the loop executes.
-    ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and loops that hold a barrier.
-    ``gangs`` of a batch, which lies at ``where``; ``offsets`` of cells in the spill memory of a gang, and its ``size``:
-    the first bytes keep the number of instructions issued."""
+    ``entry``: what the entry block loads; ``slots``: names of the context's values, in order;
+    ``touched``: the cells that the region uses, and ``modified`` those that it writes, by name.
+    ``elements`` of global memory that the running instruction's sources name, of each lane or one
+    for all, by number of the source. ``inside``: whether all places that are loaded from are known
+    to be inside; ``axes``, the coordinates of a group of fetches; ``blocks``, those of its loads
+    that may lie side by side. ``skipped``: the instructions that another pass over the loop
+    executes. ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and
+    loops that hold a barrier. ``gangs`` of a batch, which lies at ``where``; ``offsets`` of cells
+    in the spill memory of a gang, and its ``size``: the first bytes keep the number of instructions
+    issued.
+    """
 
     def __init__(self, program: Program, target: Target):
         self.program, self.body, self.target = program, program.body, target
         self.analysis = analysis = Analysis(program)
         self.webs, self.uniformity, self.lanes = analysis.webs, analysis.uniformity, analysis.lanes
         self.ir = Emitter()
-        self.mode = "soft" if analysis.doubles else target.mode  # a flush mode would flush doubles, too
+        self.mode = (
+            "soft" if analysis.doubles else target.mode
+        )  # a flush mode would flush doubles, too
         self.flushes = flush_mode(self.mode)
         self.floats = Floats(self.ir, self.mode == "soft")
         self.slots: dict[str, Vec] = {}
@@ -69,7 +78,9 @@ class Context:
         self.skipped: set[int] = set()
         self.segments: list[tuple[int, ...]] = []
         match, level = program.matching, self.uniformity.group_level
-        self.group_flow = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
+        self.group_flow = {
+            at for opener in level for at in (opener, match[opener], match[match[opener]])
+        }
         leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
         self.group_flow.update(at for at in leaving if match[at] in level)
         self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
@@ -91,10 +102,14 @@ class Context:
         return self.slots[name]
 
     def literal(self, bits: int) -> Vec:
-        """A literal as i32, loaded from memory, so that LLVM can't constant-fold it in its own way."""
+        """A literal as i32, loaded from memory, so that LLVM can't constant-fold it in its own
+        way.
+        """
         if bits not in self.literals:
             table = self.slot("literals", "ptr").name
-            self.literals[bits] = self._entered(f"l_{bits:08x}", table, 4 * len(self.literals), "i32")
+            self.literals[bits] = self._entered(
+                f"l_{bits:08x}", table, 4 * len(self.literals), "i32"
+            )
         return self.literals[bits]
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
@@ -121,7 +136,9 @@ class Context:
     def store(self, name: str, value: Vec | int) -> None:
         """Set a variable; a number sets every lane."""
         kind, n = self.variables[name]
-        self.address_of(name).store(value if isinstance(value, Vec) else self.ir.const(value, kind, n))
+        self.address_of(name).store(
+            value if isinstance(value, Vec) else self.ir.const(value, kind, n)
+        )
 
     def address_of(self, name: str) -> Vec:
         """The pointer to a variable."""
@@ -151,7 +168,9 @@ class Context:
         self.ir.go("exit")
 
     def refuse(self, at: int, bad: Vec, places: Vec) -> None:
-        """Leave the function, since ``at`` would store outside, in the lanes in ``bad``: report the first of them."""
+        """Leave the function, since ``at`` would store outside, in the lanes in ``bad``: report the
+        first of them.
+        """
         bad, places, item = (value.lanes(self.lanes) for value in (bad, places, self.gang.item))
         self.report(ELEMENT, places[bad.first()])
         self.report(ITEM, item[bad.first()].cast("zext", "i64"))
@@ -187,24 +206,32 @@ class Context:
             self.add(self.count_of(name), steps)
 
     def count_of(self, name: str) -> str:
-        """The variable with the whole number (i64) that a counter is taken to hold, where ``recount`` has found it."""
+        """The variable with the whole number (i64) that a counter is taken to hold, where
+        ``recount`` has found it.
+        """
         return self.variable(f"{name}_whole", "i64")
 
     def recount(self, name: str) -> None:
         """Find the whole number in a variable, if it is a counter."""
         if name in self.analysis.steps:
-            self.store(self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze())
+            self.store(
+                self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze()
+            )
 
     # Sources
 
     def component(self, at: int, n: int, position: int) -> Vec:
         """Source ``n`` at a position, with its modifiers."""
-        return self._modified(at, n, self.raw(at, n, self.body[at].sources[n], position), (position,))
+        return self._modified(
+            at, n, self.raw(at, n, self.body[at].sources[n], position), (position,)
+        )
 
     def wide(self, at: int, n: int, positions: tuple[int, ...]) -> Vec:
         """Source ``n`` for whole registers, with its modifiers."""
         shown = [p if p in positions else positions[0] for p in range(4)]
-        return self._modified(at, n, self._whole_source(at, n, self.body[at].sources[n], shown), range(4))
+        return self._modified(
+            at, n, self._whole_source(at, n, self.body[at].sources[n], shown), range(4)
+        )
 
     def _modified(self, at: int, n: int, value: Vec, positions: Sequence[int]) -> Vec:
         i = self.body[at]
@@ -220,7 +247,9 @@ class Context:
         return value if not any(negated) else chosen(negated, opposite, value)
 
     def raw(self, at: int, n: int, source: Source, position: int) -> Vec:
-        """A component of an operand without modifiers; NaN canonical where the instruction can tell."""
+        """A component of an operand without modifiers; NaN canonical where the instruction can
+        tell.
+        """
         register, letter = source.register, source.swizzle[position]
         if letter in "01":
             return self.literal(ONE if letter == "1" else 0)
@@ -237,10 +266,16 @@ class Context:
         return self.cell_component(self._cell_value(at, n, web), self.analysis.cell(web), c)
 
     def _cell_value(self, at: int, n: int, web: int) -> Vec:
-        """A cell's value for source ``n``, its NaN made canonical if that can be observed and was left for later."""
+        """A cell's value for source ``n``, its NaN made canonical if that can be observed and was
+        left for later.
+        """
         whole, root = self.read_cell(self.analysis.cell(web)), self.webs.find(web)
         kinds = self.analysis.kinds.get(root, set())
-        if len(kinds) != 1 or "b" in kinds or not (self.analysis.observes(at, n, root) or self.analysis.passes_on(at)):
+        if (
+            len(kinds) != 1
+            or "b" in kinds
+            or not (self.analysis.observes(at, n, root) or self.analysis.passes_on(at))
+        ):
             return whole
         return canonical(whole.bits("double" if "d" in kinds else "float")).bits(whole.kind)
 
@@ -268,11 +303,18 @@ class Context:
                 whole = self._cell_value(at, n, webs[0])
                 if "".join(letters) == "xyzw":
                     return whole
-                return whole[[4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]]
+                return whole[
+                    [4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]
+                ]
         if source.register.kind == "g" and set(letters) <= set("xyzw"):
             texels, every = self.elements[n], range(self.lanes)
-            return pick(texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters])
-        parts = {letter: self.raw(at, n, source, p) for letter, p in dict(zip(letters, shown, strict=True)).items()}
+            return pick(
+                texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters]
+            )
+        parts = {
+            letter: self.raw(at, n, source, p)
+            for letter, p in dict(zip(letters, shown, strict=True)).items()
+        }
         return self.interleaved([parts[letter] for letter in letters])
 
     def interleaved(self, parts: Sequence[Vec]) -> Vec:
@@ -280,7 +322,9 @@ class Context:
         n = self.lanes
         if len({part.name for part in parts}) == 1 and not parts[0].n:
             return parts[0].lanes(4 * n)
-        return pick([part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)])
+        return pick(
+            [part.lanes(n) for part in parts], [(k, lane) for lane in range(n) for k in range(4)]
+        )
 
     # Results
 
@@ -303,7 +347,9 @@ class Context:
             value = chosen(choice, value, self.read_cell(cell))
         self.write_cell(at, cell, value)
 
-    def by_cell(self, at: int, written: Sequence[int] | dict[int, Vec]) -> list[tuple[Cell, list[int]]]:
+    def by_cell(
+        self, at: int, written: Sequence[int] | dict[int, Vec]
+    ) -> list[tuple[Cell, list[int]]]:
         """The cells of an instruction's result, and which components of each are written."""
         found: dict[str, tuple[Cell, list[int]]] = {}
         for c in sorted(written):
@@ -324,7 +370,13 @@ def chosen(choice: list[bool], yes: Vec, no: Vec) -> Vec:
 
 
 def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
-    """Component ``c`` of the texel of each lane, or of all: ``size`` numbers each, in vectors of any length."""
+    """Component ``c`` of the texel of each lane, or of all: ``size`` numbers each, in vectors of
+    any length.
+    """
     n = texels[0].n
     starts = range(0, len(texels) * n, size)
-    return pick(texels, [divmod(start + c, n) for start in starts]) if len(starts) > 1 else texels[0][c]
+    return (
+        pick(texels, [divmod(start + c, n) for start in starts])
+        if len(starts) > 1
+        else texels[0][c]
+    )

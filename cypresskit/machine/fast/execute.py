@@ -1,7 +1,9 @@
-"""Runs a launch on compiled code: lays out its arrays, hands batches to host threads, makes a ``Run`` of the counts.
+"""Runs a launch on compiled code: lays out its arrays, hands batches to host threads, makes a
+``Run`` of the counts.
 
-The calling thread takes part; short launches it runs alone, since waking a worker would take longer. Compiled code
-returns every few milliseconds, so that Ctrl-C is heard; a flag that every loop of the kernel looks at is then cleared.
+The calling thread takes part; short launches it runs alone, since waking a worker would take
+longer. Compiled code returns every few milliseconds, so that Ctrl-C is heard; a flag that every
+loop of the kernel looks at is then cleared.
 """
 
 import math
@@ -15,7 +17,15 @@ from functools import cache, partial
 import numpy as np
 
 from cypresskit.machine.fast.batches import BAND
-from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, FAILED, NEXT, STOPPED, UNDERFLOWED
+from cypresskit.machine.fast.context import (
+    DIVERGED,
+    DONE,
+    ENDLESS,
+    FAILED,
+    NEXT,
+    STOPPED,
+    UNDERFLOWED,
+)
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.target import FLAGGED, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
@@ -34,12 +44,13 @@ def processors() -> int:
 
 
 def run(launch: Launch, threads: int | None = None) -> Run | None:
-    """Run a checked launch with ``threads`` host threads, by default one for each processor that this process may use;
-    the results don't depend on their number, unless work-items race.
+    """Run a checked launch with ``threads`` host threads, by default one for each processor that
+    this process may use; the results don't depend on their number, unless work-items race.
 
-    Returns None if a barrier was reached by part of a group: another engine has to tell what that does. Raises
-    ``KernelError`` for an endless loop or a store out of range, which is the first here, but need not be if all
-    work-items run in step. Where what global memory held matters, it is then as it was.
+    Returns None if a barrier was reached by part of a group: another engine has to tell what that
+    does. Raises ``KernelError`` for an endless loop or a store out of range, which is the first
+    here, but need not be if all work-items run in step. Where what global memory held matters, it
+    is then as it was.
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
@@ -62,7 +73,9 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     if DIVERGED in ends:
         return None
     failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
-    if failed and len(workers) > 1:  # which one is reported must not depend on which thread is faster
+    if (
+        failed and len(workers) > 1
+    ):  # which one is reported must not depend on which thread is faster
         _run(launch, kernel, 1)
     if failed:  # also if nothing failed this time, as may be where work-items race
         raise _failure(launch, failed[0])
@@ -72,8 +85,13 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
 
 
 def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
-    """The workers that have run all batches: the caller, and others if it can't do that in two slices."""
-    batches, quick = space.batches, launch.max_instructions <= MAX_INSTRUCTIONS  # no batch takes long
+    """The workers that have run all batches: the caller, and others if it can't do that in two
+    slices.
+    """
+    batches, quick = (
+        space.batches,
+        launch.max_instructions <= MAX_INSTRUCTIONS,
+    )  # no batch takes long
     first = space.worker(0)
     begun = first.call(SLICE, 0, batches) if quick else 0
     if first.status or begun == batches:
@@ -81,13 +99,19 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     threads = 1 if batches - begun <= begun else min(threads, batches - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
     todo = deque(_pieces(begun, batches, BAND if launch.pixels else 1, threads))
-    _do_all([partial(space.run, worker, todo) for worker in workers], quick, partial(space.limit.fill, 0))
+    _do_all(
+        [partial(space.run, worker, todo) for worker in workers],
+        quick,
+        partial(space.limit.fill, 0),
+    )
     return workers
 
 
 def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
-    """Ranges of batches from ``begun`` on, (first, last + 1): each is a worker's share of half of the rest, so that all
-    end at the same time. Whole columns of a band of batches, since these share columns of textures."""
+    """Ranges of batches from ``begun`` on, (first, last + 1): each is a worker's share of half of
+    the rest, so that all end at the same time. Whole columns of a band of batches, since these
+    share columns of textures.
+    """
     while begun < batches:
         share = -(-(batches - begun) // (2 * workers * column)) * column if workers > 1 else batches
         yield begun, min(begun + share, batches)
@@ -97,7 +121,11 @@ def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tup
 def _failure(launch: Launch, worker: "_Worker") -> KernelError:
     """The error of an endless loop or of a store out of range."""
     at, item, place, _ = map(int, worker.told)
-    return launch.endless_error(at, item) if worker.status == ENDLESS else launch.store_error(at, item, place)
+    return (
+        launch.endless_error(at, item)
+        if worker.status == ENDLESS
+        else launch.store_error(at, item, place)
+    )
 
 
 @cache
@@ -107,12 +135,17 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+    os.register_at_fork(
+        after_in_child=_pool.cache_clear
+    )  # a child has none of its parent's threads
 
 
-def _do_all(jobs: Sequence[Callable[[], object]], first_here: bool, stop: Callable[[], object]) -> None:
-    """Do all jobs in host threads; ``first_here``: the first of them in the caller's. If one fails, or the caller is
-    interrupted, the others are told to ``stop`` and waited for."""
+def _do_all(
+    jobs: Sequence[Callable[[], object]], first_here: bool, stop: Callable[[], object]
+) -> None:
+    """Do all jobs in host threads; ``first_here``: the first of them in the caller's. If one fails,
+    or the caller is interrupted, the others are told to ``stop`` and waited for.
+    """
     futures: list[Future] = []
     here = [jobs[0]] if first_here else []
     try:
@@ -136,8 +169,9 @@ def _do_all(jobs: Sequence[Callable[[], object]], first_here: bool, stop: Callab
         raise
 
 
-# What earlier launches ran in, the latest first: to prepare it takes as long as a small product, and fresh pages cost
-# as much as filling them. Each step on it is atomic; between two of them other threads may take or give.
+# What earlier launches ran in, the latest first: to prepare it takes as long as a small product,
+# and fresh pages cost as much as filling them. Each step on it is atomic; between two of them other
+# threads may take or give.
 _spare: deque["_Workspace"] = deque(maxlen=SPARE)
 
 
@@ -159,7 +193,9 @@ class _Workspace:
 
     def __init__(self, launch: Launch, kernel: NativeCode, key: tuple):
         self.kernel, self.key = kernel, key
-        self.limit = np.zeros(1, np.uint64)  # how many instructions a work-item may execute; 0 stops the kernel
+        self.limit = np.zeros(
+            1, np.uint64
+        )  # how many instructions a work-item may execute; 0 stops the kernel
         # global memory, to be restored if the launch fails
         self.before = np.empty_like(launch.memory) if kernel.translation.reads_global else None
         width, height, _ = launch.domain
@@ -176,20 +212,28 @@ class _Workspace:
             self.texels[n] = layout.memory(height, width)
             self.values |= {f"t{n}": address(self.texels[n]), f"t{n}_pitch": pitch(height)}
             self.values |= {f"t{n}_w": width, f"t{n}_h": height}
-        self.values |= {f"o{n}_words": surface.words.shape[2] for n, surface in launch.outputs.items()}
-        self.size = sum(array.nbytes for array in (*self.texels.values(), self.before) if array is not None)
+        self.values |= {
+            f"o{n}_words": surface.words.shape[2] for n, surface in launch.outputs.items()
+        }
+        self.size = sum(
+            array.nbytes for array in (*self.texels.values(), self.before) if array is not None
+        )
         self.workers: list[_Worker] = []
         self.arrays: dict[str, np.ndarray] = {}
 
     def fill(self, launch: Launch, threads: int) -> None:
         """Copy a launch's textures in, and note its other arrays."""
         self.limit[0] = min(launch.max_instructions, 1 << 62)
-        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()} | {"global": launch.memory}
+        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()} | {
+            "global": launch.memory
+        }
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
         fills: list[Callable[[], object]] = []
         for n, memory in self.texels.items():
             surface = launch.textures[n]
-            fills.append(partial(self.kernel.layouts[n].fill, memory, surface.words, surface.single))
+            fills.append(
+                partial(self.kernel.layouts[n].fill, memory, surface.words, surface.single)
+            )
         if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
         if threads > 1 and self.size > LARGE:
@@ -229,16 +273,22 @@ class _Workspace:
 
 
 class _Worker:
-    """The state of one host thread: its own context, counters, LDS and spill memory, and what the kernel reports."""
+    """The state of one host thread: its own context, counters, LDS and spill memory, and what the
+    kernel reports.
+    """
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
         self.slots, self.status = kernel.translation.slots, DONE
         self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
         values = values | {name: address(memory) for name, memory in self.memory.items()}
-        self.context, self.counts, self.told = (self.memory[name] for name in ("context", "counts", "report"))
+        self.context, self.counts, self.told = (
+            self.memory[name] for name in ("context", "counts", "report")
+        )
         for name, value in values.items():
             self.set(name, value)
-        self.function = partial(kernel.call, *(values[name] for name in ("context", "counts", "spill")))
+        self.function = partial(
+            kernel.call, *(values[name] for name in ("context", "counts", "spill"))
+        )
 
     def set(self, name: str, value: int) -> None:
         """Set a value of the context, if the kernel asks for it."""
@@ -246,6 +296,8 @@ class _Worker:
             self.context[self.slots[name]] = value
 
     def call(self, budget: int, at: int, end: int) -> int:
-        """Run batches from ``at`` on, as many as ``budget`` instructions of gangs make up; the first that is left."""
+        """Run batches from ``at`` on, as many as ``budget`` instructions of gangs make up; the
+        first that is left.
+        """
         self.status = self.function(budget, at, end)
         return int(self.told[NEXT])

@@ -6,14 +6,25 @@ from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
 from cypresskit.machine.fast.uniformity import literal
 from cypresskit.machine.fast.vec import Vec
 
-CONSTANT_SECOND = ("ishl", "ishr", "ushr", "udiv", "umod", "iand", "imul", "umul")  # worth telling LLVM a literal
+CONSTANT_SECOND = (
+    "ishl",
+    "ishr",
+    "ushr",
+    "udiv",
+    "umod",
+    "iand",
+    "imul",
+    "umul",
+)  # worth telling LLVM a literal
 
 
 class Instructions(Accesses):
     """Translation of straight runs."""
 
     def translate(self, at: int, stop: int) -> int:
-        """Translate the instruction at ``at``, or the group of loads that begins there; the index after it."""
+        """Translate the instruction at ``at``, or the group of loads that begins there; the index
+        after it.
+        """
         if loads(self.body[at]):
             return self.load_group(at, stop)
         self.execute(at)
@@ -60,18 +71,28 @@ class Instructions(Accesses):
             if n == 1 and i.op.name in CONSTANT_SECOND and len(same) == 1 and None not in same:
                 operands.append(self.ir.const(same.pop() or 0, "i32"))
             else:
-                operands.append(self.wide(at, n, positions) if wide else self.component(at, n, positions[0]))
+                operands.append(
+                    self.wide(at, n, positions) if wide else self.component(at, n, positions[0])
+                )
         lanes = max(v.n for v in operands)
-        operands = [v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)]
+        operands = [
+            v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)
+        ]
         return self._finished(at, i, NATIVE[i.op.name](self.floats, *operands))
 
     def _finished(self, at: int, i: Instruction, value: Vec) -> Vec:
-        """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it must be now."""
+        """The bits (i32) of a computed ``value``: scaled, clamped, its NaN made canonical if it
+        must be now.
+        """
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
         dest, known = self.dest(at), self.analysis
-        now = dest.register.kind != "r" or any(known.defined(at, c).double or known.mixed(at, c) for c in dest.written)
-        return (canonical(value) if now and value.kind == "float" and not i.saturate else value).bits("i32")
+        now = dest.register.kind != "r" or any(
+            known.defined(at, c).double or known.mixed(at, c) for c in dest.written
+        )
+        return (
+            canonical(value) if now and value.kind == "float" and not i.saturate else value
+        ).bits("i32")
 
     def _double(self, at: int, i: Instruction) -> None:
         """An operation with doubles among operands or results."""
@@ -88,9 +109,17 @@ class Instructions(Accesses):
             return
         for p in (0, 2):
             written = [c for c in (p, p + 1) if c in dest.written]
-            cell = self.analysis.defined(at, p) if len(written) == 2 and dest.register.kind == "r" else None
+            cell = (
+                self.analysis.defined(at, p)
+                if len(written) == 2 and dest.register.kind == "r"
+                else None
+            )
             if cell and cell.double:
-                self.write_cell(at, cell, (canonical(result) if self.analysis.mixed(at, p) else result).bits("i64"))
+                self.write_cell(
+                    at,
+                    cell,
+                    (canonical(result) if self.analysis.mixed(at, p) else result).bits("i64"),
+                )
             elif written:
                 bits = canonical(result).bits("i64")
                 values |= {c: (bits >> 32 if c % 2 else bits).cast("trunc", "i32") for c in written}

@@ -1,5 +1,7 @@
-"""LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process, and their object
-code on disk in the user's own cache. It will be executed: a folder that belongs to anybody else is not used."""
+"""LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process,
+and their object code on disk in the user's own cache. It will be executed: a folder that belongs to
+anybody else is not used.
+"""
 
 import ctypes
 import hashlib
@@ -23,16 +25,22 @@ from cypresskit.machine.fast.translate import Translation, translate
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
-LONG = 30_000  # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
+# lines of IR from which on LLVM improves nothing: that would take time by the square of the length
+LONG = 30_000
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
-CACHE = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+CACHE = (
+    os.environ.get("NUMBA_CACHE_DIR")
+    or os.environ.get("XDG_CACHE_HOME")
+    or os.path.expanduser("~/.cache")
+)
 FOLDER = Path(CACHE, "cypresskit")
 
 
 @dataclass(frozen=True, eq=False)
 class NativeCode:
-    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs batches, without Python's lock.
-    ``layouts`` of the textures that are fetched from."""
+    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs batches,
+    without Python's lock. ``layouts`` of the textures that are fetched from.
+    """
 
     translation: Translation
     layouts: dict[int, TexelLayout]
@@ -42,8 +50,9 @@ class NativeCode:
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
-    """``program`` as machine code for this host, from memory if an equal program has been compiled before; ``soft``:
-    without the host's flush mode."""
+    """``program`` as machine code for this host, from memory if an equal program has been compiled
+    before; ``soft``: without the host's flush mode.
+    """
     return _compiled(program, replace(this_host(), mode="soft") if soft else this_host())
 
 
@@ -59,7 +68,9 @@ def _compiled(program: Program, target: Target) -> NativeCode:
         _write(file, translation, code)
     else:
         translation, code = kept
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine(target.name, target.features))
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), host_machine(target.name, target.features)
+    )
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return NativeCode(
@@ -91,14 +102,18 @@ def object_code(text: str, target: Target) -> bytes:
 # On disk
 
 
-#: All that translation depends on, as it was when it was imported: what is edited later must not pass for what compiled
-#: the code.
+#: All that translation depends on, as it was when it was imported: what is edited later must not
+#: pass for what compiled the code.
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
-SOURCES = hashlib.sha256(b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*"))))
+SOURCES = hashlib.sha256(
+    b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*")))
+)
 
 
 def _key(program: Program, target: Target) -> str:
-    """A hash of all that object code depends on: the program, the processor, LLVM and the translator."""
+    """A hash of all that object code depends on: the program, the processor, LLVM and the
+    translator.
+    """
     import llvmlite.binding as llvm
 
     digest = SOURCES.copy()
@@ -109,12 +124,16 @@ def _key(program: Program, target: Target) -> str:
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is the user's own and writable by no one else."""
     status = folder.lstat()
-    nobody_else = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    nobody_else = not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & 0o022
+    )
     return stat.S_ISDIR(status.st_mode) and nobody_else
 
 
 def _read(file: Path) -> tuple[Translation, bytes] | None:
-    """The translation and object code in a file; None unless it is there, whole and the user's own."""
+    """The translation and object code in a file; None unless it is there, whole and the user's
+    own.
+    """
     try:
         if not _is_ours(file.parent):
             return None
@@ -127,7 +146,9 @@ def _read(file: Path) -> tuple[Translation, bytes] | None:
 
 
 def _write(file: Path, translation: Translation, code: bytes) -> None:
-    """Keep object code; a reader finds all of it or none. Where nothing can be written, nothing is kept."""
+    """Keep object code; a reader finds all of it or none. Where nothing can be written, nothing is
+    kept.
+    """
     head = json.dumps(asdict(translation) | {"text": ""}).encode()
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
@@ -138,7 +159,9 @@ def _write(file: Path, translation: Translation, code: bytes) -> None:
             old.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
             try:
-                part.write(hashlib.sha256(head + code).hexdigest().encode() + b"\n" + head + b"\n" + code)
+                part.write(
+                    hashlib.sha256(head + code).hexdigest().encode() + b"\n" + head + b"\n" + code
+                )
                 part.close()
                 os.replace(part.name, file)
             except OSError:

@@ -1,11 +1,13 @@
-"""The arithmetic of every opcode as LLVM IR on vectors: ``NATIVE`` has the keys of ``il.meaning.MEANING``.
+"""The arithmetic of every opcode as LLVM IR on vectors: ``NATIVE`` has the keys of
+``il.meaning.MEANING``.
 
-Each is the other's proof: two implementations that know nothing of each other and must agree bit for bit.
+Each is the other's proof: two implementations that know nothing of each other and must agree bit
+for bit.
 
-Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only operations that select
-or copy bits flush by themselves; with ``soft`` set every operation does. NaN results are whatever the host gives: the
-caller asks for canonical ones where the difference can be observed. On hosts without a fused multiply-add LLVM calls
-the C library's, which is exact and slow.
+Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only
+operations that select or copy bits flush by themselves; with ``soft`` set every operation does. NaN
+results are whatever the host gives: the caller asks for canonical ones where the difference can be
+observed. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,13 @@ from cypresskit.il import OPCODES, Source
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
-KIND = {"f": "float", "d": "double", "i": "i32", "u": "i32", "b": "i32"}  # of an operand, by its letter
+KIND = {
+    "f": "float",
+    "d": "double",
+    "i": "i32",
+    "u": "i32",
+    "b": "i32",
+}  # of an operand, by its letter
 
 
 class Floats:
@@ -33,7 +41,9 @@ class Floats:
         return self.flush(value) if self.soft else value
 
     def _small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
-        """``result``, or a zero of its sign where the double ``exact`` is too small for a normal float."""
+        """``result``, or a zero of its sign where the double ``exact`` is too small for a normal
+        float.
+        """
         tiny = exact.call("fabs").cmp("olt", TINY)
         zero = self.e.const(0.0, "float", result.n).call("copysign", result)
         return (tiny if also is None else tiny | also).select(zero, result)
@@ -65,8 +75,10 @@ class Floats:
         return self._small(result, total, edge)
 
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
-        """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side turns out constant LLVM
-        compares the bits of the other, and those the host's flush mode doesn't touch."""
+        """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side
+        turns out constant LLVM compares the bits of the other, and those the host's flush mode
+        doesn't touch.
+        """
         return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
 
     def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
@@ -89,20 +101,27 @@ class Floats:
             value = canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
         if source.sign:
             value = self.flush(value)
-            other = value.cmp("uno", value).select(self.e.const("0x7FF8000000000000", "float", value.n), 0.0)
+            other = value.cmp("uno", value).select(
+                self.e.const("0x7FF8000000000000", "float", value.n), 0.0
+            )
             above = value.cmp("ogt", 0.0).select(one, other)
             value = value.cmp("olt", 0.0).select(self.e.const(-1.0, "float", value.n), above)
         return value.call("fabs") if source.abs else value
 
 
 def canonical(value: Vec) -> Vec:
-    """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one NaN for as good as
-    another and would drop a choice between floats."""
+    """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one NaN
+    for as good as another and would drop a choice between floats.
+    """
     single = value.kind == "float"
-    kind, infinity, nan = ("i32", 0x7F800000, 0x7FC00000) if single else ("i64", 0x7FF << 52, 0x7FF8 << 48)
+    kind, infinity, nan = (
+        ("i32", 0x7F800000, 0x7FC00000) if single else ("i64", 0x7FF << 52, 0x7FF8 << 48)
+    )
     bits = value.bits(kind)
     size = bits & ((1 << (31 if single else 63)) - 1)
-    return size.cmp("ugt", infinity).select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
+    return (
+        size.cmp("ugt", infinity).select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
+    )
 
 
 def wide(value: Vec) -> Vec:
@@ -145,13 +164,17 @@ def _to_integer(name: str) -> Callable:
 
 
 def _field(name: str) -> Callable:
-    """Fields of bits, by their width, their lowest bit, and the word; brought down by the shift ``name``."""
+    """Fields of bits, by their width, their lowest bit, and the word; brought down by the shift
+    ``name``.
+    """
 
     def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
         width, offset = width & 31, offset & 31
         inside, rest = (width + offset).cmp("ult", 32), f.e.const(32, "i32", width.n) - width
         up, down = inside.select(rest - offset, 0), inside.select(rest, offset) & 31
-        return width.cmp("eq", 0).select(f.e.const(0, "i32", width.n), (value << up).two(name, down))
+        return width.cmp("eq", 0).select(
+            f.e.const(0, "i32", width.n), (value << up).two(name, down)
+        )
 
     return extract
 
@@ -192,8 +215,8 @@ def _narrow(f: Floats, a: Vec) -> Vec:
     return f._small(a.cast("fptrunc", "float"), a)
 
 
-#: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names (dot products: two
-#: sequences) to a result of the kind; comparisons give i32.
+#: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names
+#: (dot products: two sequences) to a result of the kind; comparisons give i32.
 NATIVE: dict[str, Callable[..., Vec]] = {
     "mov": lambda f, a: a,
     "add": lambda f, a, b: f.add("add", a, b),
@@ -263,7 +286,9 @@ NATIVE: dict[str, Callable[..., Vec]] = {
 
 
 def _relation(kind: str, relation: str) -> Callable:
-    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation, as LLVM names it."""
+    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation, as
+    LLVM names it.
+    """
     if kind == "f":
         return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")
     if kind == "d":
@@ -274,6 +299,8 @@ def _relation(kind: str, relation: str) -> Callable:
 
 
 NATIVE |= {
-    op.name: _relation(op.sources[0], op.relation) for op in OPCODES.values() if op.relation and op.kind == "alu"
+    op.name: _relation(op.sources[0], op.relation)
+    for op in OPCODES.values()
+    if op.relation and op.kind == "alu"
 }
 NATIVE |= {op.name: NATIVE[op.same] for op in OPCODES.values() if op.same}

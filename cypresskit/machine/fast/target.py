@@ -1,10 +1,10 @@
-"""The processor that code is generated for, this host's or another one; and its flush mode for subnormals, which is
-set when compiled code begins, and set back at its end.
+"""The processor that code is generated for, this host's or another one; and its flush mode for
+subnormals, which is set when compiled code begins, and set back at its end.
 
-x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes before it rounds, so
-that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed result leaves a flag. Where that is set at
-the end (status UNDERFLOWED), the launch is run again on code that flushes in software, as it always is on hosts without
-such a mode.
+x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes
+before it rounds, so that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed
+result leaves a flag. Where that is set at the end (status UNDERFLOWED), the launch is run again on
+code that flushes in software, as it always is on hosts without such a mode.
 """
 
 import platform
@@ -18,20 +18,26 @@ FLAGGED = ("arm", "flags")  # modes in which a flushed result may be wrong
 
 
 def flush_mode(mode: str) -> str:
-    """LLVM's text of ``@flush`` and ``@restore``, which turn a mode on and back; "" for "soft", which is none. "flags"
-    is x86 treated as ARM, for tests."""
+    """LLVM's text of ``@flush`` and ``@restore``, which turn a mode on and back; "" for "soft",
+    which is none. "flags" is x86 treated as ARM, for tests.
+    """
     file = {"x86": "x86.ll", "flags": "x86.ll", "arm": "arm.ll"}.get(mode)
     return Path(__file__).with_name(file).read_text(encoding="utf-8") if file else ""
 
 
-REGISTERS = {"%zmm": 32 * 64, "%ymm": 16 * 32, "%xmm": 16 * 16}  # bytes of all vector registers of x86
+REGISTERS = {
+    "%zmm": 32 * 64,
+    "%ymm": 16 * 32,
+    "%xmm": 16 * 16,
+}  # bytes of all vector registers of x86
 NEON = 32 * 16  # and of ARM's
 
 
 @dataclass(frozen=True)
 class Target:
-    """An LLVM processor ``name`` with ``features``, the mode that flushes subnormals (see ``flush_mode``), and bytes of
-    ``vectors``, its vector registers."""
+    """An LLVM processor ``name`` with ``features``, the mode that flushes subnormals (see
+    ``flush_mode``), and bytes of ``vectors``, its vector registers.
+    """
 
     name: str
     features: str
@@ -51,8 +57,9 @@ def this_host() -> Target:
 
 @cache
 def target(name: str) -> Target:
-    """The target to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this one without a flush
-    mode, "flags" with one that is trusted as far as ARM's, and "" this one."""
+    """The target to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this
+    one without a flush mode, "flags" with one that is trusted as far as ARM's, and "" this one.
+    """
     import llvmlite.binding as llvm
 
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")

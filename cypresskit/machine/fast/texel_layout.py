@@ -1,16 +1,19 @@
 """How textures lie in memory, and loads of texels that lie side by side.
 
-Textures lie in *lines* of 64 bytes, as the host's cache has them. All rows of one line lie one below the other, then
-those of the next: so a walk down a column reads consecutive lines. One row more keeps them off the same sets of the
-host's cache. Missing components of single-precision texels read 0, 0, 1.0.
+Textures lie in *lines* of 64 bytes, as the host's cache has them. All rows of one line lie one
+below the other, then those of the next: so a walk down a column reads consecutive lines. One row
+more keeps them off the same sets of the host's cache. Missing components of single-precision texels
+read 0, 0, 1.0.
 
-Which texels make up a line depends on how a kernel reads: neighbouring work-items of a GEMM kernel read neighbouring
-texels, each as many of them as a row of its block has. What the lanes read at once lies in one line (of programs with
-doubles: the first double of each lane's texel in one, the second in the next), so that a load needs no sorting.
+Which texels make up a line depends on how a kernel reads: neighbouring work-items of a GEMM kernel
+read neighbouring texels, each as many of them as a row of its block has. What the lanes read at
+once lies in one line (of programs with doubles: the first double of each lane's texel in one, the
+second in the next), so that a load needs no sorting.
 
-What addresses are made of is computed axis by axis, so that the host's compiler moves whatever stays the same out of a
-loop, tests included. Where a group of fetches may read what lies in one line for all lanes, a strip (``blocking``)
-begins only if the lanes do lie side by side, and then loads the line.
+What addresses are made of is computed axis by axis, so that the host's compiler moves whatever
+stays the same out of a loop, tests included. Where a group of fetches may read what lies in one
+line for all lanes, a strip (``blocking``) begins only if the lanes do lie side by side, and then
+loads the line.
 """
 
 from collections import defaultdict
@@ -55,11 +58,17 @@ class TexelLayout:
         return self.lanes * 16 // LINE
 
     def memory(self, height: int, width: int) -> np.ndarray:
-        """Memory for a texture, by row, group, lane, texel of a lane, and part; it begins at a line of the cache."""
+        """Memory for a texture, by row, group, lane, texel of a lane, and part; it begins at a line
+        of the cache.
+        """
         groups = -(-width // self.group)
-        lanes = self.lanes if self.step * self.parts > 1 else 1  # else texels stay as they are, line by line
+        lanes = (
+            self.lanes if self.step * self.parts > 1 else 1
+        )  # else texels stay as they are, line by line
         lines = aligned(groups * self.step * self.parts * pitch(height)).view(f"V{LINE // lanes}")
-        return lines.reshape(groups, self.step, self.parts, height + 1, lanes)[..., :height, :].transpose(3, 0, 4, 1, 2)
+        return lines.reshape(groups, self.step, self.parts, height + 1, lanes)[
+            ..., :height, :
+        ].transpose(3, 0, 4, 1, 2)
 
     def fill(self, memory: np.ndarray, texels: np.ndarray, single: bool) -> None:
         """Lay texels (height, width, words of 32 bits) out in ``memory``."""
@@ -98,9 +107,16 @@ def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
     found, rows = {}, defaultdict(set)
     for at, i in enumerate(analysis.body):
         if i.op.kind == "fetch":
-            resource, source, (column, row, *_) = i.controls.resource, i.sources[0], i.controls.aoffimmi
+            resource, source, (column, row, *_) = (
+                i.controls.resource,
+                i.sources[0],
+                i.controls.aoffimmi,
+            )
             found[resource], dimensions = IN_ORDER, analysis.program.textures[resource]
-            if [analysis.uniformity.varies(at, 0, source, (k,)) for k in range(dimensions)] == [True, False]:
+            if [analysis.uniformity.varies(at, 0, source, (k,)) for k in range(dimensions)] == [
+                True,
+                False,
+            ]:
                 rows[resource, source.register, source.swizzle[:2], row].add(column)
     for (resource, *_), columns in rows.items():
         if len(columns) in (1, 2, 4) and max(columns) - min(columns) < len(columns):
@@ -110,9 +126,10 @@ def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
 
 @dataclass
 class Axis:
-    """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole double), as an integer
-    ``index`` (i64). ``limit`` (double): the texture's size. ``low``, ``high``: the least and the largest that is added
-    to it."""
+    """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole
+    double), as an integer ``index`` (i64). ``limit`` (double): the texture's size. ``low``,
+    ``high``: the least and the largest that is added to it.
+    """
 
     place: Vec
     index: Vec
@@ -132,10 +149,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class LaneLoads:
-    """The loads of one instruction: ``places(n)`` is where the first n lanes read, ``inside(word)`` (i1) in which lanes
-    that word lies inside; of one lane for all unless it ``varies``. ``words``: those that are read, or none for the
-    whole texel. Of a fetch: its ``axes``, the ``row`` of texels that it reads (what it has in common with others of
-    that row) and its ``column`` there, the texture's ``layout``, and bytes between lines."""
+    """The loads of one instruction: ``places(n)`` is where the first n lanes read, ``inside(word)``
+    (i1) in which lanes that word lies inside; of one lane for all unless it ``varies``. ``words``:
+    those that are read, or none for the whole texel. Of a fetch: its ``axes``, the ``row`` of
+    texels that it reads (what it has in common with others of that row) and its ``column`` there,
+    the texture's ``layout``, and bytes between lines.
+    """
 
     at: int
     varies: bool
@@ -155,18 +174,25 @@ class LaneLoads:
 
 
 def side_by_side(group: list[LaneLoads], lanes: int) -> list[list[LaneLoads]]:
-    """The fetches that read rows of texels together, if the lanes may lie side by side: then as many texels apart as
-    there are fetches."""
+    """The fetches that read rows of texels together, if the lanes may lie side by side: then as
+    many texels apart as there are fetches.
+    """
     rows: dict[tuple, list[LaneLoads]] = {}
     for access in sorted(group, key=lambda access: access.column):
         if access.row and access.axes[0].index.n and not access.axes[1].index.n:
             rows.setdefault(access.row, []).append(access)
     alike = (row for row in rows.values() if row[0].layout == TexelLayout(len(row), lanes))
-    return [row for row in alike if [load.column - row[0].column for load in row] == list(range(len(row)))]
+    return [
+        row
+        for row in alike
+        if [load.column - row[0].column for load in row] == list(range(len(row)))
+    ]
 
 
 def beside(block: list[LaneLoads]) -> Vec:
-    """i1: whether the lanes of a block of fetches do lie side by side, the first of them where a line begins."""
+    """i1: whether the lanes of a block of fetches do lie side by side, the first of them where a
+    line begins.
+    """
     index, layout = block[0].axes[0].index, block[0].layout
     aligned = ((index[0] + block[0].column) & (layout.group - 1)).cmp("eq", 0)
     steps = index.e.consts([layout.step * k for k in range(layout.lanes)], "i64")
@@ -183,7 +209,9 @@ def load_lines(block: list[LaneLoads]) -> dict[int, list[Vec]]:
         if layout.parts > 1:
             place = place.at(access.pitch)
             halves = [line.bits("i64"), place.load("i64", LINE // 8, LINE)]
-            line = pick(halves, [(part, k) for k in range(layout.lanes) for part in range(2)]).bits("i32")
+            line = pick(halves, [(part, k) for k in range(layout.lanes) for part in range(2)]).bits(
+                "i32"
+            )
         found[access.at] = [line]
     return found
 
@@ -192,4 +220,7 @@ def load_texel(place: Vec, half: Vec | int = 8, align: int = 16) -> Vec:
     """The four words of a texel, the last two of them ``half`` bytes behind the first."""
     if half == 8:
         return place.load("i32", 4, align)
-    return pick([place.load("i32", 2, 8), place.at(half).load("i32", 2, 8)], [divmod(c, 2) for c in range(4)])
+    return pick(
+        [place.load("i32", 2, 8), place.at(half).load("i32", 2, 8)],
+        [divmod(c, 2) for c in range(4)],
+    )

@@ -1,17 +1,19 @@
-"""From IL to LLVM IR: one function that runs a range of *batches* (gangs of pixels, or workgroups) of a launch.
+"""From IL to LLVM IR: one function that runs a range of *batches* (gangs of pixels, or workgroups)
+of a launch.
 
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
-``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many work-items passed each
-straight run of instructions, ``spill`` the registers of a workgroup between barriers. Within a batch, *regions* without
-barriers run for one gang after another; where a program has no barrier, the whole of it is one region. Control flow
-that holds barriers lies outside the regions and must go one way for the whole group: where it doesn't, the kernel
-gives up (status DIVERGED) and the explaining engine decides. A launch may be left between two batches, too, once
+``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many
+work-items passed each straight run of instructions, ``spill`` the registers of a workgroup between
+barriers. Within a batch, *regions* without barriers run for one gang after another; where a program
+has no barrier, the whole of it is one region. Control flow that holds barriers lies outside the
+regions and must go one way for the whole group: where it doesn't, the kernel gives up (status
+DIVERGED) and the explaining engine decides. A launch may be left between two batches, too, once
 ``budget`` instructions have been issued; the next batch is then reported.
 
-Within a region all lanes take the same way: a branch is a branch of the host. A program in which they may not is run
-one work-item at a time (see ``analysis``). Each straight run of instructions is a *segment* with a counter of how many
-work-items passed it.
+Within a region all lanes take the same way: a branch is a branch of the host. A program in which
+they may not is run one work-item at a time (see ``analysis``). Each straight run of instructions is
+a *segment* with a counter of how many work-items passed it.
 """
 
 import math
@@ -30,10 +32,12 @@ LINE = 64  # bytes at whose multiples spilled registers lie
 
 @dataclass(frozen=True)
 class Translation:
-    """IR text and how to talk to it: the context's slots by name, the literals in the order of their table, which of
-    the counters counts each instruction of the program's body; and ``sizes``, the bytes of what a host thread owns.
-    ``reads_global``: what global memory held before matters, also to the explaining engine, which decides where flow
-    that holds barriers diverges. ``layouts``: the fields of textures' layouts, by their numbers."""
+    """IR text and how to talk to it: the context's slots by name, the literals in the order of
+    their table, which of the counters counts each instruction of the program's body; and ``sizes``,
+    the bytes of what a host thread owns. ``reads_global``: what global memory held before matters,
+    also to the explaining engine, which decides where flow that holds barriers diverges.
+    ``layouts``: the fields of textures' layouts, by their numbers.
+    """
 
     text: str
     slots: dict[str, int]
@@ -70,7 +74,9 @@ class Translator(Blocking):
         self.ir.do("%next_batch = add i64 %batch, 1")
         self.report(NEXT, Vec(self.ir, "%next_batch", "i64"))
         self.add("spent", self.load("issued") * self.gangs)
-        self.ir.branch(self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "batch_loop")
+        self.ir.branch(
+            self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "batch_loop"
+        )
         self.ir.label("exit")
         status = self.load("status")
         if self.flushes:
@@ -92,20 +98,30 @@ class Translator(Blocking):
             [
                 self.flushes,
                 *sorted(self.ir.declared.values()),
-                "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, "
-                f"i64 %first, i64 %last){flush} {{",
+                (
+                    "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias"
+                    f" %spill, i64 %budget, i64 %first, i64 %last){flush} {{"
+                ),
                 "entry:",
                 *head,
                 "  %saved_mode = call i64 @flush()" if self.flushes else "",
                 *self.entry,
-                f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label %batch_loop",
+                (
+                    f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label"
+                    " %batch_loop"
+                ),
                 *self.ir.lines,
                 "}",
             ]
         )
         counted = {at: 1 + n for n, segment in enumerate(self.segments) for at in segment}
         never = 1 + len(self.segments)
-        sizes = {"context": 8 * len(self.slots), "counts": 8 * (1 + never), "spill": size * self.gangs, "report": 32}
+        sizes = {
+            "context": 8 * len(self.slots),
+            "counts": 8 * (1 + never),
+            "spill": size * self.gangs,
+            "report": 32,
+        }
         return Translation(
             text,
             {name: at for at, name in enumerate(self.slots)},
@@ -113,15 +129,18 @@ class Translator(Blocking):
             [counted.get(at, never) for at in range(len(self.body))],
             sizes | {"lds": lds_offsets(self.program.lds)[-1]},
             self.lanes,
-            bool(self.uniformity.group_level) or any(x.register.kind == "g" for i in self.body for x in i.sources),
+            bool(self.uniformity.group_level)
+            or any(x.register.kind == "g" for i in self.body for x in i.sources),
             {str(n): (layout.step, layout.lanes) for n, layout in self.layouts.items()},
         )
 
     # Regions
 
     def _region(self, start: int, stop: int, condition: int | None) -> None:
-        """Instructions start .. stop - 1 for every gang of the batch. With ``condition``, the flow instruction there is
-        evaluated at the end: variables any_true and any_false then tell what the work-items found."""
+        """Instructions start .. stop - 1 for every gang of the batch. With ``condition``, the flow
+        instruction there is evaluated at the end: variables any_true and any_false then tell what
+        the work-items found.
+        """
         if start == stop and condition is None and start:
             return
         self.touched = {}
@@ -129,7 +148,9 @@ class Translator(Blocking):
         for name in ("any_true", "any_false") if condition is not None else ():
             self.store(self.variable(name, "i1"), 0)
         number, spill = self.ir.const(0, "i64"), self.spill
-        if self.gangs > 1:  # no loop for a single gang: LLVM would hoist everything out of it and spill it
+        if (
+            self.gangs > 1
+        ):  # no loop for a single gang: LLVM would hoist everything out of it and spill it
             counter = self.variable(f"gang_at{self.ir.names}", "i64")
             self.store(counter, 0)
             self.ir.label(head)
@@ -140,7 +161,9 @@ class Translator(Blocking):
         self.gang = gang(self, self.batch, self.where, number, spill)
         opening = len(self.ir.lines)
         self.modified = set()
-        if self.uniformity.barriers and not start:  # registers that start at zero, wherever they are read first
+        if (
+            self.uniformity.barriers and not start
+        ):  # registers that start at zero, wherever they are read first
             self.modified = {self.cell_variable(self.analysis.cell(web)) for web in self.webs.entry}
         self.straight(start, stop)
         if condition is not None:
@@ -165,8 +188,10 @@ class Translator(Blocking):
         return {self.analysis.cell(web).name for web in self.webs.between(at, live)}
 
     def _kept_at(self, name: str) -> Vec:
-        """Where a cell is kept between regions: all cells of the same part of a register in one place, since no two of
-        them are live at once, and the whole should fit the host's first cache."""
+        """Where a cell is kept between regions: all cells of the same part of a register in one
+        place, since no two of them are live at once, and the whole should fit the host's first
+        cache.
+        """
         cell = self.touched[name]
         if cell.part not in self.offsets:
             bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
@@ -184,7 +209,9 @@ class Translator(Blocking):
             kind, n = self.variables[name]
             if name in kept:
                 self.store(name, self._kept_at(name).load(kind, n))
-            elif name in first:  # a register that is read before it is written: a zero that LLVM doesn't know
+            elif (
+                name in first
+            ):  # a register that is read before it is written: a zero that LLVM doesn't know
                 zero = self.literal(0)
                 self.store(name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n))
             else:
@@ -233,8 +260,9 @@ class Translator(Blocking):
     # Control flow within a region
 
     def straight(self, start: int, stop: int, fresh: bool = True) -> None:
-        """Translate instructions start .. stop - 1; flow at group level is left to the caller. ``fresh``: a segment
-        begins at the first."""
+        """Translate instructions start .. stop - 1; flow at group level is left to the caller.
+        ``fresh``: a segment begins at the first.
+        """
         at = start
         while at < stop:
             i = self.body[at]
@@ -263,7 +291,9 @@ class Translator(Blocking):
         self.run_blocked(at, general)
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
-        """The instructions from ``at`` that run together, the flow instruction at their end included."""
+        """The instructions from ``at`` that run together, the flow instruction at their end
+        included.
+        """
         end = next((k + 1 for k in range(at, stop) if self.body[k].op.flow), stop)
         return tuple(k for k in range(at, end) if self.body[k].op.flow not in ("else", "endif"))
 
@@ -282,7 +312,9 @@ class Translator(Blocking):
     # Branches
 
     def _decision(self, at: int) -> Vec:
-        """i1: whether the branch is taken, by all lanes or, where it holds a barrier, by the whole group."""
+        """i1: whether the branch is taken, by all lanes or, where it holds a barrier, by the whole
+        group.
+        """
         return self.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
 
     def condition(self, at: int) -> Vec:
@@ -319,7 +351,11 @@ class Translator(Blocking):
 
     def visit_break(self, at: int) -> None:
         end, stay = self.program.matching[self.program.matching[at]], self.ir.new("stay")
-        self.ir.branch(self._decision(at), f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}", stay)
+        self.ir.branch(
+            self._decision(at),
+            f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}",
+            stay,
+        )
         self.ir.label(stay)
 
     visit_continue = visit_break
@@ -332,11 +368,15 @@ class Translator(Blocking):
     # Programs that don't end
 
     def _issued(self, at: int) -> Vec:
-        """The count of instructions that ends runaway programs. A loop with barriers reads the first gang's."""
+        """The count of instructions that ends runaway programs. A loop with barriers reads the
+        first gang's.
+        """
         return self.spill.load("i64") if at in self.group_flow else self.load("issued")
 
     def _poll(self, at: int) -> None:
-        """At the head of a loop: stop if told, or if it has run for too long, by the first work-item here."""
+        """At the head of a loop: stop if told, or if it has run for too long, by the first
+        work-item here.
+        """
         e = self.ir
         stop, on = e.new("endless"), e.new("go")
         e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on)

@@ -1,9 +1,11 @@
-"""Uniformity analysis: which values differ between lanes, in which bits, and whether lanes take different ways.
+"""Uniformity analysis: which values differ between lanes, in which bits, and whether lanes take
+different ways.
 
-Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles, eight, a *gang*.
-``varying`` of a web (see ``webs``) holds the bits in which its value may differ between lanes. No bit at all means
-that the value is the same in all lanes: it is kept as a scalar, and its fetches are one load. Integer operations by
-literals are followed bit by bit, since that is how compute kernels make rows and columns of a work-item's number.
+Several work-items run together as the *lanes* of host vectors: four or, for programs with doubles,
+eight, a *gang*. ``varying`` of a web (see ``webs``) holds the bits in which its value may differ
+between lanes. No bit at all means that the value is the same in all lanes: it is kept as a scalar,
+and its fetches are one load. Integer operations by literals are followed bit by bit, since that is
+how compute kernels make rows and columns of a work-item's number.
 """
 
 import math
@@ -35,7 +37,9 @@ def _upwards(bits: int) -> int:
 
 
 class Uniformity:
-    """Uniformity of ``program`` in ``lanes``: ``group_level`` are the openers of loops and ifs that hold a barrier."""
+    """Uniformity of ``program`` in ``lanes``: ``group_level`` are the openers of loops and ifs that
+    hold a barrier.
+    """
 
     def __init__(self, program: Program, webs: Webs, lanes: int):
         self.program, self.body, self.webs, self.lanes = program, program.body, webs, lanes
@@ -47,13 +51,19 @@ class Uniformity:
 
     @cached_property
     def barriers(self) -> bool:
-        """Whether the program has a barrier (or an LDS fence, which orders a wavefront's gangs in the same way)."""
+        """Whether the program has a barrier (or an LDS fence, which orders a wavefront's gangs in
+        the same way).
+        """
         return any(self.is_barrier(at) for at in range(len(self.body)))
 
     def is_barrier(self, at: int) -> bool:
         """Whether all gangs of a group must have come to ``at`` before one goes on."""
         i = self.body[at]
-        return i.op.kind == "fence" and self.program.mode == "compute" and (i.controls.threads or i.controls.lds)
+        return (
+            i.op.kind == "fence"
+            and self.program.mode == "compute"
+            and (i.controls.threads or i.controls.lds)
+        )
 
     def _group_level(self) -> set[int]:
         match, flow = self.program.matching, [i.op.flow for i in self.body]
@@ -61,11 +71,17 @@ class Uniformity:
         ends |= {at: match[end] for at, end in ends.items() if flow[end] == "else"}
 
         def around(places: list[int]) -> set[int]:
-            return {opener for opener, end in ends.items() if any(opener < at < end for at in places)}
+            return {
+                opener for opener, end in ends.items() if any(opener < at < end for at in places)
+            }
 
         barriers = [at for at in range(len(flow)) if self.is_barrier(at)]
         level = around(barriers)
-        leaving = [at for at, what in enumerate(flow) if what in ("break", "continue") and match[at] in level]
+        leaving = [
+            at
+            for at, what in enumerate(flow)
+            if what in ("break", "continue") and match[at] in level
+        ]
         return around(barriers + leaving)
 
     # Uniformity
@@ -97,7 +113,9 @@ class Uniformity:
                 bits = ALL if bits else 0
         elif kind not in ("l", "cb"):
             for p in positions:
-                bits |= self._input_bits(kind, source.swizzle[p]) if source.swizzle[p] in "xyzw" else 0
+                bits |= (
+                    self._input_bits(kind, source.swizzle[p]) if source.swizzle[p] in "xyzw" else 0
+                )
         return ALL if bits and source.modified else bits
 
     def merge(self) -> None:
@@ -116,7 +134,9 @@ class Uniformity:
         if i.dest and i.dest.mask[c] in "01":
             return 0
         if i.op.kind != "alu" or i.op.vector:
-            return ALL if any(self.source_bits(at, n, s, p) for n, s, p in self.webs.uses[at]) else 0
+            return (
+                ALL if any(self.source_bits(at, n, s, p) for n, s, p in self.webs.uses[at]) else 0
+            )
         bits = [self.source_bits(at, n, s, (c,)) for n, s in enumerate(i.sources)]
         if not any(bits):
             return 0

@@ -1,9 +1,11 @@
-"""LLVM IR as text behind a typed value: a ``Vec`` knows its type, so that an expression needn't repeat it.
+"""LLVM IR as text behind a typed value: a ``Vec`` knows its type, so that an expression needn't
+repeat it.
 
-``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a scalar. Operators and
-methods add an instruction to the ``Emitter`` and give its result; numbers become constants of the other operand's type,
-a scalar beside a vector goes to all its lanes. LLVM's own builder was tried and is slower, and lacks ``freeze`` and the
-attribute that tells of a flush mode.
+``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a
+scalar. Operators and methods add an instruction to the ``Emitter`` and give its result; numbers
+become constants of the other operand's type, a scalar beside a vector goes to all its lanes. LLVM's
+own builder was tried and is slower, and lacks ``freeze`` and the attribute that tells of a flush
+mode.
 """
 
 import struct
@@ -58,9 +60,17 @@ class Emitter:
 
     def const(self, value: float | str, kind: str, n: int = 0) -> "Vec":
         """A constant in every lane; floats are written as the bits of the double they equal."""
-        text = "0x" + struct.pack(">d", value).hex().upper() if isinstance(value, float) else str(value)
+        text = (
+            "0x" + struct.pack(">d", value).hex().upper()
+            if isinstance(value, float)
+            else str(value)
+        )
         scalar = Vec(self, text, kind)
-        return Vec(self, f"<{', '.join([f'{kind} {text}'] * n)}>", kind, n, parts=[scalar] * n) if n else scalar
+        return (
+            Vec(self, f"<{', '.join([f'{kind} {text}'] * n)}>", kind, n, parts=[scalar] * n)
+            if n
+            else scalar
+        )
 
     def consts(self, values: Sequence[int], kind: str = "i32") -> "Vec":
         """A vector of constants."""
@@ -120,7 +130,9 @@ class Vec:
         return pick([self], [(0, lane) for lane in k])
 
     def lanes(self, n: int) -> "Vec":
-        """The value with n lanes: a scalar in all of them; as a scalar, what is the same in all lanes."""
+        """The value with n lanes: a scalar in all of them; as a scalar, what is the same in all
+        lanes.
+        """
         if bool(n) == bool(self.n):
             return self
         if not n:
@@ -140,17 +152,27 @@ class Vec:
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
     def suffix(self, kind: str = "") -> str:
-        """The end of an overloaded intrinsic's name for this type, or for as many lanes of ``kind``."""
+        """The end of an overloaded intrinsic's name for this type, or for as many lanes of
+        ``kind``.
+        """
         return (f"v{self.n}" if self.n else "") + SUFFIX.get(kind or self.kind, kind or self.kind)
 
     def call(self, name: str, *others: "Vec | float") -> "Vec":
         """An overloaded intrinsic whose operands and result have this type."""
-        return self.e.call(f"llvm.{name}.{self.suffix()}", self.kind, self.n, self, *(self.both(x)[1] for x in others))
+        return self.e.call(
+            f"llvm.{name}.{self.suffix()}",
+            self.kind,
+            self.n,
+            self,
+            *(self.both(x)[1] for x in others),
+        )
 
     def cmp(self, relation: str, other: "Vec | float") -> "Vec":
         """i1: a comparison, named as LLVM names it ("ult", "oeq")."""
         a, b = self.both(other)
-        return self.e.op(f"{'f' if a.kind in SUFFIX else 'i'}cmp {relation} {a}, {b.name}", "i1", a.n)
+        return self.e.op(
+            f"{'f' if a.kind in SUFFIX else 'i'}cmp {relation} {a}, {b.name}", "i1", a.n
+        )
 
     def select(self, yes: "Vec", no: "Vec | float") -> "Vec":
         """Lane by lane of an i1: ``yes`` where it is set, else ``no``."""
@@ -177,7 +199,9 @@ class Vec:
     def first(self) -> "Vec":
         """The number of the first lane in which it is set; some is."""
         number = self._number()
-        return self.e.call(f"llvm.cttz.i{self.n}", f"i{self.n}", 0, number, self.e.const("true", "i1"))
+        return self.e.call(
+            f"llvm.cttz.i{self.n}", f"i{self.n}", 0, number, self.e.const("true", "i1")
+        )
 
     def freeze(self) -> "Vec":
         """The same value, or an arbitrary one if it is undefined (LLVM's ``freeze``)."""
@@ -193,12 +217,16 @@ class Vec:
 
     def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
         """The value at this address; ``volatile`` ones LLVM may not keep in registers."""
-        text = f"load {'volatile ' * volatile}{of(kind, n)}, {self}{f', align {align}' * bool(align)}"
+        text = (
+            f"load {'volatile ' * volatile}{of(kind, n)}, {self}{f', align {align}' * bool(align)}"
+        )
         return self.e.op(text, kind, n)
 
     def store(self, value: "Vec", align: int = 0, volatile: bool = False) -> None:
         """Put a value there."""
-        self.e.do(f"store {'volatile ' * volatile}{value}, {self}{f', align {align}' * bool(align)}")
+        self.e.do(
+            f"store {'volatile ' * volatile}{value}, {self}{f', align {align}' * bool(align)}"
+        )
 
 
 def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:

@@ -1,9 +1,10 @@
 """Def-use webs: definitions and uses of register components that belong together, and liveness.
 
-IL registers are reused for unrelated values: one component may be a loop's test here and an address there. A *web* is
-a set of definitions and uses of one register component that belong together: definitions which reach a common use are
-in one web. Everything else that is known about values (is it the same for the whole gang, who sees its bits) is known
-per web, without regard to the place in the program.
+IL registers are reused for unrelated values: one component may be a loop's test here and an address
+there. A *web* is a set of definitions and uses of one register component that belong together:
+definitions which reach a common use are in one web. Everything else that is known about values (is
+it the same for the whole gang, who sees its bits) is known per web, without regard to the place in
+the program.
 """
 
 from cypresskit.il import Program
@@ -13,10 +14,10 @@ from cypresskit.il.dataflow import Numbering, components, defines, liveness, suc
 class Webs:
     """Liveness and webs of a program.
 
-    ``live[at]`` is a bit set of components (4 * register slot + component) that are live before instruction ``at``;
-    ``defined[at, component]`` and ``used[at, n, component]`` name a web; ``entry`` the webs that are live at the start;
-    ``after[at]``, of flow, barriers, and the last instructions of branches, the web that each component belongs to
-    there.
+    ``live[at]`` is a bit set of components (4 * register slot + component) that are live before
+    instruction ``at``; ``defined[at, component]`` and ``used[at, n, component]`` name a web;
+    ``entry`` the webs that are live at the start; ``after[at]``, of flow, barriers, and the last
+    instructions of branches, the web that each component belongs to there.
     """
 
     def __init__(self, program: Program):
@@ -64,7 +65,9 @@ class Webs:
 
     def _walk(self) -> None:
         environment = list(range(self.count))
-        blocks: list[list] = []  # [role, environment at the opener or of the then branch, environments of breaks]
+        blocks: list[
+            list
+        ] = []  # [role, environment at the opener or of the then branch, environments of breaks]
         for at, i in enumerate(self.body):
             for n, source, positions in self.uses[at]:
                 if source.register.kind == "r":
@@ -76,7 +79,10 @@ class Webs:
                 self.parent.append(web)
                 self.register.append(i.dest.register.index)  # type: ignore[union-attr]
                 environment[self.slot[i.dest.register.index] + c] = self.defined[at, c] = web  # type: ignore[union-attr]
-            flow, following = i.op.flow, self.body[at + 1].op.flow if at + 1 < len(self.body) else ""
+            flow, following = (
+                i.op.flow,
+                self.body[at + 1].op.flow if at + 1 < len(self.body) else "",
+            )
             if flow in ("if", "loop"):
                 blocks.append([flow, list(environment), []])
             elif flow == "else":

@@ -1,9 +1,9 @@
 """The ALU of a SIMD engine: two clauses at a time, in turn.
 
-A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after ``result_clocks`` (8), so that the ALU
-is busy with two wavefronts and half idle with one. A clause needs ``clause_clocks`` to get going. One with LDS
-operations lasts at least as long as the LDS, which serves clauses one after another, needs for them. Left out: what
-happens within a clause.
+A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after ``result_clocks``
+(8), so that the ALU is busy with two wavefronts and half idle with one. A clause needs
+``clause_clocks`` to get going. One with LDS operations lasts at least as long as the LDS, which
+serves clauses one after another, needs for them. Left out: what happens within a clause.
 """
 
 from cypresskit.timing.native import part
@@ -29,7 +29,9 @@ def run_alu_clause(work, clocks, slots, engines, tally, e, s):
 
 @part
 def lds_over(work, slots, engines, tally, e, s, begin):
-    """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it doesn't."""
+    """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it
+    doesn't.
+    """
     c, over = slots.clause[e, s], 0.0
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
         entry, _ = stream_entry(work, slots, e, s, stream)

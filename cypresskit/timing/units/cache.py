@@ -1,9 +1,11 @@
-"""Set-associative caches with least-recently-used replacement that know which of their lines are still on the way.
+"""Set-associative caches with least-recently-used replacement that know which of their lines are
+still on the way.
 
-A line is entered when its miss is sent, together with the clock at which its data will be there: a second request for
-it finds it and waits, and nothing is fetched twice. The set is the line number folded by exclusive or, so that power of
-two strides spread over the sets (how the chip hashes is not documented). ``Cache`` is the same for a reader or a
-test that wants to see hits and misses one by one. Left out: a limit on the misses under way.
+A line is entered when its miss is sent, together with the clock at which its data will be there: a
+second request for it finds it and waits, and nothing is fetched twice. The set is the line number
+folded by exclusive or, so that power of two strides spread over the sets (how the chip hashes is
+not documented). ``Cache`` is the same for a reader or a test that wants to see hits and misses one
+by one. Left out: a limit on the misses under way.
 """
 
 import numpy as np
@@ -13,7 +15,9 @@ from cypresskit.timing.native import LANES, least, native, part, place_of
 
 @native
 def fold(number, bits):
-    """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight groups)."""
+    """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight
+    groups).
+    """
     number ^= number >> min(4 * bits, 63)  # a machine shifts by 64 as if by 0
     number ^= number >> min(2 * bits, 63)
     number ^= number >> bits
@@ -22,7 +26,9 @@ def fold(number, bits):
 
 @native
 def find(tags, used, place, ways, line, tick):
-    """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place to replace)."""
+    """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place
+    to replace).
+    """
     for some in range(place, place + ways, LANES):
         found = place_of(tags, some, line)
         if found < some + LANES:
@@ -43,7 +49,9 @@ def place_of_least(numbers, place, count):
 
 
 def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """Places of a set in whole ``LANES``, lines and ages of an empty cache; those above ``ways`` are never oldest."""
+    """Places of a set in whole ``LANES``, lines and ages of an empty cache; those above ``ways``
+    are never oldest.
+    """
     places = -(-ways // LANES) * LANES
     line, used = np.full((sets, places), -1), np.zeros((sets, places), np.int64)
     used[:, ways:] = np.iinfo(np.int64).max
@@ -61,7 +69,9 @@ class Cache:
         """Read a byte: "h" hit, "m" miss."""
         line = address // self.line
         self.tick += 1
-        way = find(self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick)
+        way = find(
+            self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick
+        )
         if way < 0:
             self.tags[-1 - way], self.used[-1 - way] = line, self.tick
         return "m" if way < 0 else "h"

@@ -1,6 +1,7 @@
 """The dispatcher: workgroups in order, round robin over the SIMD engines at first.
 
-They retire in order too (APP guide 4.6.2), and the next one takes the place of the one that retires.
+They retire in order too (APP guide 4.6.2), and the next one takes the place of the one that
+retires.
 """
 
 from cypresskit.timing.native import part
@@ -8,7 +9,9 @@ from cypresskit.timing.native import part
 
 @part
 def dispatch_first(work, slots, groups, engines, room):
-    """Fill the engines, which have ``room`` for so many wavefronts each, with the first workgroups."""
+    """Fill the engines, which have ``room`` for so many wavefronts each, with the first
+    workgroups.
+    """
     among = len(engines.next_slot)
     groups.upcoming[0] = min(len(groups.engine), room // work.group * among)
     for g in range(groups.upcoming[0]):
@@ -17,7 +20,9 @@ def dispatch_first(work, slots, groups, engines, room):
 
 @part
 def place_group(work, slots, groups, engines, g, e, first, clock):
-    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the earliest to do."""
+    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the
+    earliest to do.
+    """
     if clock < engines.next_clock[e]:
         engines.next_clock[e], engines.next_slot[e] = clock, first
     groups.engine[g], groups.slot[g] = e, first
@@ -36,6 +41,8 @@ def retire(work, slots, groups, engines):
         done, new = groups.retired[0], groups.upcoming[0]
         released = groups.released[0] = max(groups.released[0], groups.ended[done])
         if new < len(groups.engine):
-            place_group(work, slots, groups, engines, new, groups.engine[done], groups.slot[done], released)
+            place_group(
+                work, slots, groups, engines, new, groups.engine[done], groups.slot[done], released
+            )
             groups.upcoming[0] += 1
         groups.retired[0] += 1

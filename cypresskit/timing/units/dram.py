@@ -1,10 +1,10 @@
 """Where a byte lies in DRAM, and when its line comes.
 
-Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870 the channel is bits 10:8, the bank bits
-14:11. Images are spread: channel and bank are folded from all higher bits, as tiled surfaces are; global memory is not,
-so that a stride of 2 KB keeps to one channel. A channel sends one line after another; a bank has one row open and needs
-``row_clocks`` to open another. Left out: refresh, and the cost of turning from reads to writes (it is
-in ``dram_efficiency``).
+Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870 the channel is bits
+10:8, the bank bits 14:11. Images are spread: channel and bank are folded from all higher bits, as
+tiled surfaces are; global memory is not, so that a stride of 2 KB keeps to one channel. A channel
+sends one line after another; a bank has one row open and needs ``row_clocks`` to open another. Left
+out: refresh, and the cost of turning from reads to writes (it is in ``dram_efficiency``).
 """
 
 from typing import NamedTuple
@@ -17,7 +17,9 @@ GLOBAL = 1 << 34  # first line number of global memory: lines from here on are n
 
 
 class Geometry(NamedTuple):
-    """Logarithms, to base 2, of bytes (a line, a burst to one channel, a row) and counts (channels, banks)."""
+    """Logarithms, to base 2, of bytes (a line, a burst to one channel, a row) and counts (channels,
+    banks).
+    """
 
     line_bits: int
     burst_bits: int
@@ -31,7 +33,10 @@ def place(line, of):
     """(channel, bank, row) of a line."""
     burst = (line if line < GLOBAL else line - GLOBAL) >> (of.burst_bits - of.line_bits)
     if line >= GLOBAL:
-        channel, bank = burst & ((1 << of.channel_bits) - 1), (burst >> of.channel_bits) & ((1 << of.bank_bits) - 1)
+        channel, bank = (
+            burst & ((1 << of.channel_bits) - 1),
+            (burst >> of.channel_bits) & ((1 << of.bank_bits) - 1),
+        )
     else:
         channel, bank = fold(burst, of.channel_bits), fold(burst >> of.channel_bits, of.bank_bits)
     return channel, bank, burst >> (of.channel_bits + of.bank_bits + of.row_bits - of.burst_bits)
@@ -39,7 +44,9 @@ def place(line, of):
 
 @part
 def read_dram(memory, clocks, tally, clock, channel, bank, row):
-    """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps channel and bank."""
+    """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps
+    channel and bank.
+    """
     send_pending(memory, clock, channel)
     start = max(clock, memory.channel_free[channel])
     if memory.bank_row[channel, bank] != row:
@@ -55,7 +62,9 @@ def read_dram(memory, clocks, tally, clock, channel, bank, row):
 
 @part
 def send_pending(memory, clock, channel):
-    """Let the channel send pending stores in the time in which nobody wanted to read, up to ``clock``."""
+    """Let the channel send pending stores in the time in which nobody wanted to read, up to
+    ``clock``.
+    """
     free = memory.channel_free[channel]
     if free < clock:
         sent = min(memory.pending[channel], clock - free)

@@ -1,7 +1,8 @@
-"""L2: slices that all SIMD engines share, each a line per ``slice_line`` clocks, and DRAM behind them.
+"""L2: slices that all SIMD engines share, each a line per ``slice_line`` clocks, and DRAM behind
+them.
 
-An address belongs to the slice of its memory channel; where there are more slices than channels, the next address bits
-choose among them.
+An address belongs to the slice of its memory channel; where there are more slices than channels,
+the next address bits choose among them.
 """
 
 from cypresskit.timing.native import part

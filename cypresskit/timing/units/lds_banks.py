@@ -1,8 +1,9 @@
 """Clocks of an LDS access: banks, conflicts, broadcasts.
 
-A wavefront's access is worked off in groups of as many work-items as may ask in one clock (16 on Cypress, each for up
-to two words). A bank gives one word a clock, to all that want that same word; a group takes as many clocks as its
-busiest bank has different words to give (APP guide 4.7): at worst 64 for each word that a work-item asks for.
+A wavefront's access is worked off in groups of as many work-items as may ask in one clock (16 on
+Cypress, each for up to two words). A bank gives one word a clock, to all that want that same word;
+a group takes as many clocks as its busiest bank has different words to give (APP guide 4.7): at
+worst 64 for each word that a work-item asks for.
 """
 
 import numpy as np
@@ -13,14 +14,19 @@ from cypresskit.timing.native import native, part
 WORD_SHIFT = 2  # a bank of the LDS gives a word of 2**2 bytes
 
 
-def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | None = None) -> np.ndarray:
-    """Clocks per access; ``addresses`` are bytes, shape (accesses, words per work-item, 64), integers.
+def access_clocks(
+    addresses: np.ndarray, device: Device, active: np.ndarray | None = None
+) -> np.ndarray:
+    """Clocks per access; ``addresses`` are bytes, shape (accesses, words per work-item, 64),
+    integers.
 
     ``active`` (accesses, 64) leaves work-items out; an access with none takes no clocks.
     """
     accesses, words, items = addresses.shape
     on = np.ones((accesses, items), bool) if active is None else active
-    if accesses > 1 and (addresses == addresses[0]).all() and (on == on[0]).all():  # as most kernels' wavefronts do
+    if (
+        accesses > 1 and (addresses == addresses[0]).all() and (on == on[0]).all()
+    ):  # as most kernels' wavefronts do
         return np.repeat(access_clocks(addresses[:1], device, on[:1]), accesses)
     clocks = np.zeros(accesses, np.int64)
     for first in range(0, words, 2):  # two words at a time
@@ -34,14 +40,18 @@ def access_clocks(addresses: np.ndarray, device: Device, active: np.ndarray | No
 
 @native
 def _add_clocks(clocks, addresses, active, banks):
-    """Add the clocks of one group. A row of ``addresses`` and ``active`` has all that it asks for in an access."""
+    """Add the clocks of one group. A row of ``addresses`` and ``active`` has all that it asks for
+    in an access.
+    """
     for n in range(len(clocks)):
         clocks[n] += busiest_bank(addresses[n], active[n], WORD_SHIFT, banks)
 
 
 @part
 def busiest_bank(addresses, active, word_shift, banks):
-    """The number of different words that the busiest bank has to give. One that several ask for counts once."""
+    """The number of different words that the busiest bank has to give. One that several ask for
+    counts once.
+    """
     most = 0
     for i in range(len(addresses)):
         words = 0

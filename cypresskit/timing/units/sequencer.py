@@ -10,7 +10,9 @@ from cypresskit.timing.work import TEX
 
 @part
 def stream_entry(work, slots, e, s, stream):
-    """The slot's entry in a stream in its present turn of the segment, and how far the lines have moved."""
+    """The slot's entry in a stream in its present turn of the segment, and how far the lines have
+    moved.
+    """
     of = work.streams[stream]
     phases, turn = of[1], slots.turn[e, s]
     entry = of[0] + work.member[slots.wavefront[e, s]] * phases
@@ -22,7 +24,9 @@ def stream_entry(work, slots, e, s, stream):
 
 @part
 def next_clause(work, slots, groups, e, s, clock):
-    """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at ``clock``."""
+    """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at
+    ``clock``.
+    """
     w, at, clause = slots.wavefront[e, s], slots.segment[e, s], slots.clause[e, s] + 1
     if clause == work.segments[at, 1]:
         slots.turn[e, s] += 1
@@ -44,8 +48,9 @@ def next_clause(work, slots, groups, e, s, clock):
 
 @part
 def arrive(work, slots, groups, e, s, now):
-    """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has come. One that has
-    ended is not waited for. Whether a wavefront has ended behind the barrier."""
+    """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has
+    come. One that has ended is not waited for. Whether a wavefront has ended behind the barrier.
+    """
     first = s // work.group * work.group
     slots.arrived[e, s], slots.ready[e, s], slots.began[e, s] = 1, NEVER, now
     for other in range(first, first + work.group):

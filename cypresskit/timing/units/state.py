@@ -1,8 +1,9 @@
-"""The state of a simulated chip, in named tuples of numpy arrays and numbers, which native code takes as they are.
+"""The state of a simulated chip, in named tuples of numpy arrays and numbers, which native code
+takes as they are.
 
-Clocks are float64 of the core's clock, 0 when the launch begins. Arrays have one entry per SIMD engine ``e``, per
-wavefront slot ``[e, s]``, per wavefront ``w``, per workgroup ``g``, per L2 slice or per memory channel; a number that
-changes is an array of one.
+Clocks are float64 of the core's clock, 0 when the launch begins. Arrays have one entry per SIMD
+engine ``e``, per wavefront slot ``[e, s]``, per wavefront ``w``, per workgroup ``g``, per L2 slice
+or per memory channel; a number that changes is an array of one.
 """
 
 from typing import Any, NamedTuple, NewType
@@ -24,7 +25,9 @@ Numbers = NewType("Numbers", np.ndarray)  # int64
 
 
 class Clocks(NamedTuple):
-    """How long things take on the device, in clocks: its fields ``bundle_clocks`` and so on, and a line's time."""
+    """How long things take on the device, in clocks: its fields ``bundle_clocks`` and so on, and a
+    line's time.
+    """
 
     bundle: float
     result: float
@@ -54,7 +57,9 @@ class Engines(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Wavefront slots, all [e, s]: the wavefront there and its place in its program. The last few may stay empty."""
+    """Wavefront slots, all [e, s]: the wavefront there and its place in its program. The last few
+    may stay empty.
+    """
 
     wavefront: Numbers  # -1: empty
     ready: Times  # when it goes on
@@ -83,7 +88,9 @@ class Groups(NamedTuple):
 
 
 class Tags(NamedTuple):
-    """A cache, or one for each SIMD engine: ``size`` places each, ``ways`` in a set; 0 if there is none."""
+    """A cache, or one for each SIMD engine: ``size`` places each, ``ways`` in a set; 0 if there is
+    none.
+    """
 
     size: int
     ways: int
@@ -109,8 +116,9 @@ class MemorySystem(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Work by unit, counted when it begins: busy clocks (and lines, where it says so). All are views into ``all``,
-    which is copied into a row of ``snapshots`` now and then."""
+    """Work by unit, counted when it begins: busy clocks (and lines, where it says so). All are
+    views into ``all``, which is copied into a row of ``snapshots`` now and then.
+    """
 
     all: Times
     alu: Times  # per SIMD engine
@@ -127,7 +135,9 @@ class Tally(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were over."""
+    """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were
+    over.
+    """
 
     rows: Times  # slot, wavefront, kind, start, end, served
     row_count: Numbers
@@ -153,12 +163,23 @@ def blank(kind: type, shape, **given) -> Any:
     """A tuple of zeros: arrays of ``shape`` in all fields but those that are given."""
     dtypes = {Times: np.float64, Numbers: np.int64}
     fields = kind.__annotations__.items()
-    return kind(**{name: given[name] if name in given else np.zeros(shape, dtypes[of]) for name, of in fields})
+    return kind(
+        **{
+            name: given[name] if name in given else np.zeros(shape, dtypes[of])
+            for name, of in fields
+        }
+    )
 
 
 def make_chip(work: Packed, device: Device, slots: int) -> Chip:
-    """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is dispatched yet."""
-    e, total, here = device.simd_engines, len(work.path), (device.simd_engines, -(-slots // LANES) * LANES)
+    """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is
+    dispatched yet.
+    """
+    e, total, here = (
+        device.simd_engines,
+        len(work.path),
+        (device.simd_engines, -(-slots // LANES) * LANES),
+    )
     groups, turns = total // work.group, device.result_clocks // device.bundle_clocks
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
@@ -169,17 +190,35 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
     return Chip(
         work,
-        Clocks._make([*clocks, device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device)]),
+        Clocks._make(
+            [*clocks, device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device)]
+        ),
         blank(Engines, e, alu_free=np.zeros((e, turns)), next_clock=np.full(e, NEVER), **texture),
-        blank(Slots, here, wavefront=np.full(here, -1), ready=np.full(here, NEVER), fetch=np.full(here, -1)),
         blank(
-            Groups, groups, running=np.full(groups, work.group), wavefront_engine=np.full(total, 0), **counters,
+            Slots,
+            here,
+            wavefront=np.full(here, -1),
+            ready=np.full(here, NEVER),
+            fetch=np.full(here, -1),
+        ),
+        blank(
+            Groups,
+            groups,
+            running=np.full(groups, work.group),
+            wavefront_engine=np.full(total, 0),
+            **counters,
             **of_wavefronts,
         ),
         make_memory(device),
-        blank(Tally, 1, all=done, snapshots=np.zeros((SNAPSHOTS + 1, len(done))), **split_tally(done, device)),
+        blank(
+            Tally,
+            1,
+            all=done,
+            snapshots=np.zeros((SNAPSHOTS + 1, len(done))),
+            **split_tally(done, device),
+        ),
         blank(Log, 1, pace=pace, **times),
-    )  # fmt: skip
+    )
 
 
 def make_memory(device: Device) -> MemorySystem:
@@ -189,7 +228,11 @@ def make_memory(device: Device) -> MemorySystem:
     return blank(
         MemorySystem,
         channels,
-        l1=make_tags(device.l1_bytes // device.line_bytes // device.l1_ways, device.l1_ways, device.simd_engines),
+        l1=make_tags(
+            device.l1_bytes // device.line_bytes // device.l1_ways,
+            device.l1_ways,
+            device.simd_engines,
+        ),
         l2=make_tags(device.l2_bytes // device.line_bytes // device.l2_ways, device.l2_ways),
         lines=np.full(1, 0),
         geometry=of,
@@ -207,8 +250,23 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 
 
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
-    """Cut a copy of ``Tally.all``, or rows of copies, into its parts by name: "alu", "texture", ..."""
+    """Cut a copy of ``Tally.all``, or rows of copies, into its parts by name: "alu", "texture",
+    ...
+    """
     e, slices = device.simd_engines, device.l2_slices
-    names = ("alu", "texture", "lds", "l1_asked", "l1_missed", "l2_asked", "l2_missed", "dram", "dram_rows", "written")
-    ends = np.cumsum([e, e, e, e, e, slices, slices, device.memory_channels, device.memory_channels])
+    names = (
+        "alu",
+        "texture",
+        "lds",
+        "l1_asked",
+        "l1_missed",
+        "l2_asked",
+        "l2_missed",
+        "dram",
+        "dram_rows",
+        "written",
+    )
+    ends = np.cumsum(
+        [e, e, e, e, e, slices, slices, device.memory_channels, device.memory_channels]
+    )
     return dict(zip(names, np.split(done, ends, axis=-1)))

@@ -1,6 +1,8 @@
-"""The store path of a SIMD engine: it takes a store for some clocks and leaves its lines to their DRAM channels.
+"""The store path of a SIMD engine: it takes a store for some clocks and leaves its lines to their
+DRAM channels.
 
-A wavefront goes on when its channels have room for what it stored before; nobody waits for the transfer itself.
+A wavefront goes on when its channels have room for what it stored before; nobody waits for the
+transfer itself.
 """
 
 from cypresskit.timing.native import part

@@ -1,8 +1,9 @@
 """The texture unit of a SIMD engine, with its L1.
 
-It works on one TEX clause at a time, in the order of coming, and takes a quad in as many clocks as its fullest bank has
-different words. A line in L1 comes after ``l1_clocks``, others come through L2. Data come back in order; the wavefront
-goes on when its last datum is there. Global memory goes past L1. Left out: a limit on the misses under way.
+It works on one TEX clause at a time, in the order of coming, and takes a quad in as many clocks as
+its fullest bank has different words. A line in L1 comes after ``l1_clocks``, others come through
+L2. Data come back in order; the wavefront goes on when its last datum is there. Global memory goes
+past L1. Left out: a limit on the misses under way.
 """
 
 from cypresskit.timing.native import part
@@ -16,7 +17,9 @@ AHEAD = 64  # clocks for which an engine may be ahead of the others
 
 @part
 def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
-    """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1 while it isn't."""
+    """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1
+    while it isn't.
+    """
     now, c = slots.ready[e, s], slots.clause[e, s]
     if not enter(engines, slots, e, s, now):
         return -1.0
@@ -29,7 +32,16 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
         if now >= until and work.ptr[entry] < work.ptr[entry + 1]:
             break  # its turn comes at its own time
         slots.data[e, s] = fetch(
-            work, memory, clocks, tally, engines.data_free, e, entry, moved, now, work.streams[stream, 3] != 0
+            work,
+            memory,
+            clocks,
+            tally,
+            engines.data_free,
+            e,
+            entry,
+            moved,
+            now,
+            work.streams[stream, 3] != 0,
         )
         slots.fetch[e, s] += 1
         now += work.cost[entry]
