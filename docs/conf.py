@@ -21,7 +21,15 @@ project, release = "cypresskit", cypresskit.__version__
 author = copyright = "The cypresskit developers"
 root_doc = "README"
 include_patterns = ["*.md", "docs/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
-exclude_patterns = [".*", "build", "dist", "site", "notebooks/source", "notebooks/solutions", "docs/front.md"]
+exclude_patterns = [
+    ".*",
+    "build",
+    "dist",
+    "site",
+    "notebooks/source",
+    "notebooks/solutions",
+    "docs/front.md",
+]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", "cypresskit"
 html_static_path, html_css_files = ["static"], ["site.css"]
@@ -85,7 +93,11 @@ class Views(SphinxDirective):
     """The stills of all pictures. Each leads to a page with nothing but the picture, which plays there."""
 
     def run(self):
-        return [nodes.raw("", gallery.write_pages(Path(self.env.app.outdir) / "pictures"), format="html")]
+        return [
+            nodes.raw(
+                "", gallery.write_pages(Path(self.env.app.outdir) / "pictures"), format="html"
+            )
+        ]
 
 
 def formula(writer, node):
@@ -125,7 +137,9 @@ def amend(app, name, template, context, doctree):
         app.add_js_file("front.js", loading_method="defer")
     context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
     tree = context.get("furo_navigation_tree", "")
-    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    context["furo_navigation_tree"] = tree.replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
 
 
 def finish(app, error):

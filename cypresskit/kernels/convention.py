@@ -5,11 +5,15 @@ A row-major matrix becomes a texture of 128-bit texels, the most that one fetch 
 numbers, two float64 or one double-double. cb0 is six elements of four words; a kernel declares as
 many as it reads:
 
-    cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit elements, an
-    integer cb0[1]  alpha, beta as float64 cb0[2]  alpha as double-double (high, low)      cb0[3]
-    beta as double-double cb0[4]  x: all ones if beta is not 0; y: block columns of C, z: block rows
-    of one matrix (compute kernels); w unused cb0[5]  kernels that read A and B from g[]: first
-    element of A, first of B, row stride of A, of B, integers
+    cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit
+            elements, an integer
+    cb0[1]  alpha, beta as float64
+    cb0[2]  alpha as double-double (high, low)
+    cb0[3]  beta as double-double
+    cb0[4]  x: all ones if beta is not 0; y: block columns of C; z: block rows of one
+            matrix (compute kernels); w unused
+    cb0[5]  kernels that read A and B from g[]: first element of A, first of B, row stride
+            of A, of B, integers
 """
 
 from collections.abc import Sequence

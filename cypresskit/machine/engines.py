@@ -36,14 +36,15 @@ def launch(
     """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to
     results.
 
-    Parameters ---------- program: an assembled kernel. domain: (width, height) in pixel mode;
-    work-items along x or (x, y, z) in compute mode. inputs: resource number to texture: shape
-    (height, width) or (height, width, components), dtype float32, float64,
-        int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,) or (width,
-        components).
+    Parameters
+    ----------
+    program: an assembled kernel.
+    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
+    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype
+        float32, float64, int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,)
+        or (width, components).
     constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain
-    Python floats
-        become float32.
+        Python floats become float32.
     outputs: stream number to an array (height, width[, components]) of the domain's size, written
     by ``oN``. global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and
     written in place. engine: "fast" (compiled) or "explain" (steps with every register known);
@@ -53,11 +54,9 @@ def launch(
         engine, which steps through the whole domain at once. It takes no more than 50,000 by
         default, and fewer for large domains.
     threads: host threads of the fast engine; None takes one for each processor that this process
-    may use. Results
-        don't depend on it, unless work-items race for the same memory.
+        may use. Results don't depend on it, unless work-items race for the same memory.
     in_place: compute in the arrays for results themselves, which saves copies; what an error leaves
-    in them is then
-        anything.
+        in them is then anything.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't
     fit the program, ``KernelError`` for a store out of range or an endless loop (all arrays are

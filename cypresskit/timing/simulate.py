@@ -50,17 +50,21 @@ def simulate(
 ) -> Report:
     """Time a kernel on ``device``.
 
-    Parameters ---------- kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``,
-    otherwise equal to n): C is m x n; or a
-        program, assembled or compiled, with its ``launch``, ``ck.Shape(program, domain, textures,
-        constants)``.
-    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels). beta: other than
-    0, C is read too. count: products in one launch, for a packed kernel. flops: floating-point
-    operations of the launch; 2 m n k for a catalogue kernel. With ``precision`` ("single",
-        "double", "double-double") it gives Gflop/s and per cent of peak of other kernels.
-    style: in which it is compiled, "amd" or "best" (``ck.compile``). exact: simulate every turn of
-    every wavefront; else, of long launches, as many as tell a steady pace within 1 %. progress:
-    show a bar if it takes more than two seconds.
+    Parameters
+    ----------
+    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C
+        is m x n; or a program, assembled or compiled, with its ``launch``, ``ck.Shape(program,
+        domain, textures, constants)``.
+    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
+    beta: other than 0, C is read too.
+    count: products in one launch, for a packed kernel.
+    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With
+        ``precision`` ("single", "double", "double-double") it gives Gflop/s and per cent of peak of
+        other kernels.
+    style: in which it is compiled, "amd" or "best" (``ck.compile``).
+    exact: simulate every turn of every wavefront; else, of long launches, as many as tell a steady
+        pace within 1 %.
+    progress: show a bar if it takes more than two seconds.
 
     A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises
     ``ValueError`` for sizes or boards that make no sense, and ``DataDependentError`` for a kernel

@@ -41,10 +41,14 @@ def check(
     ``max_instructions`` are those of ``launch``, and what doesn't fit the program raises
     ``ValueError`` or ``TypeError`` as there.
 
-    Parameters ---------- names: what to call the arrays in findings: resource number, "g" or "o0"
-    .. "o7" to a name, as {0: "A", "g": "C"}. expected: what global memory, or else the first
-    output, should hold afterwards: an array of the same shape and type. tolerance: the error
-    allowed per element (a number or an array; by default 32 roundings of the largest element).
+    Parameters
+    ----------
+    names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a
+        name, as {0: "A", "g": "C"}.
+    expected: what global memory, or else the first output, should hold afterwards: an array of
+        the same shape and type.
+    tolerance: the error allowed per element (a number or an array; by default 32 roundings of
+        the largest element).
     mistakes: sentences that complete "comes out if ..." to functions that give what does.
 
     Returns the findings, empty if there is nothing to report.
