@@ -34,6 +34,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import scoring
 from cypresskit.host import host_rows
+from tools.fuzz.guards import FLUSH, guarded
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,6 +166,15 @@ def untouched(monkeypatch):
         monkeypatch.setattr(check, "WALL", 20 * check.WALL)
     yield
     sys.modules["__main__"] = MAIN
+
+
+@pytest.fixture
+def guard_pages(request):
+    """In this test, every array that compiled code may touch lies between guard pages: what
+    touches memory beside one ends the process.
+    """
+    with guarded(FLUSH[len(request.node.name) % len(FLUSH)]):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
 
 PROGRAMS = HERE / "programs"
+pytestmark = pytest.mark.usefixtures("guard_pages")
 
 
 def examples(count: int):

@@ -9,6 +9,8 @@ import pytest
 
 import cypresskit as ck
 
+pytestmark = pytest.mark.usefixtures("guard_pages")
+
 EPS = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 

@@ -9,6 +9,8 @@ import pytest
 
 import cypresskit as ck
 
+pytestmark = pytest.mark.usefixtures("guard_pages")
+
 KERNELS = list(ck.kernels.values())
 DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]

@@ -9,6 +9,7 @@ from launches import HERE
 
 import cypresskit as ck
 
+pytestmark = pytest.mark.usefixtures("guard_pages")
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
 ONE = 0x3F800000
 SWAPPED = np.dtype(np.float32).newbyteorder()

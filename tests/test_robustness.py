@@ -3,7 +3,6 @@ that help.
 """
 
 import gc
-import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,7 +15,6 @@ import cypresskit as ck
 from cypresskit.machine.checks import check
 from cypresskit.machine.fast import execute
 from cypresskit.saving import save_file
-from tools import fuzz
 
 HEAD = "il_ps_2_0\n"
 
@@ -210,29 +208,3 @@ def test_kernel_text_is_never_run_as_python(capsys):
         with pytest.raises(ck.ILError):
             ck.assemble(text)
     assert capsys.readouterr().out == ""
-
-
-def test_fuzzing_finds_nothing():
-    said = []
-    assert fuzz.run(3, seed=3, say=said.append) == 0, "\n".join(said)
-
-
-def test_the_fuzzer_says_how_many_programs_went_wrong(monkeypatch):
-    said = []
-    assert fuzz.run(0, 3, said.append) == 0 and said == ["1 random: 0 went wrong"]
-    monkeypatch.setattr("tools.fuzz.law.PATIENCE", -1)
-    assert (
-        fuzz.run(0, 4, said.append) == 0
-        and said[1] == "1 timed but too long to be checked: 0 went wrong"
-    )
-    for fault, told in (
-        (lambda rng: 1 / 0, "ZeroDivisionError"),
-        (lambda rng: os._exit(3), "process ended with 3"),
-    ):
-        monkeypatch.setitem(fuzz.KINDS, "random", fault)
-        assert (
-            fuzz.run(0, 3, said.append) == 1
-            and told in said[-2]
-            and said[-1] == "1 random: 1 went wrong"
-        )
-    assert "again with `python -m tools.fuzz --seconds 0 --seed 3`" in said[-2]

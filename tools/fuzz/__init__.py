@@ -1,36 +1,40 @@
-"""The fuzzer behind `make fuzz`: programs that are valid, nearly valid and random, one seed each,
-and each tried in a copy of this process, which may hang or crash.
+"""The fuzzer behind `make fuzz`: random programs, one seed each, and each tried in a child process,
+which may hang or crash.
 
-A valid program must assemble, be silent in the checks for races, barriers and unset values,
-compile, and give the same bits and counts on both engines. A nearly valid one is a valid one whose
-text was damaged, and a random one any text: they may be refused, but only with the errors that are
-meant for it. What is accepted must not crash or hang, and must give the same bits unless the checks
-find in it what leaves them open (`OPEN`). A timed one is any launch on any board, whose report has
-to keep the law (`law`).
+Every row of ``KINDS`` is a kind of program and the function that writes one and tries it:
+
+- valid: it must assemble, be silent in the checks for races, barriers and unset values, compile,
+  and give the same bits and counts on both engines (`programs`, `engines`).
+- walk: loops in loops that step through textures, global memory and LDS (`walks`).
+- nearly valid, random: a valid text that was damaged, and any text. They may be refused, but only
+  with the errors that are meant for it. What is accepted must not crash or hang, and must give the
+  same bits unless the checks find in it what leaves them open (`OPEN`).
+- timed: any launch on any board, whose report has to keep the law (`law`).
+
+To add a kind: a module that writes the program (`grammar` has what they share), a function here or
+there that takes a ``random.Random``, calls ``note`` with the text, and raises ``Wrong``, or
+anything else, if something is wrong; its row in ``KINDS``, and its turn in ``TURNS``.
 """
 
-import copy
 import random
 import re
 import time
-import traceback
 from collections import Counter
+from collections.abc import Callable
 from itertools import count, takewhile
 
-import numpy as np
-
 import cypresskit as ck
-from cypresskit.compiler import STYLES, CompileError, compile
+from cypresskit.compiler import STYLES
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
-from cypresskit.machine.launch import prepare
-from cypresskit.machine.vliw import execute
-from cypresskit.teach import apart
+from tools.fuzz.children import Children, note
+from tools.fuzz.engines import STEPS, Wrong, agree, in_words
 from tools.fuzz.law import Uncounted, timed
 from tools.fuzz.programs import random_program
+from tools.fuzz.walks import random_walk
 
 LIMIT = 60  # seconds of processor time for one program
-STEPS = 3000  # instructions of a work-item
+WALKED = 200_000  # instructions of a work-item that walks
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
 #: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on
 #: the same address.
@@ -78,48 +82,39 @@ WORDS = [
 ]
 
 
-class Wrong(Exception):
-    """The fuzzer has found a fault."""
-
-
-def run(seconds: float, seed: int = 0, say=print) -> int:
-    """Fuzz for ``seconds``, with at least one program, from ``seed`` on. Returns how many went
-    wrong.
+def run(seconds: float, seed: int = 0, kind: str | None = None, say=print) -> int:
+    """Fuzz for ``seconds``, with at least one program, from ``seed`` on, all of one ``kind`` or of
+    each in turn. Returns how many went wrong.
     """
     end, wrong, counts = time.monotonic() + seconds, 0, Counter[str]()
-    ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all copies of this process
-    for n in takewhile(lambda n: n == seed or time.monotonic() < end, count(seed)):
-        kind = ("valid", "nearly valid", "valid", "random", "timed")[n % 5]
-        try:
-            tried, fault = apart.call(told, kind, n, seconds=LIMIT)
-        except apart.Lost as lost:
-            tried, fault = kind, str(lost)
-        if fault:
-            say(
-                f"seed {n} ({kind}), again with `python -m tools.fuzz --seconds 0 --seed"
-                f" {n}`:\n{fault}"
-            )
-        counts[tried] += 1
-        wrong += bool(fault)
-    say(
-        ", ".join(f"{number:,} {kind}" for kind, number in counts.items()) + f": {wrong} went wrong"
-    )
+    ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all children of this process
+    with Children(LIMIT) as children:
+        for n in takewhile(lambda n: n == seed or time.monotonic() < end, count(seed)):
+            this = kind or TURNS[n % len(TURNS)]
+            outcome = children.call(attempt, this, n)
+            counts[outcome.result or this] += 1
+            if outcome.fault:
+                wrong += 1
+                again = f"python -m tools.fuzz --seconds 0 --seed {n} --kind '{this}'"
+                say(f"seed {n} ({this}), again with `{again}`:\n{outcome.note}\n{outcome.fault}")
+    found = ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
+    say(f"{found}: {wrong} went wrong")
     return wrong
 
 
-def told(kind: str, seed: int) -> tuple[str, str]:
-    """What a program is counted as, and the traceback of what goes wrong with it, or nothing."""
+def attempt(kind: str, seed: int) -> str:
+    """Write and try a program; what it is counted as."""
     try:
         KINDS[kind](random.Random(seed))
     except Uncounted:
-        return f"{kind} but too long to be checked", ""
-    except Exception:
-        return kind, traceback.format_exc()
-    return kind, ""
+        return f"{kind} but too long to be checked"
+    return kind
 
 
 def valid(rng: random.Random) -> None:
+    """Try a valid program."""
     text, launch = random_program(rng, statements=rng.choice((5, 15, 30)))
+    note(text)
     program = ck.assemble(text)
     findings = check(program, **launch)
     if SILENT & {finding.kind for finding in findings}:
@@ -127,9 +122,19 @@ def valid(rng: random.Random) -> None:
     agree(program, launch)
 
 
+def walk(rng: random.Random) -> None:
+    """Try a walk through memory, compiled in one of the styles."""
+    text, launch = random_walk(rng, statements=rng.choice((6, 12, 20)))
+    note(text)
+    style = rng.choice([*STYLES])
+    agree(ck.assemble(text), launch, styles=[style], steps=WALKED)
+
+
 def nearly_valid(rng: random.Random) -> None:
+    """Try a program that was damaged."""
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
     text = damaged(rng, text)
+    note(text)
     try:
         program = ck.assemble(text)
         findings = check(program, **launch, max_instructions=STEPS)
@@ -140,19 +145,28 @@ def nearly_valid(rng: random.Random) -> None:
 
 
 def anything(rng: random.Random) -> None:
+    """Try any text."""
     text = "il_ps_2_0\n" + "".join(
         rng.choice(WORDS) + rng.choice(("", " ")) for _ in range(rng.randrange(600))
     )
     if rng.random() < 0.5:
         most = rng.choice((128, 256, 0x3000))
         text = "".join(chr(rng.randrange(most)) for _ in range(rng.randrange(4000)))
+    note(text)
     try:
         ck.assemble(text)
     except ck.ILError as error:
         in_words(error)
 
 
-KINDS = {"valid": valid, "nearly valid": nearly_valid, "random": anything, "timed": timed}
+KINDS: dict[str, Callable[[random.Random], object]] = {
+    "valid": valid,
+    "walk": walk,
+    "nearly valid": nearly_valid,
+    "random": anything,
+    "timed": timed,
+}
+TURNS = ("valid", "nearly valid", "walk", "random", "timed", "valid", "walk", "walk")
 
 
 def damaged(rng: random.Random, text: str) -> str:
@@ -169,62 +183,3 @@ def damaged(rng: random.Random, text: str) -> str:
         if len(lines) < 2:
             break
     return "\n".join(lines)
-
-
-def agree(program: ck.Program, launch: dict, defined: bool = True) -> None:
-    """Run a program on both engines and, if its results are ``defined``, check that these end
-    alike, with the same bits and counts. In either style the compiler then has to say why it
-    refuses the program, or its code has to end as the program does, with the same bits.
-    """
-    ending, explained = ran(program, launch, "explain")
-    fast_ending, fast = ran(program, launch, "fast")
-    if not defined:
-        return
-    if ending != fast_ending:
-        raise Wrong(f"the explaining engine ends with {ending}, the fast one with {fast_ending}")
-    differ(explained, fast, "fast")
-    for style in STYLES:
-        prepared = prepare(program, **copy.deepcopy(launch), max_instructions=STEPS)
-        try:
-            execute(compile(program, style=style), prepared)
-        except CompileError as error:
-            in_words(error)
-            continue
-        except ck.KernelError:  # it may give up later or sooner: it counts bundles
-            continue
-        if isinstance(ending, int):
-            raise Wrong("the compiled code ends, the program does not")
-        assert prepared.global_memory is not None
-        written = {f"o{n}": surface.words for n, surface in prepared.outputs.items()}
-        differ(explained, written | {"g": prepared.global_memory}, f"compiled as {style}")
-
-
-def ran(program: ck.Program, launch: dict, engine: str) -> tuple[list | int, dict[str, np.ndarray]]:
-    """A launch's end (its counts, or the line of a fault) and the arrays that it leaves, as
-    bits.
-    """
-    given = copy.deepcopy(launch)
-    try:
-        counts = ck.launch(program, **given, engine=engine, max_instructions=STEPS)
-        ending: list | int = [*counts.executed.tolist(), counts.out_of_range]
-    except ck.KernelError as error:
-        ending = error.line
-    arrays = {f"o{n}": array for n, array in given.get("outputs", {}).items()} | {
-        "g": given["global_memory"]
-    }
-    return ending, {name: array.view(np.uint32) for name, array in arrays.items()}
-
-
-def differ(explained: dict, others: dict, how: str) -> None:
-    """Raise ``Wrong`` if the arrays differ."""
-    for name, array in explained.items():
-        if len(different := np.argwhere(array != others[name])):
-            place = tuple(different[0].tolist())
-            raise Wrong(
-                f"{name}{list(place)}: {array[place]:#x} explained, {others[name][place]:#x} {how}"
-            )
-
-
-def in_words(error: Exception) -> None:
-    if not str(error):
-        raise Wrong("an error without words") from error

@@ -5,7 +5,7 @@ wrong.
 import argparse
 import sys
 
-from tools.fuzz import run
+from tools.fuzz import KINDS, run
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
@@ -15,4 +15,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="the first program's seed (default: 0)"
     )
+    parser.add_argument("--kind", choices=list(KINDS), help="this kind only (default: all in turn)")
     sys.exit(run(**vars(parser.parse_args())) > 0)

@@ -7,25 +7,24 @@ macros, and data full of NaN, infinities and subnormal numbers. Each work-item w
 of global memory of its own, and reads these and a part that nobody writes; LDS is written and read
 in turns, with a fence between, where control flow is uniform.
 
-``GRAMMAR`` has the free choices, ``_Writer`` those that depend on the statements around. Registers:
-r0 to r11 are free; r20.. count loops; r30.x is the first own element of ``g``, r31 a random
-address, r32 = (own byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
+``GRAMMAR`` has the free choices, ``_Mixture`` those that depend on the statements around.
+Registers: r0 to r11 are free; r20.. count loops; r30.x is the first own element of ``g``, r31 a
+random address, r32 = (own byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
 """
 
 import random
-import re
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from cypresskit.il import OPCODES, Opcode
+from tools.fuzz.grammar import Writer, random_words
 
 PLAYED = 12  # registers r0.. that statements read and write
 OWN = 4  # elements of global memory that belong to a work-item
 SHARED = 16  # elements of global memory, behind the own ones, that are only read
 TYPES = np.float32, np.float32, np.int32, np.float64  # of textures
-FIELD = re.compile(r"\{([^{}]*)\}")
 GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "r": "|".join(f"r{n}" for n in range(PLAYED)),
     "own": f"g[r30.x+{{{'|'.join(map(str, range(OWN)))}}}]",
@@ -88,41 +87,6 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
         "{{break|continue}_logical{nz|z} {r31.w|{component}}|{breakc|continuec}_{compared}}"
     ),
 }
-SPECIAL = np.array(
-    [
-        0,
-        0x80000000,
-        0x3F800000,
-        0xBF800000,
-        0x7F800000,
-        0xFF800000,
-        0x7FC00000,
-        0xFFC01234,
-        0x7F800001,
-        1,
-        0x807FFFFF,
-        0x00800000,
-        0x80800001,
-        0x7F7FFFFF,
-        0x4B7FFFFF,
-        0x4F000000,
-        0x3F7FFFFF,
-        0x20000000,
-        0x1FFFFFFF,
-        0x00400000,
-        0x3FF00000,
-        0x7FF00000,
-        0x000FFFFF,
-        0xFFFFFFFF,
-        2,
-        3,
-        7,
-        31,
-        0x40490FDB,
-        0x3EAAAAAB,
-    ],
-    np.uint32,
-)
 
 
 def random_program(
@@ -135,37 +99,14 @@ def random_program(
     ``mode`` is "pixel" or "compute", by default either; the program has about ``statements``
     statements.
     """
-    return _Writer(rng, mode or rng.choice(("pixel", "compute")), statements).program()
+    return _Mixture(rng, mode or rng.choice(("pixel", "compute")), statements).program()
 
 
-def random_words(rng: random.Random, shape: tuple[int, ...]) -> np.ndarray:
-    """uint32 patterns: numbers of many sizes, whole numbers, special values, and any bits."""
-    draw = np.random.default_rng(rng.getrandbits(64))
-    plain = (draw.standard_normal(shape) * 2.0 ** draw.integers(-4, 5, shape)).astype(np.float32)
-    with np.errstate(over="ignore"):  # some become infinite
-        wide = (
-            draw.standard_normal(shape) * 2.0 ** draw.integers(-130, 127, shape).astype(float)
-        ).astype(np.float32)
-    whole = draw.integers(-9, 10, shape)
-    double = draw.standard_normal((*shape, 1)).view(np.uint32)[..., 1]
-    kinds = [
-        plain,
-        plain,
-        wide,
-        whole.astype(np.float32),
-        whole.astype(np.int32),
-        double,
-        draw.choice(SPECIAL, shape),
-        draw.integers(0, 2**32, shape, np.uint32),
-    ]
-    return np.choose(draw.integers(0, len(kinds), shape), [kind.view(np.uint32) for kind in kinds])
-
-
-class _Writer:
+class _Mixture(Writer):
     def __init__(self, rng: random.Random, mode: str, statements: int):
-        self.rng, self.mode, self.left = rng, mode, statements
-        self.lines: list[str] = []
-        self.depth = self.loops = 0
+        super().__init__(rng, {})
+        self.mode, self.left = mode, statements
+        self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
         self.group: tuple[int, ...] = ()
@@ -214,21 +155,7 @@ class _Writer:
         for place in (*(f"g[r30.x+{n}]" for n in range(OWN)), *(f"o{n}" for n in self.outputs)):
             self.say(f"mov {place}, {{r}}")
         self.say("end")
-        return "\n".join(self.lines) + "\n", self.arguments()
-
-    def say(self, text: str) -> None:
-        """Write lines, with a random choice in place of each field."""
-        while FIELD.search(text):
-            text = FIELD.sub(self.chosen, text)
-        self.lines += ["    " * self.depth + line for line in text.splitlines()]
-
-    def chosen(self, field: re.Match) -> str:
-        name = field[1]
-        return (
-            f"{{{self.grammar[name]}}}"
-            if name in self.grammar
-            else self.rng.choice(name.split("|"))
-        )
+        return self.text, self.arguments()
 
     def arguments(self) -> dict:
         rng = self.rng

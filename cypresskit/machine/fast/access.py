@@ -169,7 +169,7 @@ class Accesses(Context):
             return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
         value = self.floats.taken(value.bits("float"))
         whole, cell = value.call("floor"), self.analysis.plain(at, 0, k)
-        if self.inside and cell and cell.name in self.analysis.steps:  # as strips have counted
+        if cell and any(cell in self.analysis.written[m] for m in self.inside):  # strips count it
             index = self.load(self.count_of(cell.name))
         else:
             index = whole.cast("fptosi", "i64")

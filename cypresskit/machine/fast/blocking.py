@@ -47,12 +47,12 @@ class Blocking(Instructions):
         issued = sum(length for _, length in segments)
         ir.go(done)
         ir.label(strip)
-        self.inside, self.blocks = True, []
+        self.inside, self.blocks = range(at + 1, self.program.matching[at]), []
         for counter, _ in segments:
             self.add_count(counter, self.gang.count * self.load(turns))
         self.add("issued", self.load(turns) * issued)
         self._passes(at, parts, self.load(turns))
-        self.inside = False
+        self.inside = range(0)
         longest = LONG if len(parts) < 2 else TURNS
         ir.branch(self.load(turns).cmp("slt", longest), rest, head)
         ir.label(head)

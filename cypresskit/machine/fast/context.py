@@ -44,11 +44,12 @@ class Context:
     ``entry``: what the entry block loads; ``slots``: names of the context's values, in order;
     ``touched``: the cells that the region uses, and ``modified`` those that it writes, by name.
     ``elements`` of global memory that the running instruction's sources name, of each lane or one
-    for all, by number of the source. ``inside``: whether all places that are loaded from are known
-    to be inside; ``axes``, the coordinates of a group of fetches; ``blocks``, those of its loads
-    that may lie side by side. ``skipped``: the instructions that another pass over the loop
-    executes. ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and
-    loops that hold a barrier. ``gangs`` of a batch, which lies at ``where``; ``offsets`` of cells
+    for all, by number of the source. ``inside``: the instructions of the strip that is translated,
+    whose loads are all known to lie inside; ``axes``, the coordinates of a group of fetches;
+    ``blocks``, those of its loads that may lie side by side. ``skipped``: the instructions that
+    another pass over the loop executes. ``segments``, each with a counter; ``group_flow``: the flow
+    instructions of ifs and loops that hold a barrier. ``gangs`` of a batch, which lies at
+    ``where``; ``offsets`` of cells
     in the spill memory of a gang, and its ``size``: the first bytes keep the number of instructions
     issued.
     """
@@ -72,7 +73,7 @@ class Context:
         self.modified: set[str] = set()
         self.elements: dict[int, list[Vec]] = {}
         self.layouts = layouts(analysis)
-        self.inside = False
+        self.inside = range(0)
         self.axes: dict[tuple, Axis] = {}
         self.blocks: list[list[LaneLoads]] = []
         self.skipped: set[int] = set()

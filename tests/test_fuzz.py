@@ -1,0 +1,78 @@
+"""The fuzzer: it finds nothing, and would find what is wrong."""
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+
+from tools import fuzz
+from tools.fuzz.children import FORKS, Children, note
+from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
+
+needs_forks = pytest.mark.skipif(not FORKS, reason="needs a fork, which Linux has")
+
+
+def test_fuzzing_finds_nothing():
+    said = []
+    assert fuzz.run(3, seed=3, say=said.append) == 0, "\n".join(said)
+
+
+def test_walks_through_memory_stay_between_the_guard_pages():
+    with Children(fuzz.LIMIT) as children:
+        for seed in range(60):
+            outcome = children.call(fuzz.attempt, "walk", seed)
+            assert not outcome.fault, f"{outcome.note}\n{outcome.fault}"
+
+
+@needs_forks
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda rng: 1 / 0, "ZeroDivisionError"),
+        (lambda rng: os._exit(3), "process ended with status 3"),
+        (lambda rng: ctypes.string_at(0), "process ended with SIGSEGV"),
+    ],
+)
+def test_a_fault_is_reported_with_its_program_and_its_seed(monkeypatch, fault, words):
+    def noted(rng):
+        note("the program")
+        fault(rng)
+
+    monkeypatch.setitem(fuzz.KINDS, "random", noted)
+    said = []
+    assert fuzz.run(0, 3, say=said.append) == 1
+    report, sum_ = said
+    assert "`python -m tools.fuzz --seconds 0 --seed 3 --kind 'random'`:\nthe program" in report
+    assert words in report and sum_ == "1 random: 1 went wrong"
+
+
+@needs_forks
+def test_the_fuzzer_reports_how_many_programs_went_wrong(monkeypatch):
+    said = []
+    assert fuzz.run(0, 3, say=said.append) == 0 and said == ["1 random: 0 went wrong"]
+    monkeypatch.setattr("tools.fuzz.law.PATIENCE", -1)
+    assert fuzz.run(0, 4, say=said.append) == 0
+    assert said[1] == "1 timed but too long to be checked: 0 went wrong"
+
+
+def touched(flush: str, size: int, offset: int) -> int:
+    """The byte at an offset of guarded memory."""
+    array = guarded_bytes(size, flush)
+    return ctypes.string_at(array.ctypes.data + offset, 1)[0]
+
+
+@needs_forks
+@pytest.mark.parametrize("size", [1, 16, PAGE, PAGE + 64])
+@pytest.mark.parametrize("flush", FLUSH)
+def test_one_byte_outside_of_guarded_memory_is_a_fault(flush, size):
+    outside = -1 if flush == "begin" else size
+    with Children(fuzz.LIMIT) as children:
+        for offset in (0, size - 1):
+            assert children.call(touched, flush, size, offset).result is not None
+        assert "SIGSEGV" in children.call(touched, flush, size, outside).fault
+
+
+def test_a_guarded_copy_is_equal():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert all(np.array_equal(guarded_copy(array, flush), array) for flush in FLUSH)

@@ -1,0 +1,128 @@
+"""Calls in a child process that may hang, crash or fill the memory: the caller hears of it.
+
+A child makes many calls, which is quick, and is replaced after ``CALLS`` of them, or when one ends
+it: so memory stays bounded however long the caller goes on. A call may ``note`` what it is about
+to try; of a call that ends its process, the caller still has the note.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+FORKS = sys.platform == "linux"
+CALLS = 200  # of one child
+MEGABYTES = 4000  # of one child
+PATIENCE = 10  # seconds by the clock for one of processor time: other processes compute, too
+
+context: Any = get_context("fork" if FORKS else "spawn")
+_parent: Connection | None = None  # in a child
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call: its ``result``, or the ``fault`` that ended it, a traceback or what
+    happened to its process; and what it noted last.
+    """
+
+    result: Any = None
+    fault: str = ""
+    note: str = ""
+
+
+def note(text: str) -> None:
+    """In a child: let the caller know what is tried next."""
+    if _parent:
+        _parent.send(("note", text))
+
+
+class Children:
+    """Children one after another, which ``call`` functions; for a ``with`` statement."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds  # of processor time for a call
+        self.child: Any = None
+        self.calls = 0
+
+    def __enter__(self) -> "Children":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._end()
+
+    def call(self, function: Callable, *arguments) -> Outcome:
+        """What comes of ``function(*arguments)``."""
+        if self.child is None:
+            self._begin()
+        self.calls += 1
+        self.pipe.send((function, arguments))
+        noted = ""
+        try:
+            while True:
+                if not self.pipe.poll(PATIENCE * self.seconds):
+                    self._end()
+                    return Outcome(fault=f"it had not ended after {self.seconds} s", note=noted)
+                kind, value = self.pipe.recv()
+                if kind != "note":
+                    break
+                noted = value
+        except (EOFError, OSError):
+            return Outcome(fault=self._end(), note=noted)
+        if self.calls >= CALLS:
+            self._end()
+        return Outcome(note=noted, **{kind: value})
+
+    def _begin(self) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.child = context.Process(target=_serve, args=(theirs, self.seconds), daemon=True)
+        self.child.start()
+        theirs.close()
+        self.calls = 0
+
+    def _end(self) -> str:
+        """End the child; what ended it."""
+        if self.child is None:
+            return ""
+        self.pipe.close()
+        self.child.join(1)
+        code = self.child.exitcode
+        self.child.kill()
+        self.child.join()
+        self.child = None
+        if code in (-signal.SIGPROF, None):
+            return f"it had not ended after {self.seconds} s"
+        how = signal.Signals(-code).name if code < 0 else f"status {code}"
+        return f"its process ended with {how}"
+
+
+def _serve(calls: Connection, seconds: float) -> None:
+    """In the child: call what comes, send what comes of it."""
+    global _parent
+    _parent = calls
+    if FORKS:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    faulthandler.disable()
+    for stream in (1, 2):  # what a crash prints is told better by the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    while True:
+        try:
+            function, arguments = calls.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        if FORKS:
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            reply = "result", function(*arguments)
+        except BaseException:
+            reply = "fault", traceback.format_exc()
+        calls.send(reply)

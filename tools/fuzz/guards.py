@@ -1,0 +1,103 @@
+"""Guard pages: memory in which one byte too far is a fault, and not a number.
+
+Between ``guarded()`` and its end, every array that the fast engine's code may touch lies between
+two pages that nobody may read or write: textures as they are laid out, outputs, global memory,
+constants, LDS, and the engine's own scratch memory. A page is larger than most arrays, so an array
+is flush with one guard alone: its end, or its beginning. What the engine asks for as fresh memory
+is full of a number that no result should hold.
+
+Touching a guard ends the process: call this in a child (`tools.fuzz.children`). Windows has no
+such pages here, and runs without.
+"""
+
+import ctypes
+import math
+import mmap
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
+
+import numpy as np
+
+from cypresskit.machine import fast
+from cypresskit.machine.fast import execute, texel_layout
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.run import Run
+
+PAGE = mmap.PAGESIZE
+NO_ACCESS = 0  # PROT_NONE
+POISON = 0x5F  # bytes of it are a float of 1.6e19
+FLUSH = ("end", "begin")
+
+
+def guarded_bytes(size: int, flush: str) -> np.ndarray:
+    """Poisoned bytes (uint8) between two guard pages; their ``flush`` "end" or "begin" touches
+    one. The memory lives as long as the array.
+    """
+    pages = max(1, -(-size // PAGE))
+    memory = mmap.mmap(-1, (pages + 2) * PAGE)
+    room = np.frombuffer(memory, np.uint8)
+    start = PAGE if flush == "begin" else (pages + 1) * PAGE - size
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    for guard in (0, (pages + 1) * PAGE):
+        if protect(room.ctypes.data + guard, PAGE, NO_ACCESS):
+            raise OSError(ctypes.get_errno(), "mprotect refused a guard page")
+    found = room[start : start + size]
+    found.fill(POISON)
+    return found
+
+
+def guarded_copy(array: np.ndarray, flush: str) -> np.ndarray:
+    """A copy of an array between guard pages."""
+    copy = guarded_bytes(array.nbytes, flush).view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@contextmanager
+def guarded(flush: str) -> Iterator[None]:
+    """Have the fast engine run all launches on arrays between guard pages."""
+    if sys.platform == "win32":
+        yield
+        return
+
+    def aligned(size: int) -> np.ndarray:
+        return guarded_bytes(size, flush).view(np.int64)
+
+    execute._spare.clear()  # workspaces of before
+    try:
+        with (
+            patch.object(fast, "run", partial(_run, fast.run, flush)),
+            patch.object(execute, "aligned", aligned),
+            patch.object(texel_layout, "aligned", aligned),
+        ):
+            yield
+    finally:
+        execute._spare.clear()
+
+
+def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | None:
+    """``run`` a launch on guarded copies of its arrays, and copy back what it wrote."""
+    if not math.prod(launch.domain):
+        return run(launch, threads)
+    outputs = {
+        n: replace(surface, words=guarded_copy(surface.words, flush))
+        for n, surface in launch.outputs.items()
+    }
+    memory = guarded_copy(launch.memory, flush)
+    between = replace(
+        launch,
+        constants={n: guarded_copy(words, flush) for n, words in launch.constants.items()},
+        outputs=outputs,
+        global_memory=memory,
+    )
+    try:
+        return run(between, threads)
+    finally:
+        for n, surface in launch.outputs.items():
+            surface.words[...] = outputs[n].words
+        launch.memory[...] = memory
