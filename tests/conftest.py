@@ -154,13 +154,10 @@ def without_a_loop(test):
 
 @pytest.fixture(autouse=True)
 def untouched(monkeypatch):
-    """Every test follows the same element of C, whatever another test, or a file, has said; its
-    checks wait ten times as long for an answer, as a busy computer is no mistake; and it leaves
-    `__main__`, which IPython replaces and empties, as it was: what starts processes would trip
-    there.
+    """A test's checks wait ten times as long for an answer, as a busy computer is no mistake; and
+    it leaves `__main__`, which IPython replaces and empties, as it was: what starts processes would
+    trip there.
     """
-    if followed := sys.modules.get("cypresskit.draw.followed"):
-        monkeypatch.setattr(followed, "_now", [followed.Element()])
     if check := sys.modules.get("cypresskit.teach.check"):
         monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)
         monkeypatch.setattr(check, "WALL", 20 * check.WALL)

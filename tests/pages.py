@@ -25,11 +25,13 @@ def pipeline():
     """Three tasks on a chip, each behind a copy; the bus is shared with a second queue."""
     tasks = []
     for n in range(3):
-        tasks.append(Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, {f"a{n}": "a"}, 2e6))
-        tasks.append(
-            Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, {f"a{n}": "a"}, {f"c{n}": "c"})
-        )
-        tasks.append(Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, {f"c{n}": "c"}, {}, 1e6))
+        about = {"matrix": "C", "place": (n,), "chip": 0, "label": str(n)}
+        a, c = {f"a{n}": "a"}, {f"c{n}": "c"}
+        tasks += [
+            Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, a, 2e6, **about),
+            Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, a, c, **about),
+            Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, c, {}, 1e6, **about),
+        ]
     resources = [Resource("chip 0", 100.0, "seconds"), Resource("bus", 100.0, "bytes")]
     return run(tasks, {r.name: r for r in resources}, 1e9)
 

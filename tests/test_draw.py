@@ -13,8 +13,6 @@ from bokeh.models import ColumnDataSource
 from pages import pipeline, recorded, view, whole_numbers
 
 import cypresskit as ck
-from cypresskit import host
-from cypresskit.draw import followed
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.register_block import _Frames
@@ -343,13 +341,6 @@ def test_short_numbers(value, text):
     assert short(value) == text
 
 
-@pytest.fixture
-def nobody(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(followed, "_now", [])
-    return tmp_path / followed.FILE
-
-
 def starred(player, name: str) -> list[int]:
     """Which boxes of a source have a star, in the last frame."""
     moving = [
@@ -360,81 +351,38 @@ def starred(player, name: str) -> list[int]:
     (source,) = {
         r.data_source for f in player.figures for r in f.renderers if r.data_source.name == name
     }
-    return np.flatnonzero(
-        moving[0] if moving else np.array(source.data.get("star", [])) != ""
-    ).tolist()
+    shown = moving[0] if moving else np.array(source.data.get("star", [])) != ""
+    return np.flatnonzero(shown).tolist()
 
 
-def test_what_belongs_to_the_element_has_a_star_in_every_picture(nobody):
-    program = ck.kernels["sgemm_tn"].program
-    assert "work-item (16, 8) computes it, in row 5 and column 3" in repr(ck.draw.follow(69, 131))
-    assert starred(ck.draw.chip("sgemm_tn", [512]), "map") == [1 * 8 + 2], "of 8 x 8 tiles"
-    loop = [bundle for clause in ck.compile(program).main_loop for bundle in clause.bundles]
-    slots = {5 * n + o.slot: o for n, bundle in enumerate(loop) for o in bundle.operations}
-    found = [slots[n] for n in starred(ck.draw.bundles("sgemm_tn"), "slots")]
-    assert [program.lines[o.line - 1].split()[1] for o in found if o.channel == 3] == [
-        "r20,"
-    ] * 2, "two steps of k"
-    ck.draw.follow(5, 3)
-    (star,) = starred(ck.draw.register_block("sgemm_tn"), "cells C")
+def test_an_element_is_starred_where_it_is_computed():
+    mine = ck.draw.follow(69, 131)
+    assert "work-item (16, 8) computes it, in row 5 and column 3" in repr(mine)
+    assert starred(ck.draw.chip("sgemm_tn", [512], element=mine), "map") == [1 * 8 + 2], "of 8 x 8"
+    (star,) = starred(ck.draw.register_block("sgemm_tn", element=(5, 3)), "cells C")
     assert list(find_block(samples.recorded("sgemm_tn")).totals)[star] == (5, 3)
-    for of, texels in (
-        ("dgemm_tn", range(5 // 2, 256, 16)),
-        ("dgemm_nn", range(8 * 5, 8 * 6)),
-    ):  # column 5, and row 5
-        view, called = ck.draw.texture_fetch(of), f"words A {of}"
-        assert starred(view, called) == [texels[0]]
-        data = {r.data_source.name: r.data_source.data for r in view.figures[0].renderers}
-        words, run = data[called], data[f"mine {called}"]
-        inside = [abs(words[at] - run[at]) < np.array(run[n]) / 2 for at, n in zip("xy", "wh")]
-        assert np.flatnonzero(inside[0] & inside[1]).tolist() == list(texels)
-    assert (
-        len(starred(ck.draw.block_race(ck.teach.register_block.block_runs((4,))), "cells 4 x 4"))
-        == 1
-    )
-    assert starred(ck.draw.lds_transpose("sgemm_64x64_lds"), "registers lds") == [20]
-    assert starred(ck.draw.wavefronts("sgemm_tn", n=512), "rows sgemm_tn") == [0], (
-        "its wavefront's slot"
-    )
 
 
-def test_the_tasks_of_its_block_have_stars_if_that_is_known(nobody):
-    """In blocks by rows and columns; of a pipeline, whose blocks have running numbers, in the first
-    if it is large.
-    """
-    for element, block, name in (
-        ((5, 3), 128, "C[0,0]"),
-        ((200, 130), 128, "C[1,1]"),
-        ((200, 130), 256, "C[0,0]"),
+def test_pictures_without_the_element_have_no_star_and_promise_none():
+    for player in (
+        ck.draw.chip("sgemm_tn", [128], element=(5, 200)),
+        ck.draw.chip("sgemm_tn", [128]),
+        ck.draw.register_block("sgemm_tn", element=(200, 3)),
+        ck.draw.register_block("sgemm_tn"),
     ):
-        ck.draw.follow(element)
-        run = host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=block)
-        mine = [span.task.name for span, on in zip(run.spans, followed.of_block(run)) if on]
-        assert len(mine) == 5 == sum(name in one for one in mine), "there, the product, and back"
-        assert len(starred(ck.draw.timeline(run), "mine timeline 1")) == 5
-    for side, count in ((2048, 3), (512, 0)):
-        run = host.five_stage(4096, 4096, 1024, host.Machine(), block=side)
-        assert sum(followed.of_block(run)) == count
+        assert not any(track.column == "mine" for track in player.tracks)
+        assert "\N{BLACK STAR}" not in player.html + player.still()
 
 
-def test_the_next_lesson_follows_the_same_whatever_the_file_holds(nobody):
-    ck.draw.follow((7, 200))
-    kept = nobody.read_text()
-    for text in (
-        "",
-        "[5]",
-        "null",
-        '["a", 2]',
-        "[-1, 4]",
-        "[256, 0]",
-        "[1.5, 2]",
-        "{}",
-        "[" * 90,
-        kept * 99,
-        kept,
-    ):
-        nobody.write_text(text)
-        followed._now.clear()
-        assert followed.remember() == ((7, 200) if text == kept else (5, 3)), text
+def test_the_star_is_named_with_the_work_item_that_has_it(several):
+    _, _, recordings = several
+    player = ck.draw.register_block(*recordings[::-1], element=(5, 3))
+    assert "your C[5, 3], in work-item (0, 0)" in player.html
+
+
+@pytest.mark.parametrize(
+    "place", [(5,), (256, 0), (-1, 4), (1.5, 2), ("a", 2), (1, 2, 3), (True, 0)]
+)
+def test_follow_rejects_what_is_no_element_of_256_x_256(place):
     with pytest.raises(ValueError, match="give a row and a column from 0 to 255"):
-        ck.draw.follow(5)
+        ck.draw.follow(*place)

@@ -20,7 +20,6 @@ from pages import IN_LESSONS, VIEWS, at, blocked, pipeline, reports, view
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile, kernel_card
-from cypresskit.draw import followed
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.dial import grid, point, settings, timed
 from cypresskit.draw.life import CLOCK, _parts
@@ -498,8 +497,7 @@ def test_a_dial_that_is_turned_changes_rows_and_dot(show):
     assert now == (after["frame"] - 72, "20"), "the keys are the dial's that the mouse turned"
 
 
-def test_the_roads_figures_are_the_models(monkeypatch):
-    monkeypatch.setattr(draw.followed, "_now", [])
+def test_the_roads_figures_are_the_models():
     assert set(FIGURES) == {
         launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
     }
@@ -542,9 +540,8 @@ def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
     assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
 
 
-def test_a_life_is_what_the_report_and_the_recording_say(monkeypatch):
-    monkeypatch.setattr(followed, "_now", [followed.Element(70, 131)])
-    parts, clauses = list(_parts(followed.followed())), simulate("sgemm_tn", 256).timeline
+def test_a_life_is_what_the_report_and_the_recording_say():
+    parts, clauses = list(_parts(draw.follow(70, 131))), simulate("sgemm_tn", 256).timeline
     spent = [
         sum(p.end - p.start for p in parts if p.name == name) / CLOCK
         for name in ("computes", "fetches")
@@ -833,8 +830,8 @@ def test_what_a_kernel_reads_lies_on_the_card():
             for content in s.task.reads.values()
         ]
         assert {name for name, state in states.items() if state[n] == 3} == set(running)
-    path = [s.task.name[5:11] for s in mults]
-    assert path == [f"C[{i},{j}]" for i in range(3) for j in (range(3), range(2, -1, -1))[i % 2]]
+    path = [s.task.place for s in mults]
+    assert path == [(i, j) for i in range(3) for j in (range(3), range(2, -1, -1))[i % 2]]
     assert np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8
     assert (frames(player, "matrix C", "done")[-1] > 0).all()
     assert sum(s.task.name == "load2 A[1,0]" for s in timeline.spans) == 1, (
@@ -896,7 +893,7 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     }
 
     def both(a: str, b: str) -> float:
-        pairs = [(s, t) for s in spans[a] for t in spans[b] if s.task.queue[-1] == t.task.queue[-1]]
+        pairs = [(s, t) for s in spans[a] for t in spans[b] if s.task.chip == t.task.chip]
         return 1e3 * sum(max(0, min(s.end, t.end) - max(s.start, t.start)) for s, t in pairs)
 
     whole = 1e3 * sum(s.end - s.start for s in spans["store1"])

@@ -11,9 +11,9 @@ from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
 from cypresskit.draw.dial import dial
+from cypresskit.draw.element import follow
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
-from cypresskit.draw.followed import follow
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.life import life

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cypresskit.draw.block import find_block
-from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.machine.record import Recording
@@ -147,7 +146,6 @@ def _draw_run(
         now=now,
     )
     sheet.ring(source, "w", "h", "now", "ink")
-    sheet.star(source, np.char.startswith(words, "C[{}, {}]:".format(*followed() or (-1, -1))))
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
     counts = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
     rate = [

@@ -14,7 +14,6 @@ from bokeh.core.properties import value
 from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
-from cypresskit.draw.followed import mads
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.il import Program
@@ -204,36 +203,29 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
 def _table(loop: _Loop, left: float, wide: float) -> list:
     """The layout of all slots, in as many columns as they need, with the current bundle framed.
     Returns x, y, width, height, colour and key, then for each frame (frames, slots) the frame's
-    line widths and the stars.
+    line widths.
     """
     count = len(loop.bundles)
     columns = -(-count // 17)
     rows = -(-count // columns)
     w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
     row, slot = np.divmod(np.arange(5 * count), 5)
-    colour, key, starred = np.full((3, 5 * count), [[IDLE], [-1], [0]])
-    adds = mads(loop.name)
+    colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
     for n, bundle in enumerate(loop.bundles):
         for o in bundle.operations:
             colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
-            starred[5 * n + o.slot] = (o.line, "xyzw"[o.channel]) in adds
     x, y = (
         left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w,
         TOP + (row % rows + 0.5) * h,
     )
     now = 2 * (row == np.arange(count)[:, np.newaxis])
-    return [
-        np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now, starred)
-    ]
+    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now)]
 
 
 def _draw_table(sheet: Sheet, tables: Sequence[list]) -> None:
-    x, y, w, h, colour, key, now, starred = map(
-        together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0, 0)
-    )
+    x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
     source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
     sheet.ring(source, "w", "h", "now", "ink")
-    sheet.star(source, starred)
 
 
 def _draw_detail(sheet: Sheet, loops: Sequence[_Loop], left: float = DETAIL) -> None:

@@ -6,20 +6,18 @@ buffer on the card, and which tasks read it. Left out: the host's pinned buffers
 memory a buffer lies.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
-from cypresskit.draw.followed import of_block
 from cypresskit.draw.pipelines import FRAMES, draw_tasks
 from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
-from cypresskit.host import Timeline
+from cypresskit.host import Task, Timeline
 
 LEFT, TOP, WHOLE, DEEP = (
     122,
@@ -42,12 +40,24 @@ TINTS = {
     for kind, n in zip("ABC", (0, 4, 2))
 }
 
-Held = Sequence[
-    tuple[str, str, np.ndarray]
-]  # a buffer, what it holds at some time, and at each moment how
+
+class Piece(NamedTuple):
+    """A strip of A or B or a block of C: the matrix, and its row and column among the parts."""
+
+    matrix: str
+    row: int
+    column: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.matrix}[{self.row},{self.column}]"
 
 
-def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
+# A buffer, what it holds at some time, and at each moment how.
+Held = Sequence[tuple[str, Piece, np.ndarray]]
+
+
+def card_memory(timeline: Timeline) -> Player:
     """A player over the time of a blocked product on one chip. Raises ``ValueError`` for a timeline
     in which no task writes to a buffer on the card.
     """
@@ -63,12 +73,12 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     sheet.stage(
         "The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402
     )
-    level = {content: np.zeros(FRAMES, np.uint8) for _, content, _ in held}
-    for _, content, now in held:
-        level[content] = np.maximum(level[content], now)
+    level = {part: np.zeros(FRAMES, np.uint8) for _, part, _ in held}
+    for _, part, now in held:
+        level[part] = np.maximum(level[part], now)
     _draw_matrices(sheet, timeline, level, moments)
     total = _draw_buffers(sheet, timeline, held)
-    heading = f"Buffers on the card: {total / 1e6:.0f} MB of {device.memory_bytes / 1e6:.0f}"
+    heading = f"Buffers on the card: {total / 1e6:.0f} MB of {timeline.card_bytes / 1e6:.0f}"
     sheet.words(LIST, 14, heading, bold=True, size=14)
     queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
     y, scale = (
@@ -83,7 +93,7 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     sheet.rule("head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
-        there = [name for name, state in level.items() if state[n] >= THERE]
+        there = [part.name for part, state in level.items() if state[n] >= THERE]
         runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
         words = (
             f"On the card: {', '.join(there) or 'nothing'}. Running:"
@@ -101,26 +111,29 @@ def card_memory(timeline: Timeline, device: Device = HD5870) -> Player:
     return sheet.player(captions, step="Moment", below=[key], tells=3 * FRAMES // 4)
 
 
-def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
-    """(buffer, content, state at each moment) of all that the card holds, partial sums without
-    primes.
+def _piece(task: Task) -> Piece:
+    """The strip or block that a task brings, computes or takes away. Raises ``ValueError`` for a
+    task of another kind of product.
     """
-    for buffer in dict.fromkeys(
-        name for span in timeline.spans for name in span.task.writes if name[:4] == "card"
-    ):
+    if task.matrix not in ("A", "B", "C") or len(task.place) != 2:
+        raise ValueError(
+            f"{task.name} is about no strip or block with a row and a column: only products in"
+            " blocks on one chip can be drawn, those of host.blocked_time"
+        )
+    return Piece(task.matrix, *task.place)
+
+
+def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, Piece, np.ndarray]]:
+    """(buffer, what it holds, state at each moment) of all that the card holds; sums of a block
+    count as the block.
+    """
+    written = dict.fromkeys(name for span in timeline.spans for name in span.task.writes)
+    for buffer in (name for name in written if name in timeline.on_card):
         spans = [
             s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads
         ]
         for span, late in zip_longest(spans, spans[1:]):
-            content, gone = (
-                span.task.writes[buffer].rstrip("'"),
-                late.start if late else timeline.seconds,
-            )
-            if not re.fullmatch(r"[ABC]\[\d+,\d+\]", content):
-                raise ValueError(
-                    f"{span.task.name} writes {content}: only products in blocks on one chip can be"
-                    " drawn"
-                )
+            part, gone = _piece(span.task), late.start if late else timeline.seconds
             users = [
                 s for s in timeline.spans if buffer in s.task.reads and span.start <= s.start < gone
             ]
@@ -132,46 +145,40 @@ def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, str, n
             )
             for s in (s for s in [span, *users] if s.task.stage == "mult"):
                 level[(moments >= s.start) & (moments < s.end)] = USED
-            yield buffer, content, level.astype(np.uint8)
-
-
-def _place(name: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", name)[:2]))
+            yield buffer, part, level.astype(np.uint8)
 
 
 def _draw_matrices(
-    sheet: Sheet, timeline: Timeline, level: dict[str, np.ndarray], moments: np.ndarray
+    sheet: Sheet, timeline: Timeline, level: dict[Piece, np.ndarray], moments: np.ndarray
 ) -> None:
     """A to the left of C, B above it, as in the product; and the path that the chip takes through
     C.
     """
-    rows, columns, chunks = (
-        1 + max(_place(name)[n] for name in level if name[0] == m) for m, n in zip("CCA", (0, 1, 1))
-    )
+    rows = 1 + max(part.row for part in level if part.matrix == "C")
+    columns = 1 + max(part.column for part in level if part.matrix == "C")
+    chunks = 1 + max(part.column for part in level if part.matrix == "A")
     wide, high = WHOLE / columns, WHOLE / rows
     shapes = {
         "A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high),
         "C": (LEFT, TOP, wide, high),
         "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks),
     }
-    of_task = [s.task.name.split(" ")[1].rstrip("'") for s in timeline.spans]
-    back = {name: s.end for name, s in zip(of_task, timeline.spans) if s.task.stage == "store2"}
-    followed = {name for name, mine in zip(of_task, of_block(timeline)) if mine}
+    back = {_piece(s.task): s.end for s in timeline.spans if s.task.stage == "store2"}
     for kind, (x0, y0, w, h) in shapes.items():
-        names = [name for name in level if name[0] == kind]
-        row, column = np.array([_place(name) for name in names]).T
+        parts = [part for part in level if part.matrix == kind]
+        row, column = np.array([(part.row, part.column) for part in parts]).T
         box = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
         sheet.boxes(f"room {kind}", *box, ink="faint", line="line")
-        state = np.stack([level[name] for name in names], axis=1)
-        done = 3 * np.stack([moments >= back.get(name, np.inf) for name in names], axis=1)
+        state = np.stack([level[part] for part in parts], axis=1)
+        done = 3 * np.stack([moments >= back.get(part, np.inf) for part in parts], axis=1)
+        words = [part.name for part in parts]
         source = sheet.boxes(
-            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=names, done=done
+            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=words, done=done
         )
         sheet.ring(source, w - 5, h - 5, "done", "ink")
-        sheet.star(source, np.isin(names, list(followed)), y_offset=-18)
         sheet.words(x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
     mults = [s for s in timeline.spans if s.task.stage == "mult"]
-    path = np.array([_place(s.task.name) for s in mults], float) + 0.5
+    path = np.array([s.task.place for s in mults], float) + 0.5
     come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
     x, y = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
     ends = (np.where(come, end, np.nan) for end in (x[:-1], y[:-1], x[1:], y[1:]))
@@ -189,11 +196,12 @@ def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
             for b in buffers
         ]
     )
-    names = ["empty", *dict.fromkeys(content for _, content, _ in held)]
+    names = ["empty", *dict.fromkeys(part.name for _, part, _ in held)]
     label, state = np.zeros((2, FRAMES, len(buffers)), int)
-    for buffer, content, level in held:
+    for buffer, part, level in held:
         on, n = level > AWAY, buffers.index(buffer)
-        label[on, n], state[on, n] = names.index(content), 3 * "ABC".index(content[0]) + level[on]
+        label[on, n] = names.index(part.name)
+        state[on, n] = 3 * "ABC".index(part.matrix) + level[on]
     y, wide = 46 + ROW * np.arange(len(buffers)), LONG * size / size.max()
     sizes = [f"{part / 1e6:.0f} MB" for part in size]
     sheet.words(LIST, y, buffers, size=13)

@@ -16,7 +16,6 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.followed import followed
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import listened
@@ -25,6 +24,7 @@ from cypresskit.machine.traffic import Access, Traffic
 BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
 WIDE, HIGH, GAP = 512, 426, 60  # a panel, and between two, in pixels
 BANK, ITEM = WIDE / BANKS, WIDE / TOGETHER
+ITEM_SHOWN = 9  # the work-item whose numbers are seen to arrive: in the second row and column
 REGISTERS, STACK, WORDS, BELOW = (
     74,
     232,
@@ -44,19 +44,15 @@ def lds_transpose(*layouts: Traffic | str) -> Player:
     race.
 
     ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of
-    one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". One work-item is followed,
-    the starred element's or 9. Raises ``ValueError`` for runs without LDS accesses.
+    one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". What arrives is shown for
+    work-item 9. Raises ``ValueError`` for runs without LDS accesses.
     """
     runs = [
         listened(layout)
         for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")
     ]
-    star = followed()
-    item = 8 * (star.row // 8) + star.column // 8 if star and max(star) < 64 else 9
-    panels = [Layout(run, item) for run in runs]
+    panels = [Layout(run, ITEM_SHOWN) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
-    if star and star.row < 64:
-        sheet.mine = {4 * star.row}  # k = 0 of its row: four stars side by side are a stripe
     most = max(panel.clocks for panel in panels)
     label = "; ".join(
         f"{panel.name}: registers, 32 banks with stacks of requests, what arrives"
@@ -101,7 +97,7 @@ def lds_transpose(*layouts: Traffic | str) -> Player:
     marks = sorted({request.begin for request in panels[0].requests})
     return sheet.player(
         captions,
-        [f"work-item {item} is followed"],
+        [f"work-item {ITEM_SHOWN} is followed"],
         marks=marks,
         step="Clock",
         below=[key],

@@ -15,7 +15,7 @@ from cypresskit import host
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.draw.block import Update, find_block
-from cypresskit.draw.followed import SIDE, Element, remember, wavefront_of
+from cypresskit.draw.element import LAST, Element, follow, wavefront_of
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS
@@ -24,6 +24,7 @@ from cypresskit.machine.record import Recorder, Recording
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
+SIDE = LAST + 1  # of the matrices
 KERNEL, ZOOMS, CLOSEST = (
     "sgemm_tn",
     40,
@@ -74,11 +75,12 @@ class Part(NamedTuple):
     mine: bool = False
 
 
-def life() -> Player:
-    """A player of the life of the followed element, in a product of 256 x 256 by ``sgemm_tn``. The
-    wheel or the arrow keys zoom, to a multiply-add or to a fetch in the middle of the loop.
+def life(element: tuple[int, int] = (5, 3)) -> Player:
+    """A player of the life of an element of C, by its row and column, in a product of 256 x 256 by
+    ``sgemm_tn``. The wheel or the arrow keys zoom, to a multiply-add or to a fetch in the middle of
+    the loop. Raises ``ValueError`` for an element outside.
     """
-    element = remember()
+    element = follow(element)
     parts = list(_parts(element))
     sheet, whole = (
         Sheet(f"The life of C[{element.row}, {element.column}]"),
@@ -103,6 +105,7 @@ def life() -> Player:
         ("A", "a", "dim"),
         ("B", "b", "dim"),
         ("C", "c", "dim"),
+        ("its own", "star", "star"),
     )
     return sheet.player(
         [_say(parts, *window) for window in windows],
@@ -122,7 +125,8 @@ def _parts(element: Element) -> Iterator[Part]:
         SIDE, 1e9 * machine.host.dma_gb_s, report.flops / report.seconds, "single"
     )
     for span in trip.spans:
-        ink = {"A": "a", "B": "b", "C": "c"}.get(span.task.name[-1], "alu")
+        moves = span.task.stage != "mult"
+        ink = span.task.matrix.lower() if moves else "alu"
         yield Part(
             HOST,
             span.start,
@@ -145,7 +149,7 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
     """Events of the element's wavefront, in clocks; of its middle turn also fetches, bundles and
     multiply-adds.
     """
-    number = wavefront_of(KERNELS[KERNEL], (SIDE,) * 3)
+    number = wavefront_of(element, KERNELS[KERNEL], (SIDE,) * 3)
     assert report.use and number is not None
     engine, start, end = report.use.wavefronts[number]
     said = f"wavefront {number} runs on SIMD engine {engine:.0f}"
@@ -305,12 +309,17 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
             spent[name] += part.end - part.start
     spent["changes clauses"] = whole - sum(spent.values())
     left = 8.0
-    for name, wide in ((name, (WIDE - 16) * seconds / whole) for name, seconds in spent.items()):
-        at = left + wide / 2, HIGH - 16
+    for name, seconds in spent.items():
+        wide = (WIDE - 16) * seconds / whole
+        x, y = left + wide / 2, HIGH - 16
+        words = [f"{name}: {_took(seconds)}"]
         sheet.boxes(
-            f"sum {name}", *at, max(wide - 1, 0.5), 24, ink=SPENT[name], alpha=0.6, words=[name]
+            f"sum {name}", x, y, max(wide - 1, 0.5), 24, ink=SPENT[name], alpha=0.6, words=words
         )
-        sheet.words(*at, name * (wide > 7 * len(name)), align="center", size=12)
+        if wide > 7 * len(name):
+            sheet.words(x, y, name, align="center", size=12)
+        elif wide > 30:  # a name that is longer than its part of the bar stands above it
+            sheet.words(min(x, WIDE - 4 * len(name)), y - 19, name, align="center", size=12)
         left += wide
     return ", ".join(f"{name} {_took(seconds)}" for name, seconds in spent.items())
 

@@ -16,7 +16,6 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.followed import of_block
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
@@ -166,15 +165,14 @@ def _matter(span: Span, slower: float = 0) -> int:
     """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
     if span.task.stage in PRODUCTS:
         return 4 if slower else 3
-    content = span.task.name.split(" ", 1)[-1]
-    return {"A": 0, "B": 1}.get(content[0], 2) if not content.startswith("AB") else 2
+    return {"A": 0, "B": 1}.get(span.task.matrix, 2)
 
 
-def _content(span: Span) -> str:
-    """A task's data: ``A[0]``, ``B[1.0]``, ``AB[1.0.0.3]``; a prime for each sum after the
-    first.
+def _label(task: Task) -> str:
+    """What a task works on, in few letters: ``A[0]``, ``AB[1.0.0.3]``; a prime for each sum after
+    the first.
     """
-    return span.task.name.split(" ", 1)[-1]
+    return task.label or task.name
 
 
 def _needs(late: Task, early: Task) -> bool:
@@ -210,7 +208,7 @@ def draw_tasks(
         names.append(
             next(
                 text
-                for text in (span.task.name, _content(span), "")
+                for text in (span.task.name, _label(span.task), "")
                 if not text or 6.8 * len(text) < room
             )
         )
@@ -290,11 +288,7 @@ class _Chart:
 
     def draw(self, sheet: Sheet, top: float, row: float) -> None:
         sheet.words(4, top + 12, self.name, bold=True, size=15)
-        spans, starred, words = (
-            self.run.spans,
-            of_block(self.run),
-            np.array([self._tip(s) for s in self.run.spans]),
-        )
+        spans, words = self.run.spans, np.array([self._tip(s) for s in self.run.spans])
         high = row * sum(self.rows.values())
         sheet.rule(f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
         self._draw_road(sheet, top + 24)
@@ -330,12 +324,6 @@ class _Chart:
                 words=words[at],
                 key=self.keys[at],
             )
-        if found := [
-            (spans[n].start, y) for n, y in bars if starred[n]
-        ]:  # at the left end: a name is in the middle
-            start, y = np.transpose(found)
-            x = np.where(self.moments[:, np.newaxis] >= start, self.to_x(start) - 3, np.nan)
-            sheet.star(sheet.source(f"mine {self.name}", x=x, y=y), np.ones(len(y)), 16)
         self._draw_labels(sheet, place, top)
         self._draw_causes(sheet, place)
 
@@ -459,11 +447,10 @@ class _Chart:
         sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
         sheet.boxes(f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
         sheet.words(here, y - 28, called, "soft", align="center", size=13)
-        queues = list(dict.fromkeys(s.task.queue for s in self.run.spans))
-        chip = {queue: int(queue[-1]) if queue[-1].isdigit() else -1 for queue in queues}
-        chips = max(chip.values())
+        chip = {s.task.queue: -1 if s.task.chip is None else s.task.chip for s in self.run.spans}
+        queues, chips = list(chip), max(chip.values())
         place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
-        names = ["", *dict.fromkeys(_content(s) for s in self.run.spans)]
+        names = ["", *dict.fromkeys(_label(s.task) for s in self.run.spans)]
         wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
         label, matter, key = np.zeros((3, *place.shape), int)
         key -= 1
@@ -483,14 +470,13 @@ class _Chart:
                 aside = 0 if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
                 part = np.minimum((moments[now] - s.start) / (s.end - s.start), 1)
                 place[now, dot] = start + part * (end - start) + aside
-                label[now, dot], key[now, dot] = names.index(_content(s)), chosen
+                label[now, dot], key[now, dot] = names.index(_label(s.task)), chosen
                 matter[now, dot] = _matter(s, self.slower)
         look: dict = {"round": 3, "moves": ("x",)}
         sheet.boxes(f"under {self.name}", place, down, wide, 17, ink="faint", **look)
-        blocks = sheet.boxes(
+        sheet.boxes(
             f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look
         )
-        sheet.star(blocks, np.isin(key, self.keys[of_block(self.run)]), 16, x_offset=-wide / 2)
         words = sheet.numbers(
             f"names {self.name}", 0, down, label, names=names, size=13, align="center"
         )

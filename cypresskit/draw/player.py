@@ -30,7 +30,6 @@ from bokeh.models import ColumnDataSource, Plot
 from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
-from cypresskit.draw.followed import remember
 from cypresskit.saving import save_file
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -411,7 +410,6 @@ def load(frames: bool | None = None) -> None:
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
-    remember()
     if not gc.get_freeze_count():
         # modules stay: to look through them for garbage takes a tenth of a lesson's time
         gc.freeze()

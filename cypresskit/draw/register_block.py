@@ -17,7 +17,7 @@ from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, Origins, find_block
-from cypresskit.draw.followed import followed
+from cypresskit.draw.element import follow
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.samples import recorded
@@ -220,14 +220,18 @@ def _span(places: Iterable, name: str) -> str:
     return f"{name}[{', '.join(parts)}]"
 
 
-def register_block(*recordings: Recording | str, steps: int | None = None) -> Player:
+def register_block(
+    *recordings: Recording | str,
+    steps: int | None = None,
+    element: tuple[int, int] | None = None,
+) -> Player:
     """A player of a work-item's register block, one frame for each instruction that it executed.
 
     ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as
     resource 1, a scene for each work-item; or one is the name of a kernel, of which work-item 0 of
     a small run is shown (by default "sgemm_tn"). ``steps`` is the number of steps that are drawn at
-    most. Raises ``ValueError`` if the run keeps no block in registers, and for recordings of
-    different launches.
+    most. ``element``, a row and a column of C, gets a star. Raises ``ValueError`` if the run keeps
+    no block in registers, and for recordings of different launches.
     """
     runs = [recorded(one) for one in recordings or ("sgemm_tn",)]
     if len({(one.program.lines, one.domain, tuple(one.textures.items())) for one in runs}) > 1:
@@ -244,6 +248,7 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
         about.setdefault(n, []).append(words)
     sheet.about |= about
     _draw_cells(sheet, scenes)
+    starred = _draw_star(sheet, scenes, element)
     maps = _draw_maps(sheet, scenes)
     listing = (
         recording.program.lines,
@@ -255,6 +260,7 @@ def register_block(*recordings: Recording | str, steps: int | None = None) -> Pl
         ("this work-item's part", "shade", "box"),
         ("above zero", theme.TINTS[-1], "box"),
         ("below zero", theme.TINTS[0], "box"),
+        *starred,
     )
     marks = [begin + step for one, begin in zip(scenes, starts) for step in one.rounds()]
     captions = [caption for one in scenes for caption in one.captions]
@@ -367,15 +373,27 @@ def _draw_group(
     if name == "C":
         sheet.ring(source, 0.7, 0.7, "lit", "ink")
         sheet.picks.append({"source": source, "figure": sheet.fig, "w": 1, "h": 1, "on": 3})
-        stars = [[place == followed() for place in s.block.totals] for s in scenes]
-        sheet.star(
-            source,
-            np.repeat(stars, [s.steps for s in scenes], axis=0),
-            11,
-            x_offset=9,
-            y_offset=-11,
-        )
     sheet.words("x", "y", "text", align="center", fit=0.34, source=source)
+
+
+def _draw_star(
+    sheet: Sheet, scenes: Sequence[_Frames], element: tuple[int, int] | None
+) -> list[tuple[str, str, str]]:
+    """Put a star on an element in the scenes whose block has it. Returns its line of the legend, or
+    none where no scene has it.
+    """
+    if element is None:
+        return []
+    row, column = follow(element)
+    holds = [scene for scene in scenes if (row, column) in scene.block.totals]
+    if not holds:
+        return []
+    stars = [[place == (row, column) for place in scene.block.totals] for scene in scenes]
+    cells = next(r.data_source for r in sheet.fig.renderers if r.data_source.name == "cells C")
+    steps = [scene.steps for scene in scenes]
+    sheet.star(cells, np.repeat(stars, steps, axis=0), 11, x_offset=9, y_offset=-11)
+    place = ", ".join(map(str, holds[0].recording.place))
+    return [(f"your C[{row}, {column}], in work-item ({place})", "star", "star")]
 
 
 def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:

@@ -28,21 +28,15 @@ from bokeh.models import (
 from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
-from cypresskit.draw.followed import followed
+from cypresskit.draw.element import STAR
 from cypresskit.draw.player import Parts, Player, Track
-
-STAR = "\N{BLACK STAR}"
 
 
 class Sheet(Parts):
-    """A picture under construction. ``mine``: the keys of all that belongs to the followed
-    element.
-    """
+    """A picture under construction."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self.mine: set[int] = set()
-        self._starred = False
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state
         # of their own.
         self._policy, self._everything = UnionRenderers(), AllIndices()
@@ -187,15 +181,11 @@ class Sheet(Parts):
             self.picks.append(
                 {"source": source, "figure": self.fig, "w": wide, "h": high, "on": 1 if thin else 3}
             )
-            self.star(source, np.isin(key, list(self.mine)))
         return source
 
     def star(self, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
-        """Put a star on the boxes of a source that belong to the followed element: those for which
-        ``mine`` is true.
-        """
+        """Put a star on those boxes of a source for which ``mine`` is true."""
         if np.any(mine):
-            self._starred = True
             source.data["star"] = [
                 STAR * bool(is_mine) for is_mine in np.ravel(mine)[: np.shape(mine)[-1]]
             ]
@@ -373,24 +363,21 @@ class Sheet(Parts):
         self.heads.append({"figure": self.fig, "source": source})
 
     def key(self, *things: tuple[str, str, str]) -> str:
-        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a
-        dash.
+        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale",
+        "star" or a dash.
         """
         spans = []
         for words, colour, look in things:
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
             mark = f'<span class="key {look}" style="color:{colour}"></span>'
+            if look == "star":
+                mark = f'<b class="star">{STAR}</b>'
             spans.append(f'<span class="keyed">{mark}{escape(words)}</span>')
-        if self._starred and (element := followed()):
-            spans.append(
-                f'<b class="star">{STAR}</b> belongs to your C[{element.row}, {element.column}]'
-            )
-            self._starred = False
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:
         """A text below the picture, marked up as ``theme.html`` says."""
-        return f"{theme.html(text)} {self.key()}"
+        return theme.html(text)
 
     def player(
         self,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.draw.followed import operands
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS
@@ -298,17 +297,6 @@ class _Replay:
             called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key
         )
         sheet.ring(source, "w", "h", "wait")
-        mine = operands(
-            self.run.launch.program.name.removesuffix(".il"), resource, *ends[[0, 2, 1]]
-        )
-        if mine.any():  # a whole row or column: one frame round it, and one star
-            pair = np.flatnonzero(mine)[[0, -1]]
-            long = [[np.ptp(axis[pair]) + n[pair[0]] + 2] for axis, n in zip((x, y), size)]
-            run = sheet.source(
-                f"mine {called}", x=[x[pair].mean()], y=[y[pair].mean()], w=long[0], h=long[1]
-            )
-            sheet.ring(run, "w", "h", 1.5, "ink")
-            sheet.star(source, np.arange(len(word)) == pair[0])
         title, ink = (
             f"{name}: {texture.height} rows of {texture.width} texels",
             INKS.get(resource, "ink"),

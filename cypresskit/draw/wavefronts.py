@@ -14,7 +14,6 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
-from cypresskit.draw.followed import wavefront_of
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
@@ -144,13 +143,7 @@ def _draw(
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
     sheet.words(LEFT, top + 12, title, bold=True, size=15)
     y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
-    rows = sheet.words(LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
-    mine = wavefront_of(KERNELS.get(report.kernel), report.size)
-    if events := [e for e in report.timeline if e.wavefront == mine]:
-        rows.data_source.name = f"rows {name}"
-        there = (clocks >= events[0].start) & (clocks < events[-1].end)
-        here = there[:, np.newaxis] & (np.arange(slots) == events[0].slot)
-        sheet.star(rows.data_source, here, 16, x_offset=-22)
+    sheet.words(LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
     if slots < most:
         gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
         sheet.boxes(f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")

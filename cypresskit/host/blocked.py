@@ -22,7 +22,16 @@ import numpy as np
 from cypresskit.blas.gemm import checked, gemm, plain
 from cypresskit.devices import HD5870, Device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
-from cypresskit.host.machine import TO_HOST, Machine, Plan, Strip, ahead, check_card, corner_turn
+from cypresskit.host.machine import (
+    TO_HOST,
+    Data,
+    Machine,
+    Plan,
+    Strip,
+    ahead,
+    check_card,
+    corner_turn,
+)
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
@@ -173,9 +182,14 @@ class Step(NamedTuple):
     q: int
 
     @property
-    def content(self) -> str:
-        """The name of the block of C after this call, with a prime for each call so far."""
-        return f"C[{self.i},{self.j}]" + "'" * (self.done + 1)
+    def before(self) -> Data:
+        """The block of C before this call, with a prime for each call so far."""
+        return Data("C", (self.i, self.j), f"C[{self.i},{self.j}]" + "'" * self.done)
+
+    @property
+    def after(self) -> Data:
+        """The block of C after this call, with another prime."""
+        return self.before._replace(name=self.before.name + "'")
 
 
 class _Blocked:
@@ -232,55 +246,65 @@ class _Blocked:
         unit, i, j, done, q = step
         rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
         size = float(self.size * self.block * (depth.stop - depth.start))
-        a = self.plan.load(
-            0, "A", f"A[{i},{q}]", size, lambda: self._take(self.a, rows, depth).T.copy()
-        )
-        b = self.plan.load(0, "B", f"B[{q},{j}]", size, lambda: self._take(self.b, depth, columns))
+        of_a, of_b = Data("A", (i, q), f"A[{i},{q}]"), Data("B", (q, j), f"B[{q},{j}]")
+        a = self.plan.load(0, of_a, size, lambda: self._take(self.a, rows, depth).T.copy())
+        b = self.plan.load(0, of_b, size, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers, size = (
-                (f"pinned 0 C{unit % 2}", f"card 0 C{unit % 3}"),
-                self.size * self.block**2,
-            )
-            self.plan.send(
-                0, f"C[{i},{j}]", size, buffers, lambda: self._take(self.c, rows, columns)
-            )
+            buffers = f"pinned 0 C{unit % 2}", self._card(step)
+            size = float(self.size * self.block**2)
+            self.plan.send(0, step.before, size, buffers, lambda: self._take(self.c, rows, columns))
         return a, b
+
+    def _card(self, step: Step) -> str:
+        """The card's buffer for a step's block of C: every third block has the same."""
+        return self.plan.card_buffer(0, f"C{step.unit % 3}")
 
     def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
         """Plan the kernel call of a step."""
-        depth, after = self.chunks[step.q], step.content
-        card, arrays, beta = (
-            f"card 0 C{step.unit % 3}",
-            self.plan.arrays,
-            1.0 if step.done else self.beta,
-        )
+        depth, card, arrays = self.chunks[step.q], self._card(step), self.plan.arrays
+        beta = 1.0 if step.done else self.beta
 
         def action() -> None:
             arrays[card] = self.product(
                 arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, beta=beta
             )
 
-        reads = dict([a, b, (card, after[:-1])] if beta else [a, b])
-        uses = {"chip 0": 2.0 * self.block**2 * (depth.stop - depth.start) / self.rate}
-        self.plan.add("chip 0", "mult", after, uses, reads, {card: after}, action)
+        flops = 2.0 * self.block**2 * (depth.stop - depth.start)
+        self.plan.add(
+            "chip 0",
+            "mult",
+            step.after,
+            uses={"chip 0": flops / self.rate},
+            reads=dict([a, b, (card, step.before.name)] if beta else [a, b]),
+            writes={card: step.after.name},
+            action=action,
+            chip=0,
+        )
 
     def _leave(self, step: Step) -> None:
         """Plan a finished block's way back: by DMA into pinned memory, then without its padding
         into the result.
         """
-        pinned, content, size = (
-            f"pinned 0 out{step.unit % 2}",
-            step.content,
-            self.size * self.block**2,
-        )
+        pinned, block = f"pinned 0 out{step.unit % 2}", step.after
+        size = float(self.size * self.block**2)
 
         def action() -> None:
             target = self.result[self._lines(step.i), self._lines(step.j)]
             target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
-        self.plan.dma(0, "store1", content, size, TO_HOST, f"card 0 C{step.unit % 3}", pinned)
-        result = {f"result[{step.i},{step.j}]": content}
-        self.plan.copy(0, "store2", content, size, 2, {pinned: content}, result, action)
+        self.plan.dma(
+            0, "store1", block, size=size, way=TO_HOST, source=self._card(step), target=pinned
+        )
+        self.plan.copy(
+            0,
+            "store2",
+            block,
+            size=size,
+            passes=2,
+            reads={pinned: block.name},
+            writes={f"result[{step.i},{step.j}]": block.name},
+            action=action,
+        )
 
     def _lines(self, block: int) -> slice:
         return slice(block * self.block, (block + 1) * self.block)

@@ -12,7 +12,7 @@ buffers, so that a strip can arrive while another is in use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +69,16 @@ class Machine:
         return {row[0]: Resource(*row) for row in rows}
 
 
+class Data(NamedTuple):
+    """A part of a matrix: "A", "B", "C" or "AB" (a product that isn't added yet), its place among
+    the parts, and its name, such as "A[3,0]".
+    """
+
+    matrix: str
+    place: tuple[int, ...]
+    name: str
+
+
 class Strip(NamedTuple):
     """A strip of A or B on a card: its buffer and its content, by name."""
 
@@ -87,85 +97,151 @@ class Plan:
     serial: bool = False
     tasks: list[Task] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    resident: dict[tuple[int, str], dict[str, int]] = field(
-        default_factory=dict
-    )  # the one used last stands last
+    # By chip and matrix, each strip's number of buffer; the one used last stands last.
+    resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)
+    on_card: set[str] = field(default_factory=set)  # buffers
 
     def add(
         self,
         queue: str,
         stage: str,
-        data: str,
-        uses: dict,
-        reads: dict,
-        writes: dict,
-        action,
-        size=0.0,
+        data: Data,
+        *,
+        uses: dict[str, float],
+        reads: dict[str, str],
+        writes: dict[str, str],
+        action: Callable[[], None],
+        size: float = 0.0,
+        chip: int | None = None,
     ) -> None:
         """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the
         ``action``.
         """
-        queue, action = "program" if self.serial else queue, action if self.real else None
-        name = f"{stage} {data}".removesuffix(
-            "'"
-        )  # the first sum needs no prime: only those after it are told apart
-        self.tasks.append(Task(name, stage, queue, uses, reads, writes, size, action=action))
+        # The first sum of a block needs no prime: only those after it are told apart.
+        label = data.name.removesuffix("'")
+        task = Task(
+            f"{stage} {label}",
+            stage,
+            "program" if self.serial else queue,
+            uses,
+            reads,
+            writes,
+            size,
+            action=action if self.real else None,
+            matrix=data.matrix,
+            place=data.place,
+            chip=chip,
+            label=label,
+        )
+        self.tasks.append(task)
 
     def copy(
-        self, chip: int, stage: str, data: str, size: float, passes: int, reads, writes, action
+        self,
+        chip: int,
+        stage: str,
+        data: Data,
+        *,
+        size: float,
+        passes: int,
+        reads: dict[str, str],
+        writes: dict[str, str],
+        action: Callable[[], None],
     ) -> None:
         """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes``
         times: 2 to read and write, 3 if the target is read too, to add to it.
         """
-        uses = {MEMORY: passes * size, f"thread {chip}": passes / 2 * size}
-        self.add(f"thread {chip}", stage, data, uses, reads, writes, action, size)
+        thread = f"thread {chip}"
+        self.add(
+            thread,
+            stage,
+            data,
+            uses={MEMORY: passes * size, thread: passes / 2 * size},
+            reads=reads,
+            writes=writes,
+            action=action,
+            size=size,
+            chip=chip,
+        )
 
     def dma(
-        self, chip: int, stage: str, content: str, size: float, way: str, source: str, target: str
+        self,
+        chip: int,
+        stage: str,
+        data: Data,
+        *,
+        size: float,
+        way: str,
+        source: str,
+        target: str,
     ) -> None:
-        """Add a DMA that moves ``content`` from one buffer to another, ``way`` TO_CARD or
-        TO_HOST.
-        """
+        """Add a DMA that moves ``data`` from one buffer to another, ``way`` TO_CARD or TO_HOST."""
 
         def action() -> None:
             self.arrays[target] = self.arrays[source].copy()
 
-        uses = {MEMORY: size, way: size, f"DMA {chip}": size}
         self.add(
-            f"DMA {chip}", stage, content, uses, {source: content}, {target: content}, action, size
+            f"DMA {chip}",
+            stage,
+            data,
+            uses={MEMORY: size, way: size, f"DMA {chip}": size},
+            reads={source: data.name},
+            writes={target: data.name},
+            action=action,
+            size=size,
+            chip=chip,
         )
 
     def send(
-        self, chip: int, content: str, size: float, buffers: tuple[str, str], fetch: Callable
+        self, chip: int, data: Data, size: float, buffers: tuple[str, str], fetch: Callable
     ) -> None:
-        """Add the copy of ``content``, the array ``fetch()``, to the first of ``buffers`` and its
-        DMA to the second.
+        """Add the copy of ``data``, the array ``fetch()``, to the first of ``buffers`` and its DMA
+        to the second.
         """
         pinned, card = buffers
 
         def action() -> None:
             self.arrays[pinned] = fetch()
 
-        self.copy(chip, "load1", content, size, 2, {content: content}, {pinned: content}, action)
-        self.dma(chip, "load2", content, size, TO_CARD, pinned, card)
+        self.copy(
+            chip,
+            "load1",
+            data,
+            size=size,
+            passes=2,
+            reads={data.name: data.name},
+            writes={pinned: data.name},
+            action=action,
+        )
+        self.dma(chip, "load2", data, size=size, way=TO_CARD, source=pinned, target=card)
 
-    def load(self, chip: int, kind: str, content: str, size: float, fetch: Callable) -> Strip:
-        """The strip ``content`` of matrix ``kind`` on the card; it is sent unless one of that
-        matrix's two buffers has it. The strip asked for last is kept, since it is still in use.
+    def load(self, chip: int, data: Data, size: float, fetch: Callable) -> Strip:
+        """A strip on the card; it is sent unless one of its matrix's two buffers has it. The strip
+        asked for last is kept, since it is still in use.
         """
-        resident = self.resident.setdefault((chip, kind), {})
-        on_card = content in resident
-        oldest = content if on_card else next(iter(resident), "")
+        resident = self.resident.setdefault((chip, data.matrix), {})
+        on_card = data.name in resident
+        oldest = data.name if on_card else next(iter(resident), "")
         number = resident.pop(oldest) if on_card or len(resident) == 2 else len(resident)
-        resident[content] = number
-        card = f"card {chip} {kind}{number}"
+        resident[data.name] = number
+        card = self.card_buffer(chip, f"{data.matrix}{number}")
         if not on_card:
-            self.send(chip, content, size, (f"pinned {chip} {kind}{number}", card), fetch)
-        return Strip(card, content)
+            self.send(chip, data, size, (f"pinned {chip} {data.matrix}{number}", card), fetch)
+        return Strip(card, data.name)
+
+    def card_buffer(self, chip: int, name: str) -> str:
+        """The full name of a buffer in the memory of a chip's card."""
+        buffer = f"card {chip} {name}"
+        self.on_card.add(buffer)
+        return buffer
 
     def run(self, flops: float) -> Timeline:
         """The plan's timeline."""
-        return run(self.tasks, self.machine.resources(), flops)
+        timeline = run(self.tasks, self.machine.resources(), flops)
+        return replace(
+            timeline,
+            on_card=frozenset(self.on_card),
+            card_bytes=float(self.machine.device.memory_bytes),
+        )
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:

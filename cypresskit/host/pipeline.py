@@ -37,6 +37,7 @@ from cypresskit.host.machine import (
     CPU,
     MEMORY,
     TO_HOST,
+    Data,
     Machine,
     Plan,
     Strip,
@@ -219,48 +220,41 @@ class _Pipeline:
             i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
             of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
-            a = self.plan.load(
-                chip, "A", f"A[{i}]", bytes_a, lambda: self.data.a[of_a].T.copy()
-            )  # the kernel is TN
-            b = self.plan.load(
-                chip, "B", f"B[{chip}.{j}]", bytes_b, lambda: self.data.b[:, of_b].copy()
-            )
+            strip_a, strip_b = Data("A", (i,), f"A[{i}]"), Data("B", (chip, j), f"B[{chip}.{j}]")
+            # A is transposed, since the kernel is TN.
+            a = self.plan.load(chip, strip_a, bytes_a, lambda: self.data.a[of_a].T.copy())
+            b = self.plan.load(chip, strip_b, bytes_b, lambda: self.data.b[:, of_b].copy())
             return a, b
 
         for (number, (i, j)), (a, b) in ahead(list(enumerate(corner_turn(rows, columns))), load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
-                self._part(
-                    chip,
-                    f"{chip}.{number}.{part}",
-                    part,
-                    a,
-                    b,
-                    lines,
-                    lines.start - rows[i].start,
-                    columns[j],
-                )
+                first = lines.start - rows[i].start
+                self._part((chip, number, part), a, b, lines, first, columns[j])
 
     def _part(
         self,
-        chip: int,
-        name: str,
-        part: int,
+        place: tuple[int, int, int],
         a: Strip,
         b: Strip,
         rows: range,
         first: int,
         columns: range,
-    ):
+    ) -> None:
         """Plan a block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a``
-        on.
+        on. ``place``: its chip, the chip's work unit, and its number in that.
         """
+        chip, _, part = place
+        name = ".".join(map(str, place))
         plan, host, stored = self.plan, self.plan.machine.host, {}
         for p, piece in enumerate(
             split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
         ):
-            pinned, content = f"pinned {chip} C{part}.{p}", f"AB[{name}.{p}]"
-            target = f"card {chip} C{p % 2}" if self.five else pinned
+            pinned, product = (
+                f"pinned {chip} C{part}.{p}",
+                Data("AB", (*place, p), f"AB[{name}.{p}]"),
+            )
+            target = plan.card_buffer(chip, f"C{p % 2}") if self.five else pinned
             size = float(self.size * len(piece) * len(columns))
             uses = {f"chip {chip}": 2.0 * len(piece) * len(columns) * self.k / self.rate}
             if not self.five:
@@ -268,20 +262,37 @@ class _Pipeline:
             start = first + piece.start - rows.start
             lines = slice(start, start + len(piece))
             action = partial(self._multiply, a.buffer, b.buffer, lines, target)
-            stage = "mult1" if self.five else "mult"
             plan.add(
-                f"chip {chip}", stage, content, uses, dict([a, b]), {target: content}, action, size
+                f"chip {chip}",
+                "mult1" if self.five else "mult",
+                product,
+                uses=uses,
+                reads=dict([a, b]),
+                writes={target: product.name},
+                action=action,
+                size=size,
+                chip=chip,
             )
             if self.five:
-                plan.dma(chip, "store1", content, size, TO_HOST, target, pinned)
-            stored[pinned] = content
-        stage, passes = "store2" if self.five else "store", 3 if self.data.beta else 2
-        size = float(self.size * len(rows) * len(columns))
+                plan.dma(
+                    chip, "store1", product, size=size, way=TO_HOST, source=target, target=pinned
+                )
+            stored[pinned] = product.name
+        block = Data("C", place, f"C[{name}]")
 
         def merge() -> None:
             self.data.add(np.concatenate([plan.arrays[source] for source in stored]), rows, columns)
 
-        plan.copy(chip, stage, f"C[{name}]", size, passes, stored, {f"C[{name}]": "done"}, merge)
+        plan.copy(
+            chip,
+            "store2" if self.five else "store",
+            block,
+            size=float(self.size * len(rows) * len(columns)),
+            passes=3 if self.data.beta else 2,
+            reads=stored,
+            writes={block.name: "done"},
+            action=merge,
+        )
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
         """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice
@@ -295,16 +306,15 @@ class _Pipeline:
 
         for number, columns in enumerate(blocks):
             flops = 2.0 * len(rows) * len(columns) * self.k * self.size / 8
-            uses, action = {CPU: flops, MEMORY: flops * per_flop}, partial(multiply, columns)
             self.plan.add(
                 CPU,
                 "cpu",
-                str(number),
-                uses,
-                {},
-                {f"C[cpu.{number}]": "done"},
-                action,
-                flops * per_flop,
+                Data("C", (number,), str(number)),
+                uses={CPU: flops, MEMORY: flops * per_flop},
+                reads={},
+                writes={f"C[cpu.{number}]": "done"},
+                action=partial(multiply, columns),
+                size=flops * per_flop,
             )
 
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:

@@ -34,6 +34,10 @@ class Task:
     ``uses``: resource name to the amount it takes in all, in the resource's unit. ``bytes``: how
     much it moves. ``reads`` and ``writes``: buffer name to content, such as "card 0 A1" to "A[3]".
     ``action`` does the task on real arrays; it is None where only time is wanted.
+
+    What it is about, if that is a part of a matrix: the ``matrix`` ("A", "B", "C", or "AB" for a
+    product that isn't added yet), the part's ``place`` in it, and a short ``label``. ``chip`` is
+    the number of the chip for which it works.
     """
 
     name: str
@@ -44,6 +48,10 @@ class Task:
     writes: Mapping[str, str] = field(default_factory=dict)
     bytes: float = 0.0
     action: Callable[[], None] | None = None
+    matrix: str = ""
+    place: tuple[int, ...] = ()
+    chip: int | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,12 +70,14 @@ class TimelineError(Exception):
 @dataclass(frozen=True, repr=False)
 class Timeline:
     """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run
-    computes.
+    computes; ``on_card`` are the buffers that lie in a card's memory, of ``card_bytes``.
     """
 
     spans: tuple[Span, ...]
     resources: Mapping[str, Resource]
     flops: float = 0.0
+    on_card: frozenset[str] = frozenset()
+    card_bytes: float = 0.0
 
     @cached_property
     def seconds(self) -> float:

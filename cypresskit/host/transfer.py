@@ -9,6 +9,8 @@ between the kernel runs:
 `pipeline` add.
 """
 
+from dataclasses import replace
+
 from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
@@ -56,16 +58,47 @@ def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double")
     resources = {way: Resource(way, bandwidth, "bytes") for way in (TO_CARD, TO_HOST)}
     resources["chip 0"] = Resource("chip 0", rate, "flops")
 
-    def move(verb: str, name: str, way: str, reads: dict[str, str], writes: dict[str, str]) -> Task:
-        return Task(f"{verb} {name}", verb, "program", {way: size}, reads, writes, bytes=size)
+    def move(
+        verb: str, matrix: str, way: str, reads: dict[str, str], writes: dict[str, str]
+    ) -> Task:
+        return Task(
+            f"{verb} {matrix}",
+            verb,
+            "program",
+            {way: size},
+            reads,
+            writes,
+            bytes=size,
+            matrix=matrix,
+            chip=0,
+            label=matrix,
+        )
 
-    tasks = [move("send", name, TO_CARD, {name: name}, {f"card {name}": name}) for name in "ABC"]
-    reads = {f"card {name}": name for name in "ABC"}
-    tasks.append(
-        Task("kernel", "mult", "program", {"chip 0": 2.0 * n**3}, reads, {"card C": "AB + C"})
+    def kernel(reads: dict[str, str], writes: dict[str, str]) -> Task:
+        return Task(
+            "kernel",
+            "mult",
+            "program",
+            {"chip 0": 2.0 * n**3},
+            reads,
+            writes,
+            matrix="C",
+            chip=0,
+            label="kernel",
+        )
+
+    on_card = {f"card {matrix}": matrix for matrix in "ABC"}
+    product = {"card C": "AB + C"}
+    timeline = run(
+        [
+            *(move("send", m, TO_CARD, {m: m}, {f"card {m}": m}) for m in "ABC"),
+            kernel(on_card, product),
+            move("fetch", "C", TO_HOST, product, {"result": "AB + C"}),
+        ],
+        resources,
+        2.0 * n**3,
     )
-    tasks.append(move("fetch", "C", TO_HOST, {"card C": "AB + C"}, {"result": "AB + C"}))
-    return run(tasks, resources, 2.0 * n**3)
+    return replace(timeline, on_card=frozenset(on_card))
 
 
 def _bytes(precision: str) -> int:

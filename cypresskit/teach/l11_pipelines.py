@@ -1,6 +1,7 @@
 """Lesson 11: a pipeline small enough to work out by hand, and the checks of the three exercises."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
@@ -23,7 +24,13 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
             reads = {f"{names[n - 1]} of {unit}": "done"} if n else {}
             tasks.append(
                 Task(
-                    f"{name} {unit}", name, name, {name: time}, reads, {f"{name} of {unit}": "done"}
+                    f"{name} {unit}",
+                    name,
+                    name,
+                    {name: time},
+                    reads,
+                    {f"{name} of {unit}": "done"},
+                    label=str(unit),
                 )
             )
     return run(tasks, resources)
@@ -38,8 +45,9 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
     for unit in range(UNITS):
         place = str(buffer(unit))
         strip = f"strip {unit}"
-        tasks.append(Task(f"load {unit}", "load2", "bus", {"bus": LOAD}, {}, {place: strip}))
-        tasks.append(Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip}))
+        load = Task(f"load {unit}", "load2", "bus", {"bus": LOAD}, {}, {place: strip})
+        mult = Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip})
+        tasks += [replace(task, label=str(unit)) for task in (load, mult)]
     return run(tasks, resources)
 
 
