@@ -21,6 +21,7 @@ import numpy as np
 from cypresskit.tables import table
 
 MOST = 1024  # parts of a kind that a simulated chip may have
+TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
 def is_whole(value, most: float = math.inf) -> bool:
@@ -131,6 +132,23 @@ class Board:
         if precision not in peaks:
             raise ValueError(f"precision {precision!r} is not one of {', '.join(peaks)}")
         return peaks[precision]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a kernel's code has to fit into: all that the compiler's passes read of a ``Device``.
+    ``chip`` is the name that errors give it; ``registers`` are a work-item's, ``lds_bytes`` a
+    workgroup's; ``doubles``, whether the chip computes in double precision.
+    """
+
+    chip: str
+    registers: int
+    clause_temporaries: int
+    tex_clause_fetches: int
+    alu_clause_slots: int
+    wavefront: int
+    lds_bytes: int
+    doubles: bool
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -319,6 +337,20 @@ class Device(Board):
     def dram_bytes_clock(self) -> float:
         """Peak bytes per core clock of one memory channel."""
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
+
+    @property
+    def limits(self) -> Limits:
+        """What the compiler needs to know of the chip."""
+        return Limits(
+            chip=self.name,
+            registers=min(self.gpr_limit, TEMPORARY),
+            clause_temporaries=self.clause_temporaries,
+            tex_clause_fetches=self.tex_clause_fetches,
+            alu_clause_slots=self.alu_clause_slots,
+            wavefront=self.wavefront,
+            lds_bytes=self.lds_bytes,
+            doubles=bool(self.double_fmas),
+        )
 
     def active_wavefronts(
         self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from conftest import pixel
+from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import STYLES, CompileError, kernel_card
@@ -218,10 +218,36 @@ def test_too_many_registers_names_the_line():
         "mov o0", total + "\nmov o0"
     )
     with pytest.raises(
-        CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 12[48]"
+        CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 124"
     ) as error:
         looped(body, text)
     assert isinstance(error.value, ValueError)
+
+
+def fetches_summed(count: int):
+    """A program with so many texels alive at once."""
+    fetch = "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00"
+    fetches = [fetch.format(10 + n) for n in range(count)]
+    sums = [f"add r5, r5, r{10 + n}" for n in range(count)]
+    start = "mov r0, vWinCoord0.xyxy", "mov r5, l0.y"
+    declarations = TEXTURE.format(0, "2d,unnorm"), "dcl_literal l0, 1.0, 0.0, 2.0, 3.0"
+    return pixel(*declarations, *start, *fetches, *sums, "mov o0, r5")
+
+
+@pytest.mark.parametrize("count", [119, 123, 124])
+def test_registers_up_to_the_last_keep_their_values(count):
+    texels = np.random.default_rng(3).standard_normal((8, 160, 4)).astype(np.float32)
+    output = np.zeros((8, 8, 4), np.float32)
+    arguments = {"domain": (8, 8), "inputs": {0: texels}, "outputs": {0: output}}
+    program = fetches_summed(count)
+    codes = [compile(program, style=style) for style in STYLES]
+    assert codes[0].gprs == count
+    assert same_bits(program, arguments, *codes)
+
+
+def test_register_124_is_a_clause_temporary_and_never_a_kernels_own():
+    with pytest.raises(CompileError, match=r"needs 125 registers.* the chip has 124 "):
+        compile(fetches_summed(125), style="amd")
 
 
 ENDLESS = (

@@ -2,16 +2,14 @@
 alone.
 """
 
-from dataclasses import fields
+from dataclasses import replace
 
 import pytest
 from conftest import TEXTURE, pixel
 from test_compiler import codes_of
 
 import cypresskit as ck
-from cypresskit.compiler import READ, compile, kernel_card
-from cypresskit.compiler.search import in_order
-from cypresskit.devices import Device
+from cypresskit.compiler import compile, kernel_card
 
 HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
@@ -128,17 +126,11 @@ def test_the_best_style_does_not_split_fetches_that_can_go_together():
     ]
 
 
-@pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn", "sgemm_64x64_lds"])
-def test_what_is_read_of_a_device_is_listed(name):
-    """Boards that differ in anything else share their code."""
-    read = set()
-
-    class Watched(Device):
-        def __getattribute__(self, field):
-            read.add(field)
-            return super().__getattribute__(field)
-
-    device = Watched(**{field.name: getattr(ck.HD5870, field.name) for field in fields(Device)})
-    read.clear()
-    in_order(ck.kernels[name].program, device)
-    assert read & {field.name for field in fields(Device)} <= set(READ)
+def test_boards_that_share_their_limits_share_their_code():
+    program = ck.kernels["sgemm_tn"].program
+    faster = replace(ck.HD5870, name="HD 5870", clock_ghz=1.0, switch_clocks=1, l1_bytes=16384)
+    assert faster.limits == ck.HD5870.limits
+    made, other = compile(program), compile(program, faster)
+    assert other.controls is made.controls and other.device is faster
+    narrow = replace(ck.HD5870, tex_clause_fetches=4)
+    assert clauses(compile(program, narrow).main_loop)[1:3] == ["T4", "T4"]

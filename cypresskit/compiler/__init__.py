@@ -15,7 +15,6 @@ data, and ``code`` the result and its card, with its ``listing``. ``legality`` c
 rules.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler.assembly import (
@@ -26,10 +25,11 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import Code, KernelCard, kernel_card
+from cypresskit.compiler.code import Code, KernelCard, MachineCode, kernel_card
 from cypresskit.compiler.ir import CompileError
-from cypresskit.compiler.search import STYLES
-from cypresskit.devices import HD5870, Device
+from cypresskit.compiler.legality import IllegalCode
+from cypresskit.compiler.search import in_order, look_ahead
+from cypresskit.devices import HD5870, Device, Limits
 from cypresskit.il import Program
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "CompileError",
     "Control",
     "FetchInstruction",
+    "IllegalCode",
     "KernelCard",
     "Operation",
     "Read",
@@ -47,17 +48,7 @@ __all__ = [
     "kernel_card",
 ]
 
-READ = (
-    "name",
-    "gpr_limit",
-    "clause_temporaries",
-    "tex_clause_fetches",
-    "alu_clause_slots",
-    "wavefront",
-    "lds_bytes",
-    "double_fmas",
-)
-"""The fields of a device that style "amd" reads."""
+STYLES = ("amd", "best")
 
 
 def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:
@@ -67,7 +58,8 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
 
     Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has
     (registers, LDS, doubles), or has a loop that nothing leaves; ``ValueError`` for another style,
-    ``TypeError`` for what isn't a ``Device``.
+    ``TypeError`` for what isn't a ``Device``. The code has passed ``legality``; if the compiler
+    breaks a rule of the hardware, ``IllegalCode`` names it.
     """
     if not isinstance(program, Program):
         raise TypeError(
@@ -81,15 +73,19 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
     return _compiled(program, device, style, program.name, program.lines)
 
 
+# Equal programs may differ in name and lines, which errors show: both belong to the keys below.
+
+
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, style: str, *shown: object) -> Code:
-    """The code of a program. Name and lines, which errors show, are arguments: equal programs may
-    differ in them. Devices that differ only in what style "amd" doesn't read share what it
-    makes.
-    """
-    if (
-        style == "amd"
-        and (alike := replace(HD5870, **{name: getattr(device, name) for name in READ})) != device
-    ):
-        return replace(_compiled(program, alike, style, *shown), device=device)
-    return STYLES[style](program, device)
+def _compiled(program: Program, device: Device, style: str, *names: object) -> Code:
+    if style == "amd":
+        made = _in_order(program, device.limits, *names)
+    else:
+        made = look_ahead(program, device)
+    return Code(program, device, *made)
+
+
+@lru_cache(maxsize=128)
+def _in_order(program: Program, limits: Limits, *_names: object) -> MachineCode:
+    """Style "amd" reads no more of a device than its limits: boards alike in them share code."""
+    return in_order(program, limits)

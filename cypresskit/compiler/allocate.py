@@ -17,7 +17,7 @@ from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word
 from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.compiler.vregs import Alive
-from cypresskit.devices import Device
+from cypresskit.devices import Limits
 
 Unit = tuple[VirtualRegister, ...]
 
@@ -35,7 +35,7 @@ class Allocation(NamedTuple):
 
 def allocate(
     lives: "Lifetimes",
-    device: Device,
+    limits: Limits,
     order: Callable[[Unit], tuple],
     temporaries_first: bool = False,
 ) -> Allocation:
@@ -44,7 +44,7 @@ def allocate(
     necessary, or, with ``temporaries_first``, wherever one is free.
     """
     used: list[list[int]] = []
-    temporary = [[0] * 4 for _ in range(device.clause_temporaries)]
+    temporary = [[0] * 4 for _ in range(limits.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
     def key(unit: Unit) -> tuple:

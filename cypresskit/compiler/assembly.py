@@ -10,8 +10,7 @@ from functools import cached_property
 
 from cypresskit.compiler.ir import LdsAccess
 from cypresskit.compiler.isa import OPS, HardwareOp
-
-TEMPORARY = 124  # T0 is register 124 (ISA 4.6)
+from cypresskit.devices import TEMPORARY as TEMPORARY  # T0 is register 124
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections import Counter
 
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.vregs import choices, decide
-from cypresskit.devices import Device
+from cypresskit.devices import Limits
 
 SLACK = 2  # registers that results may take beyond the budget: clause temporaries will hold some
 Peaks = list[int]  # how full each channel is at most in a block
@@ -30,10 +30,10 @@ class Problem:
         block: BasicBlock,
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
-        device: Device,
+        limits: Limits,
         scheduled: dict[VirtualRegister, list[Peaks]],
     ):
-        self.block, self.ops, self.device, self.scheduled = block, block.ops, device, scheduled
+        self.block, self.ops, self.limits, self.scheduled = block, block.ops, limits, scheduled
         self.live_in, self.live_out = live_in, live_out
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}

@@ -91,7 +91,7 @@ class BlockScheduler:
         return found
 
     def fetch(self, batch: list[int]) -> None:
-        most = self.problem.device.tex_clause_fetches
+        most = self.problem.limits.tex_clause_fetches
         for first in range(0, len(batch), most):
             self.schedule_alone("TEX", batch[first : first + most])
 
@@ -256,7 +256,7 @@ class BlockScheduler:
 
     def open_bundle(self, forwards: dict[Word, tuple[str, int]]) -> None:
         self.draft, self.later = Draft(forwards), list[int]()
-        self.room = self.problem.device.alu_clause_slots - self.clause.slots
+        self.room = self.problem.limits.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:
         """End the bundle, and begin the clause's next one."""

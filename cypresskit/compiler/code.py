@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import NamedTuple
 
 from cypresskit.compiler.assembly import Control
 from cypresskit.compiler.isa import fewest_bundles
@@ -99,10 +100,22 @@ def turn_clocks(
     return units | {"latency": waits / max(wavefronts, 1)}
 
 
+class MachineCode(NamedTuple):
+    """What the passes make of a program: its ``controls``, ``gprs`` registers per work-item,
+    ``temporaries`` T registers used, and ``source_gprs``, the registers that the innermost loop
+    would need in the order of the IL.
+    """
+
+    controls: tuple[Control, ...]
+    gprs: int
+    temporaries: int
+    source_gprs: int
+
+
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: ``gprs`` registers per work-item, ``temporaries`` T registers used, and
-    ``source_gprs``, the registers that the innermost loop would need in the order of the IL.
+    """A compiled kernel: the ``program``, the ``device`` it is compiled for, and the fields of
+    ``MachineCode``.
     """
 
     program: Program

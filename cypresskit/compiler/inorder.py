@@ -29,7 +29,7 @@ class InOrderScheduler(BlockScheduler):
     """
 
     def __init__(self, problem: Problem, gather: int):
-        super().__init__(problem, 4 * problem.device.gpr_limit, named=True)
+        super().__init__(problem, 4 * problem.limits.registers, named=True)
         self.gather, self.draining = gather, False
         places: defaultdict = defaultdict(set)
         for n, op in enumerate(self.ops):

@@ -1,5 +1,5 @@
 """The rules of the hardware, checked on finished code: written apart from the scheduler, from the
-ISA text.
+ISA text. ``compile`` hands out no code that breaks one.
 
 Rules: the control-flow instructions nest and their clauses have the right kind and length (ISA
 2.4); a slot writes its own channel and takes only the operations it can do (4.4, 4.8); read ports
@@ -8,11 +8,25 @@ previous bundle of the clause (4.6.2); operand and result modifiers (4.7.2, 4.9.
 slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4); clause
 temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL
 says.
+
+Each function yields a sentence for each violation that it finds. A rule is an ``if`` with a
+``yield`` behind it; its test switches off each in turn and wants a fault that is then missed.
 """
 
-from cypresskit.compiler.assembly import TEMPORARY, Bundle, Control, Operation, StoreInstruction
-from cypresskit.compiler.code import Code
+from collections.abc import Iterable, Iterator, Sequence
+
+from cypresskit.compiler.assembly import (
+    TEMPORARY,
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
+from cypresskit.compiler.code import Code, MachineCode
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
+from cypresskit.devices import Limits
 
 CONSTANTS = ("constant", "literal", "inline")
 SLOT_SETS = {  # where the parts of an operation may stand
@@ -26,247 +40,314 @@ SLOT_SETS = {  # where the parts of an operation may stand
 TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
 OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
 CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
+OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them behind the point (ISA 5)
+
+Violations = Iterator[str]
+
+
+class IllegalCode(RuntimeError):
+    """The compiler made code that the chip can't hold: a fault of this package, not of a kernel."""
+
+
+def require_legal(code: MachineCode, limits: Limits, name: str) -> MachineCode:
+    """The code itself. Raises ``IllegalCode`` if it breaks a rule; ``name`` is its kernel's."""
+    broken = next(violations(code, limits), None)
+    if broken is not None:
+        raise IllegalCode(
+            f"{name} was compiled to code that the chip can't hold: {broken}. The fault is"
+            " cypresskit's, not the kernel's: please report it, with the kernel's text."
+        )
+    return code
 
 
 def check(code: Code) -> list[str]:
     """Every violation in ``code``, each with the place where it is."""
-    return _Checker(code).run()
+    return list(violations(code, code.device.limits))
 
 
-class _Checker:
-    """``where``: the place that is being looked at."""
+def violations(code: Code | MachineCode, limits: Limits) -> Violations:
+    """The violations in ``code`` one by one, each with the place where it is."""
+    if code.gprs > limits.registers:
+        yield f"{code.gprs} registers, {limits.registers} exist"
+    yield from _flow(code.controls)
 
-    def __init__(self, code: Code):
-        self.code, self.device = code, code.device
-        self.found: list[str] = []
-        self.where = ""
+    for n, control in enumerate(code.controls):
+        where = f"{n:02d} {control.name}"
+        if control.store is not None:
+            found = _store(control.store, code.gprs)
+        elif control.name == "TEX":
+            found = _fetch_clause(control, code.gprs, limits)
+        elif control.name.startswith("ALU"):
+            found = _alu_clause(control, code.gprs, limits)
+        else:
+            continue
+        for what in found:
+            yield f"{where}{'' if what.startswith(' bundle') else ':'} {what.lstrip()}"
 
-    def report(self, condition: object, text: str) -> None:
-        if not condition:
-            self.found.append(f"{self.where}: {text}")
 
-    def run(self) -> list[str]:
-        limit = self.device.gpr_limit - (
-            self.device.clause_temporaries if self.code.temporaries else 0
-        )
-        self.report(self.code.gprs <= limit, f"{self.code.gprs} registers, {limit} exist")
-        self.flow()
-        for n, control in enumerate(self.code.controls):
-            self.where = f"{n:02d} {control.name}"
-            if control.store is not None:
-                self.store(control.store)
-            elif control.name == "TEX":
-                self.tex(control)
-            elif control.name.startswith("ALU"):
-                self.alu(control)
-        return self.found
+def _flow(controls: Sequence[Control]) -> Violations:
+    """Control flow: what opens is closed, what jumps arrives."""
+    opened: list[str] = []
+    names = {n: control.name for n, control in enumerate(controls)}
 
-    def register(self, number: int | None) -> None:
-        self.report(
-            number is None or 0 <= number < self.code.gprs,
-            f"R{number} of {self.code.gprs} registers",
-        )
+    for n, control in enumerate(controls):
+        name, target = control.name, control.target
+        where = f"{n:02d} {name}"
+        tests = sum(o.row.predicate for o in control.operations)
+        if target != -1 and target not in names:
+            yield f"{where}: jumps out of the program"
+        if tests != (name in TESTING):
+            yield f"{where}: {tests} tests in the clause"
 
-    def flow(self) -> None:
-        open_: list[str] = []
-        names = {n: control.name for n, control in enumerate(self.code.controls)}
-        for n, control in enumerate(self.code.controls):
-            name, target = control.name, control.target
-            self.where = f"{n:02d} {name}"
-            self.report(target == -1 or target in names, "jumps out of the program")
-            tests = sum(o.row.predicate for o in control.operations)
-            self.report(tests == (name in TESTING), f"{tests} tests in the clause")
-            if name == "JUMP":
-                self.report(names.get(target) in ("ELSE", "POP"), "aims wrong")
-            elif name.endswith(("BREAK", "CONTINUE")):
-                self.report("loop" in open_, "outside a loop")
-            elif name == "ELSE":
-                self.report(open_[-1:] == ["if"], "without an if")
-                open_[-1:] = ["else"]
-            elif name in OPENING:
-                open_.append(OPENING[name])
-                self.report(open_[-1] == "if" or names.get(target - 1) == "LOOP_END", "has no end")
-            elif name in CLOSING:
-                top = open_.pop() if open_ else "nothing"
-                self.report(top in CLOSING[name], f"closes {top}")
-        self.report(not open_, f"left open: {open_}")
-        self.report(list(names.values())[-1:] == ["END"], "no END")
+        if name == "JUMP":
+            if names.get(target) not in ("ELSE", "POP"):
+                yield f"{where}: aims wrong"
+        elif name.endswith(("BREAK", "CONTINUE")):
+            if "loop" not in opened:
+                yield f"{where}: outside a loop"
+        elif name == "ELSE":
+            if opened[-1:] != ["if"]:
+                yield f"{where}: without an if"
+            opened[-1:] = ["else"]
+        elif name in OPENING:
+            opened.append(OPENING[name])
+            if name == "LOOP_START_DX10" and names.get(target - 1) != "LOOP_END":
+                yield f"{where}: has no end"
+        elif name in CLOSING:
+            top = opened.pop() if opened else "nothing"
+            if top not in CLOSING[name]:
+                yield f"{where}: closes {top}"
 
-    def store(self, store: StoreInstruction) -> None:
-        self.register(store.source)
-        self.register(store.index)
-        fine = store.name != "MEM_WRITE" or all(
-            s in (letter, "_") for s, letter in zip(store.select, "xyzw")
-        )
-        self.report(fine, f"a memory write can't swizzle: {store.select}")
+    if opened:
+        yield f"left open: {opened}"
+    if list(names.values())[-1:] != ["END"]:
+        yield "no END"
 
-    def tex(self, clause: Control) -> None:
-        count = len(clause.fetches)
-        self.report(0 < count <= self.device.tex_clause_fetches, f"{count} fetches")
-        written: set[tuple[int, str]] = set()
-        for f in clause.fetches:
-            self.register(f.dest)
-            self.register(f.source)
-            for letter in f.coordinates:
-                fresh = (f.source, letter) not in written
-                self.report(
-                    fresh,
-                    f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes",
-                )
-            self.report(set(f.select) <= set("xyzw01_"), f"select {f.select}")
-            written |= {
-                (f.dest, channel) for channel, letter in zip("xyzw", f.select) if letter != "_"
-            }
-            if f.name != "MEM_READ":
-                self.report(all(-8 <= o < 8 for o in f.offset), f"offset {f.offset}")
-                self.report(len(f.coordinates) in (1, 2), f"coordinates {f.coordinates}")
 
-    # ALU clauses
+def _registers(numbers: Iterable[int | None], gprs: int) -> Violations:
+    """Those of the registers that a work-item of ``gprs`` hasn't got."""
+    for number in numbers:
+        if number is not None and not 0 <= number < gprs:
+            yield f"R{number} of {gprs} registers"
 
-    def alu(self, clause: Control) -> None:
-        self.report(0 < clause.slots <= self.device.alu_clause_slots, f"{clause.slots} slots")
-        self.report(len(clause.windows) <= 2, f"{len(clause.windows)} constant windows")
-        previous: set[int] = set()
-        temporaries: set[tuple[int, int]] = set()
-        queue: list[int] = []  # words of each LDS read that waits
-        head = self.where
-        for n, bundle in enumerate(clause.bundles):
-            self.where = f"{head} bundle {n}"
-            self.bundle(bundle, previous, temporaries)
-            self.queue(bundle, queue)
-            writes = [o.dest for o in bundle.operations if o.dest is not None]
-            self.report(len(set(writes)) == len(writes), "two slots write the same word")
-            temporaries |= {d for d in writes if d[0] >= TEMPORARY}
-            previous = {o.slot for o in bundle.operations if o.row.words}
-        self.where = head
-        self.report(not queue, "the LDS queue is not empty at the clause's end")
 
-    def bundle(self, bundle: Bundle, previous: set[int], temporaries: set) -> None:
-        """A bundle whose ``previous`` one filled these slots, in a clause that has written these
-        temporaries so far.
-        """
-        self.shape(bundle)
-        self.ports(bundle)
-        self.constants(bundle)
-        for o in bundle.operations:
-            self.operation(o, previous, temporaries)
+def _store(store: StoreInstruction, gprs: int) -> Violations:
+    yield from _registers((store.source, store.index), gprs)
+    straight = all(s in (letter, "_") for s, letter in zip(store.select, "xyzw"))
+    if store.name == "MEM_WRITE" and not straight:
+        yield f"a memory write can't swizzle: {store.select}"
 
-    def shape(self, bundle: Bundle) -> None:
-        """Slots, and which operation sits in them."""
-        slots = [o.slot for o in bundle.operations]
-        self.report(slots and slots == sorted(set(slots)), f"slots {slots}")
-        for o in bundle.operations:
-            self.report(
-                o.slot == 4 or o.channel == o.slot,
-                f"slot {SLOTS[o.slot]} writes channel {SLOTS[o.channel]}",
-            )
-            to = o.channel if o.dest is None else o.dest[1]
-            self.report(
-                to == o.channel,
-                f"{o.name} writes channel {SLOTS[to]} from channel {SLOTS[o.channel]}",
-            )
-        for parts in bundle.parts:
-            o, taken = parts[0], [p.slot for p in parts]
-            if any(r.kind == "queue" for r in o.reads):
-                self.report(
-                    all(p.name == "MOV" for p in parts), "only MOV reads the LDS queue here"
-                )
-            else:
-                self.report(taken in SLOT_SETS[o.row.slots], f"{o.name} in slots {taken}")
-            halves = {p.dest[1] // 2 for p in parts if p.dest is not None and o.row.words == 2}
-            self.report(len(halves) < 2, f"{o.name} splits its result")
-        rows = [o.row for o in bundle.operations]
-        self.report(sum(row.predicate for row in rows) <= 1, "two tests in a bundle")
-        self.report(sum(row.kind == "lds" for row in rows) <= 1, "two LDS instructions in a bundle")
-        self.report(
-            len(rows) == 1 or all(row.kind != "sync" for row in rows), "a barrier is not alone"
-        )
 
-    def ports(self, bundle: Bundle) -> None:
-        """The read-port mapping algorithm of ISA 4.7.9. Clashes in a cycle, which another bank
-        swizzle may avoid, are reported only where no bank has to give more registers than there are
-        cycles.
-        """
-        reserved: dict[tuple[int, int], int] = {}
-        banks: dict[int, dict[int, None]] = {}
-        clashes = []
-        for o in bundle.operations:
-            scalar = o.slot == 4
-            name, swizzles = ("t", SCALAR_SWIZZLES) if scalar else (o.name, VECTOR_SWIZZLES)
-            constants = sum(r.kind in CONSTANTS for r in o.reads) if scalar else 0
-            self.report(constants <= 2, f"t reads {constants} constants")
-            places = [(r.kind, r.index, r.channel) for r in o.reads]
-            for n, r in enumerate(o.reads):
-                square = n == 1 and places[0] == places[1] and not scalar
-                if square or r.kind not in (("gpr", "pv", "ps") if scalar else ("gpr",)):
-                    continue
-                self.report(o.swizzle in swizzles, f"{name} has bank swizzle {o.swizzle or 'none'}")
-                cycle = swizzles.get(o.swizzle, (0, 1, 2))[n]
-                self.report(
-                    cycle >= constants,
-                    f"t loads operand {n} in cycle {cycle} beside {constants} constants",
-                )
-                if r.kind == "gpr":
-                    held = reserved.setdefault((cycle, r.channel), r.index)
-                    banks.setdefault(r.channel, {})[r.index] = None
-                    if held != r.index:
-                        bank = f"cycle {cycle} bank {SLOTS[r.channel]}"
-                        clashes.append(f"{bank} reads R{held} and R{r.index} at once")
-        crowded = {
-            channel: [f"R{n}" for n in bank] for channel, bank in banks.items() if len(bank) > 3
+# Fetch clauses
+
+
+def _fetch_clause(clause: Control, gprs: int, limits: Limits) -> Violations:
+    count = len(clause.fetches)
+    if not 0 < count <= limits.tex_clause_fetches:
+        yield f"{count} fetches"
+    written: set[tuple[int, str]] = set()
+    for fetch in clause.fetches:
+        yield from _registers((fetch.dest, fetch.source), gprs)
+        yield from _fetch(fetch, written)
+        written |= {
+            (fetch.dest, channel) for channel, letter in zip("xyzw", fetch.select) if letter != "_"
         }
-        for channel, (*names, last) in crowded.items():
-            gives = f"bank {SLOTS[channel]} has to give {', '.join(names)} and {last}"
-            self.report(False, f"{gives}: {len(names) + 1} registers in three cycles")
-        for clash in clashes if not crowded else ():
-            self.report(False, clash)
 
-    def constants(self, bundle: Bundle) -> None:
-        reads = [r for o in bundle.operations for r in o.reads]
-        pairs = {(r.index, r.element, r.channel // 2) for r in reads if r.kind == "constant"}
-        self.report(len(pairs) <= 2, f"{len(pairs)} pairs of constants")
-        self.report(len(bundle.literals) <= 4, f"{len(bundle.literals)} literals")
-        for r in reads:
-            fine = r.kind != "literal" or bundle.literals[r.channel : r.channel + 1] == (r.bits,)
-            self.report(fine, f"literal {r.bits:#x} is not where it is read")
 
-    def operation(self, o: Operation, previous: set[int], temporaries: set) -> None:
-        row = o.row
-        for r in o.reads:
-            if r.kind == "gpr" and r.index >= TEMPORARY:
-                self.report(
-                    (r.index, r.channel) in temporaries,
-                    f"T{r.index - TEMPORARY} read before written",
-                )
-            elif r.kind == "gpr":
-                self.register(r.index)
-            elif r.kind in ("pv", "ps"):
-                slot = r.channel if r.kind == "pv" else 4
-                self.report(
-                    slot in previous, f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}"
-                )
-            self.report(
-                not (r.neg or r.abs) or row.kind in ("float", "double"),
-                f"{o.name} can't modify operands",
-            )
-            self.report(
-                not (r.abs and row.reads == 3), f"{o.name} has three operands and takes no absolute"
-            )
-        scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
-        self.report(scales or o.omod == 1.0, f"{o.name} output scale")
-        self.report(row.kind == "float" or not o.clamp, f"{o.name} can't clamp")
-        if o.dest is not None:
-            self.report(row.words, f"{o.name} writes nothing")
-            if not TEMPORARY <= o.dest[0] < TEMPORARY + self.device.clause_temporaries:
-                self.register(o.dest[0])
+def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
+    """One fetch, in a clause that has ``written`` these words so far."""
+    for letter in f.coordinates:
+        if (f.source, letter) in written:
+            yield f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes"
+    if not set(f.select) <= set("xyzw01_"):
+        yield f"select {f.select}"
+    if f.name == "MEM_READ":
+        return
+    if any(offset not in OFFSETS for offset in f.offset):
+        yield f"offset {f.offset}"
+    if len(f.coordinates) not in (1, 2):
+        yield f"coordinates {f.coordinates}"
 
-    def queue(self, bundle: Bundle, queue: list[int]) -> None:
-        taken = {r.index for o in bundle.operations for r in o.reads if r.kind == "queue"}
-        if taken:
-            words = queue.pop(0) if queue else 0
-            self.report(max(taken) < words, f"takes word {max(taken)} of an LDS read of {words}")
-        queue += [
-            1 if o.name == "LDS_READ_RET" else 2
-            for o in bundle.operations
-            if o.name.startswith("LDS_READ")
-        ]
+
+# ALU clauses
+
+
+def _alu_clause(clause: Control, gprs: int, limits: Limits) -> Violations:
+    if not 0 < clause.slots <= limits.alu_clause_slots:
+        yield f"{clause.slots} slots"
+    if len(clause.windows) > 2:
+        yield f"{len(clause.windows)} constant windows"
+
+    previous: set[int] = set()  # slots that the bundle before has filled with results
+    temporaries: set[tuple[int, int]] = set()  # those that the clause has written so far
+    queue: list[int] = []  # words of each LDS read that waits
+    for n, bundle in enumerate(clause.bundles):
+        for what in _bundle(bundle, previous, temporaries, queue, gprs, limits):
+            yield f" bundle {n}: {what}"
+        temporaries |= {o.dest for o in bundle.operations if o.dest and o.dest[0] >= TEMPORARY}
+        previous = {o.slot for o in bundle.operations if o.row.words}
+    if queue:
+        yield "the LDS queue is not empty at the clause's end"
+
+
+def _bundle(
+    bundle: Bundle,
+    previous: set[int],
+    temporaries: set[tuple[int, int]],
+    queue: list[int],
+    gprs: int,
+    limits: Limits,
+) -> Violations:
+    """A bundle in the clause's state so far; what it does to the LDS ``queue`` is done."""
+    yield from _shape(bundle)
+    yield from _ports(bundle)
+    yield from _constants(bundle)
+    for operation in bundle.operations:
+        yield from _operands(operation, previous, temporaries, gprs)
+        yield from _result(operation, gprs, limits)
+    yield from _queue(bundle, queue)
+    writes = [o.dest for o in bundle.operations if o.dest is not None]
+    if len(set(writes)) < len(writes):
+        yield "two slots write the same word"
+
+
+def _shape(bundle: Bundle) -> Violations:
+    """Slots, and which operation sits in them."""
+    slots = [o.slot for o in bundle.operations]
+    if not slots or slots != sorted(set(slots)):
+        yield f"slots {slots}"
+    for o in bundle.operations:
+        if o.slot < 4 and o.channel != o.slot:
+            yield f"slot {SLOTS[o.slot]} writes channel {SLOTS[o.channel]}"
+        if o.dest is not None and o.dest[1] != o.channel:
+            yield f"{o.name} writes channel {SLOTS[o.dest[1]]} from channel {SLOTS[o.channel]}"
+    for parts in bundle.parts:
+        yield from _parts(parts)
+
+    rows = [o.row for o in bundle.operations]
+    if sum(row.predicate for row in rows) > 1:
+        yield "two tests in a bundle"
+    if sum(row.kind == "lds" for row in rows) > 1:
+        yield "two LDS instructions in a bundle"
+    if len(rows) > 1 and any(row.kind == "sync" for row in rows):
+        yield "a barrier is not alone"
+
+
+def _parts(parts: tuple[Operation, ...]) -> Violations:
+    """The slots of one operation."""
+    first, slots = parts[0], [part.slot for part in parts]
+    if any(read.kind == "queue" for read in first.reads):
+        if any(part.name != "MOV" for part in parts):
+            yield "only MOV reads the LDS queue here"
+    elif slots not in SLOT_SETS[first.row.slots]:
+        yield f"{first.name} in slots {slots}"
+    halves = {part.dest[1] // 2 for part in parts if part.dest is not None}
+    if first.row.words == 2 and len(halves) > 1:
+        yield f"{first.name} splits its result"
+
+
+def _ports(bundle: Bundle) -> Violations:
+    """The read-port mapping algorithm of ISA 4.7.9. Clashes in a cycle, which another bank swizzle
+    may avoid, are reported only where no bank has to give more registers than there are cycles.
+    """
+    reserved: dict[tuple[int, int], int] = {}
+    banks: dict[int, dict[int, None]] = {}
+    clashes = []
+    for o in bundle.operations:
+        scalar = o.slot == 4
+        name, swizzles = ("t", SCALAR_SWIZZLES) if scalar else (o.name, VECTOR_SWIZZLES)
+        constants = sum(r.kind in CONSTANTS for r in o.reads) if scalar else 0
+        if constants > 2:
+            yield f"t reads {constants} constants"
+        for n, r in enumerate(o.reads):
+            if not _takes_cycle(o, n, scalar):
+                continue
+            if o.swizzle not in swizzles:
+                yield f"{name} has bank swizzle {o.swizzle or 'none'}"
+            cycle = swizzles.get(o.swizzle, (0, 1, 2))[n]
+            if cycle < constants:
+                yield f"t loads operand {n} in cycle {cycle} beside {constants} constants"
+            if r.kind == "gpr":
+                held = reserved.setdefault((cycle, r.channel), r.index)
+                banks.setdefault(r.channel, {})[r.index] = None
+                if held != r.index:
+                    bank = f"cycle {cycle} bank {SLOTS[r.channel]}"
+                    clashes.append(f"{bank} reads R{held} and R{r.index} at once")
+
+    crowded = {channel: list(bank) for channel, bank in banks.items() if len(bank) > 3}
+    for channel, numbers in crowded.items():
+        *names, last = (f"R{number}" for number in numbers)
+        gives = f"bank {SLOTS[channel]} has to give {', '.join(names)} and {last}"
+        yield f"{gives}: {len(numbers)} registers in three cycles"
+    if not crowded:
+        yield from clashes
+
+
+def _takes_cycle(o: Operation, n: int, scalar: bool) -> bool:
+    """Whether a slot loads operand ``n`` in a cycle of its own: registers, and in t the last
+    results too. A vector slot reads a square's register once.
+    """
+    read = o.reads[n]
+    if scalar:
+        return read.kind in ("gpr", "pv", "ps")
+    return read.kind == "gpr" and not (n == 1 and _same_place(o.reads[0], read))
+
+
+def _same_place(a: Read, b: Read) -> bool:
+    return (a.kind, a.index, a.channel) == (b.kind, b.index, b.channel)
+
+
+def _constants(bundle: Bundle) -> Violations:
+    reads = [r for o in bundle.operations for r in o.reads]
+    pairs = {(r.index, r.element, r.channel // 2) for r in reads if r.kind == "constant"}
+    if len(pairs) > 2:
+        yield f"{len(pairs)} pairs of constants"
+    if len(bundle.literals) > 4:
+        yield f"{len(bundle.literals)} literals"
+    for r in reads:
+        if r.kind == "literal" and bundle.literals[r.channel : r.channel + 1] != (r.bits,):
+            yield f"literal {r.bits:#x} is not where it is read"
+
+
+def _operands(
+    o: Operation, previous: set[int], temporaries: set[tuple[int, int]], gprs: int
+) -> Violations:
+    row = o.row
+    for r in o.reads:
+        if r.kind == "gpr" and r.index < TEMPORARY:
+            yield from _registers((r.index,), gprs)
+        elif r.kind == "gpr":
+            if (r.index, r.channel) not in temporaries:
+                yield f"T{r.index - TEMPORARY} read before written"
+        elif r.kind in ("pv", "ps"):
+            slot = r.channel if r.kind == "pv" else 4
+            if slot not in previous:
+                yield f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}"
+        if (r.neg or r.abs) and row.kind not in ("float", "double"):
+            yield f"{o.name} can't modify operands"
+        if r.abs and row.reads == 3:
+            yield f"{o.name} has three operands and takes no absolute"
+
+
+def _result(o: Operation, gprs: int, limits: Limits) -> Violations:
+    row = o.row
+    scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
+    if o.omod != 1.0 and not scales:
+        yield f"{o.name} output scale"
+    if o.clamp and row.kind != "float":
+        yield f"{o.name} can't clamp"
+    if o.dest is not None:
+        if not row.words:
+            yield f"{o.name} writes nothing"
+        if not TEMPORARY <= o.dest[0] < TEMPORARY + limits.clause_temporaries:
+            yield from _registers((o.dest[0],), gprs)
+
+
+def _queue(bundle: Bundle, queue: list[int]) -> Violations:
+    """The words that a bundle takes from the LDS queue, and those that its reads put there."""
+    taken = {r.index for o in bundle.operations for r in o.reads if r.kind == "queue"}
+    if taken:
+        words = queue.pop(0) if queue else 0
+        if max(taken) >= words:
+            yield f"takes word {max(taken)} of an LDS read of {words}"
+    queue += [o.row.queued for o in bundle.operations if o.name.startswith("LDS_READ")]

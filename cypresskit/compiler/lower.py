@@ -27,18 +27,18 @@ from cypresskit.compiler.ir import (
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.devices import Device
+from cypresskit.devices import Limits
 from cypresskit.il import Dest, Instruction, Program
 from cypresskit.il.dataflow import lds_words
 
 ROTATED = 6  # instructions before a loop's test that are still copied
 
 
-def lower(program: Program, device: Device, rotate: bool = True) -> Function:
+def lower(program: Program, limits: Limits, rotate: bool = True) -> Function:
     """The scalar form of a program, with its loops rotated where they can be. A workgroup of one
     wavefront runs in step and needs no barrier.
     """
-    return _Lowering(program, device, rotate).run()
+    return _Lowering(program, limits, rotate).run()
 
 
 class _Lowering:
@@ -47,13 +47,13 @@ class _Lowering:
     the loop, and where the loop's test stands if it is rotated.
     """
 
-    def __init__(self, program: Program, device: Device, rotate: bool):
-        self.program, self.body, self.device, self.rotate = program, program.body, device, rotate
+    def __init__(self, program: Program, limits: Limits, rotate: bool):
+        self.program, self.body, self.limits, self.rotate = program, program.body, limits, rotate
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
         self.loops: list[tuple[BasicBlock, BasicBlock, int | None]] = []
-        self.barriers = math.prod(program.group) > device.wavefront
+        self.barriers = math.prod(program.group) > limits.wavefront
         self.lds_base, self.lds_bytes = {}, 0
         for n, (_, size) in sorted(program.lds.items()):
             self.lds_base[n] = self.lds_bytes
@@ -198,8 +198,8 @@ class _Lowering:
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
-        name, most, what = self.device.name, self.device.lds_bytes, ""
-        if i.op.double and not self.device.double_fmas:
+        name, most, what = self.limits.chip, self.limits.lds_bytes, ""
+        if i.op.double and not self.limits.doubles:
             what = (
                 f"{i.op.name} works on doubles, and the {name} has none: compute in single"
                 " precision"

@@ -56,7 +56,7 @@ class ListScheduler(BlockScheduler):
 
     def raise_budget(self) -> None:
         self.pressure.budget += 1
-        if self.pressure.budget > 4 * self.problem.device.gpr_limit:
+        if self.pressure.budget > 4 * self.problem.limits.registers:
             doubles = [
                 self.ops[n]
                 for n in self.ready
@@ -88,7 +88,7 @@ class ListScheduler(BlockScheduler):
             if (
                 total < 0
                 or sum(r > 0 for r in room) < words
-                or len(batch) == self.problem.device.tex_clause_fetches
+                or len(batch) == self.problem.limits.tex_clause_fetches
             ):
                 break
             if words == 4:

@@ -16,16 +16,17 @@ from collections.abc import Callable
 from cypresskit.compiler.allocate import ORDERS, Lifetimes, allocate, earliest
 from cypresskit.compiler.block_problem import Peaks, Problem, source_need
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
-from cypresskit.compiler.code import Code, turn_clocks
+from cypresskit.compiler.code import MachineCode, turn_clocks
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, VirtualRegister, refuse
+from cypresskit.compiler.legality import require_legal
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.schedule import ListScheduler
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands
-from cypresskit.devices import Device
+from cypresskit.devices import Device, Limits
 from cypresskit.il import Program
 
 # outside loops one register in so many is left free, so that whole registers are found for fetches
@@ -44,7 +45,7 @@ GATHER = (
 BlockStyle = Callable[[Problem, int], BlockScheduler]
 
 
-def in_order(program: Program, device: Device) -> Code:
+def in_order(program: Program, limits: Limits) -> MachineCode:
     """The code that AMD's compiler would have made: see ``inorder``."""
     refused: list[CompileError] = []
     for gather in GATHER:
@@ -52,42 +53,43 @@ def in_order(program: Program, device: Device) -> Code:
         def block(problem: Problem, floor: int, gather: int = gather) -> BlockScheduler:
             return InOrderScheduler(problem, gather).run()
 
-        function = simplify(lower(program, device, rotate=False), plainly=True)
+        function = simplify(lower(program, limits, rotate=False), plainly=True)
         try:
-            return finished(function, device, block, (earliest,), True)
+            return finished(function, limits, block, (earliest,), True)
         except CompileError as error:  # too many registers
             refused.append(error)
     raise refused[0]
 
 
-def look_ahead(program: Program, device: Device) -> Code:
+def look_ahead(program: Program, device: Device) -> MachineCode:
     """The fastest code that the search finds."""
-    return finished(simplify(lower(program, device)), device, lean_or_gathering, ORDERS)
+    limits = device.limits
 
+    def block(problem: Problem, floor: int) -> BlockScheduler:
+        return lean_or_gathering(problem, floor, device)
 
-STYLES = {"amd": in_order, "best": look_ahead}
+    return finished(simplify(lower(program, limits)), limits, block, ORDERS)
 
 
 def finished(
     function: Function,
-    device: Device,
+    limits: Limits,
     style: BlockStyle,
     orders: tuple,
     temporaries_first: bool = False,
-) -> Code:
+) -> MachineCode:
     """The code of a simplified function, with the allocation that needs the fewest registers.
     Raises ``CompileError`` if the chip has too few.
     """
     assign_vregs(function)
-    plans, source_gprs = schedule(function, device, style)
+    plans, source_gprs = schedule(function, limits, style)
     lives = Lifetimes(function, plans)
-    tried = [allocate(lives, device, order, temporaries_first) for order in orders]
+    tried = [allocate(lives, limits, order, temporaries_first) for order in orders]
     best = min(tried, key=lambda allocation: allocation.registers)
-    limit = device.gpr_limit - (device.clause_temporaries if best.temporaries else 0)
-    if best.registers > limit:
+    if best.registers > limits.registers:
         what = (
             f"the kernel needs {best.registers} registers, most of them alive here; the chip has"
-            f" {limit} for a "
+            f" {limits.registers} for a "
         )
         what += (
             "work-item. Keep fewer values alive at once: a smaller block, or fewer fetches before"
@@ -95,14 +97,15 @@ def finished(
         )
         raise refuse(function.program, lives.crowded_at(), what)
     controls = emit(function, plans, best)
-    return Code(function.program, device, controls, best.registers, best.temporaries, source_gprs)
+    code = MachineCode(controls, best.registers, best.temporaries, source_gprs)
+    return require_legal(code, limits, function.program.name)
 
 
-def lean_or_gathering(problem: Problem, floor: int) -> BlockScheduler:
+def lean_or_gathering(problem: Problem, floor: int, device: Device) -> BlockScheduler:
     """The schedule on the registers that the order of the IL needs. If that splits fetches that
     could go together: the one with registers for all of them, where a turn takes less time then.
     """
-    need, device = source_need(problem), problem.device
+    need = source_need(problem)
     if problem.block.depth == 0 and floor > 1:  # beside loops, which need more
         return ListScheduler(problem, max(floor - floor // MARGIN, need)).run()
     lean = ListScheduler(problem, max(floor, need)).run()
@@ -124,7 +127,7 @@ def lean_or_gathering(problem: Problem, floor: int) -> BlockScheduler:
     return min(lean, gathering, key=turn)
 
 
-def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
+def schedule(function: Function, limits: Limits, style: BlockStyle) -> tuple[Plans, int]:
     """Clauses and bundles for every block, the innermost loops first, and the registers that the
     innermost loop needs in the order of the IL. Decides the virtual registers' channels. Raises
     ``CompileError`` for a double operation that fits no bundle even with copies to read.
@@ -135,7 +138,7 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
     parted: set[Op] = set()
     while True:
         try:
-            return _schedule(function, device, style)
+            return _schedule(function, limits, style)
         except NoBundle as stuck:
             block, op = stuck.args
             if op in parted or op.row.kind != "double":
@@ -148,7 +151,7 @@ def schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pla
             copy_operands(block, op)
 
 
-def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Plans, int]:
+def _schedule(function: Function, limits: Limits, style: BlockStyle) -> tuple[Plans, int]:
     blocks = sorted(function.blocks, key=lambda b: -b.depth)
     alive = Alive(function.blocks)
     plans: Plans = {}
@@ -156,7 +159,7 @@ def _schedule(function: Function, device: Device, style: BlockStyle) -> tuple[Pl
     floor, source_gprs = 1, 0
     for block in blocks:
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
-        problem = Problem(block, entering, alive.out[block], device, scheduled)
+        problem = Problem(block, entering, alive.out[block], limits, scheduled)
         run = style(problem, floor)
         plans[block] = run.plans
         run.pressure.commit()

@@ -3,13 +3,15 @@
 The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW
 slots may hold it, and `cypresskit il` prints it as documentation. Sources: the IL specification
 v2.4 for meanings; AMD's Evergreen instruction set, chapters 4 and 9, and the APP guide, table 4.14,
-for slots.
+for slots. Float to integer is the exception: FLT_TO_INT runs in x y z w on Evergreen, in t on the
+chips before it, as the open r600 driver's two tables of operations have it; the APP guide counts
+conversions of either direction alike.
 
 Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of
 components, ``b`` 32 bits of any kind; a quote behind a source's letter says that its bits are
 passed on as they are. Slots are the VLIW slots an operation may use: ``xyzwt`` any, ``xyzw`` not t,
-``t`` only t, ``pair`` two slots (xy or zw), ``quad`` all of x y z w; ``mov`` two, as a ``mov`` of
-two components; a dash means that the compiler expands it into several operations.
+``t`` only t, ``x`` only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w; ``mov`` two, as
+a ``mov`` of two components; a dash means that the compiler expands it into several operations.
 """
 
 import re

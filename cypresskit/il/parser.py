@@ -36,6 +36,7 @@ MAX_FAULTS = 100
 MAX_DEPTH = (
     256  # of loops and ifs: far beyond the chip's branch stack; time here grows with its square
 )
+OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
 SCALAR = (
     "rcp",
     "rsq",
@@ -400,7 +401,14 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
                 f" `({value})`",
                 at,
             )
-        return tuple(int(float(p)) for p in parts)
+        offsets = tuple(int(float(p)) for p in parts)
+        if not all(offset in OFFSETS for offset in offsets):
+            line.fail(
+                f"`aoffimmi({value})`: a fetch has room for offsets of {OFFSETS[0]} to"
+                f" {OFFSETS[-1]} texels along each axis; add what lies farther to the coordinate",
+                at,
+            )
+        return offsets
     if name == "relop":
         if value not in RELATIONS:
             found = f"found `{value}`.{nearest(value, RELATIONS)}"

@@ -1,0 +1,433 @@
+"""The hardware's rules, one by one: code that breaks each, beside code that just keeps it; and no
+rule that could be switched off unnoticed.
+"""
+
+import ast
+import builtins
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.compiler import IllegalCode, compile, legality
+from cypresskit.compiler.assembly import (
+    Bundle,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
+from cypresskit.compiler.code import MachineCode
+from cypresskit.compiler.legality import check, require_legal, violations
+
+LIMITS = ck.HD5870.limits
+GPRS = 8  # registers of every code below
+
+# Code in small: operations, bundles, clauses
+
+
+def op(slot: str, name: str, *reads: Read, dest: str = "", number: int = -1, **more) -> Operation:
+    """An operation in a slot, a letter; ``dest`` such as "R1.x", its slot's channel if it may be.
+    The operations of a bundle count as different, unless given the same ``number``.
+    """
+    at = "xyzwt".index(slot)
+    register, _, letter = dest.partition(".")
+    channel = "xyzw".index(letter) if letter else at % 4
+    place = (number_of(register), channel) if dest else None
+    usual = {"swizzle": "SCL_210" if slot == "t" else "VEC_012", "channel": channel}
+    order = at if number < 0 else number
+    return Operation(
+        name, at, reads=reads, dest=place, at=0, line=1, number=order, **(usual | more)
+    )
+
+
+def number_of(register: str) -> int:
+    return int(register[1:]) + (124 if register[0] == "T" else 0)
+
+
+def gpr(text: str, **more) -> Read:
+    register, letter = text.split(".")
+    return Read("gpr", number_of(register), "xyzw".index(letter), **more)
+
+
+def constant(element: int, letter: str = "x", buffer: int = 0) -> Read:
+    return Read("constant", buffer, "xyzw".index(letter), element)
+
+
+def literal(at: int, bits: int) -> Read:
+    return Read("literal", channel=at, bits=bits)
+
+
+def bundle(*operations: Operation, literals: tuple[int, ...] = ()) -> Bundle:
+    return Bundle(operations, literals)
+
+
+def alu(*bundles: Bundle | Operation, name: str = "ALU") -> Control:
+    """A clause of bundles; an operation is a bundle by itself."""
+    clause = (bundle(b) if isinstance(b, Operation) else b for b in bundles)
+    return Control(name, bundles=tuple(clause))
+
+
+def fetch(dest: int = 1, source: int | None = 0, name: str = "SAMPLE", **more) -> FetchInstruction:
+    usual: dict = {"select": "xyzw", "coordinates": "xy", "offset": (0, 0)}
+    return FetchInstruction(name, dest, source=source, at=0, line=1, **(usual | more))
+
+
+def tex(*fetches: FetchInstruction) -> Control:
+    return Control("TEX", fetches=fetches)
+
+
+def store(name: str = "MEM_WRITE", source=0, select="xyzw", index: int | None = None) -> Control:
+    where = StoreInstruction(name, source, select, 0, index, at=0, line=1)
+    return Control("MEM_EXPORT_WRITE", store=where)
+
+
+def mov(dest: str = "R1.x", source: Read | str = "R0.x", **more) -> Operation:
+    read = gpr(source) if isinstance(source, str) else source
+    return op(dest[-1], "MOV", read, dest=dest, **more)
+
+
+def add(slot: str, a: Read, b: Read, **more) -> Operation:
+    return op(slot, "ADD", a, b, **more)
+
+
+def mad(slot: str, *reads: Read, **more) -> Operation:
+    return op(slot, "MULADD_IEEE", *reads, **more)
+
+
+def four(name: str, *reads: Read, letters: str = "xyzw", dests=("", "", "", "")) -> list[Operation]:
+    """One operation over several slots."""
+    parts = zip(letters, dests)
+    return [
+        op(slot, name, *reads, dest=dest, number=0, place=n) for n, (slot, dest) in enumerate(parts)
+    ]
+
+
+TEST = op("x", "PRED_SETE_INT", gpr("R0.x"), Read("inline"))
+SECOND_TEST = op("y", "PRED_SETE_INT", gpr("R0.x"), Read("inline"))
+PUSH = alu(TEST, name="ALU_PUSH_BEFORE")
+BREAK = alu(TEST, name="ALU_BREAK")
+LDS_READ = op("x", "LDS_READ_RET", gpr("R0.x"))
+POP = mov("R1.x", Read("queue"))
+JUMP, POP_MASK, ELSE = (partial(Control, name) for name in ("JUMP", "POP", "ELSE"))
+LOOP, END_LOOP = (partial(Control, name) for name in ("LOOP_START_DX10", "LOOP_END"))
+
+
+def chain(*elements: int) -> list[Operation]:
+    """Operations that read the x of these elements of cb0, one in each slot."""
+    return [op("xyzwt"[n], "MOV", constant(element)) for n, element in enumerate(elements)]
+
+
+def literals(count: int) -> Bundle:
+    bits = tuple(range(10, 10 + count))
+    reads = [literal(n, word) for n, word in enumerate(bits)]
+    pairs = [add("xyzwt"[n], *reads[2 * n : 2 * n + 2]) for n in range(count // 2)]
+    rest = [op("w", "MOV", reads[-1])] if count % 2 else []
+    return bundle(*pairs, *rest, literals=bits)
+
+
+def busy(count: int) -> Control:
+    return alu(*[mov()] * count)
+
+
+def break_of(*operations: Operation) -> Control:
+    return alu(bundle(*operations), name="ALU_BREAK")
+
+
+# The report's words; the controls that break the rule; controls that come as near as they may.
+FAULTS: dict[str, tuple[list[Control], list[Control]]] = {
+    # control flow
+    "jumps out of the program": (
+        [PUSH, JUMP(target=9), POP_MASK(target=9)],
+        [PUSH, JUMP(target=2), POP_MASK(target=3)],
+    ),
+    "0 tests in the clause": (
+        [alu(mov(), name="ALU_PUSH_BEFORE"), POP_MASK()],
+        [alu(mov(), TEST, name="ALU_PUSH_BEFORE"), POP_MASK()],
+    ),
+    "1 tests in the clause": ([alu(TEST)], [alu(mov())]),
+    "aims wrong": (
+        [PUSH, JUMP(target=3), POP_MASK()],
+        [PUSH, JUMP(target=2), POP_MASK()],
+    ),
+    "outside a loop": (
+        [LOOP(target=2), END_LOOP(target=1), BREAK],
+        [LOOP(target=3), BREAK, END_LOOP(target=1)],
+    ),
+    "without an if": (
+        [PUSH, ELSE(), ELSE(), POP_MASK()],
+        [PUSH, ELSE(), POP_MASK()],
+    ),
+    "has no end": (
+        [LOOP(target=2), busy(1), END_LOOP(target=1)],
+        [LOOP(target=3), busy(1), END_LOOP(target=1)],
+    ),
+    "closes loop": (
+        [LOOP(target=2), END_LOOP(target=1), LOOP(target=2), POP_MASK()],
+        [LOOP(target=2), END_LOOP(target=1), PUSH, POP_MASK()],
+    ),
+    "left open: ['if']": ([PUSH], [PUSH, POP_MASK()]),
+    # memory
+    "R8 of 8 registers": ([store(source=8)], [store(source=7)]),
+    "R9 of 8 registers": ([store(index=9)], [store(index=7)]),
+    "a memory write can't swizzle: yx__": ([store(select="yx__")], [store(select="_y_w")]),
+    "17 fetches": ([tex(*[fetch()] * 17)], [tex(*[fetch()] * 16)]),
+    "0 fetches": ([tex()], [tex(fetch())]),
+    "R10 of 8 registers": ([tex(fetch(dest=10))], [tex(fetch(dest=7))]),
+    "R11 of 8 registers": ([tex(fetch(source=11))], [tex(fetch(source=7))]),
+    "reads R1.y, which an earlier fetch of the clause writes": (
+        [tex(fetch(dest=1, select="xy__"), fetch(dest=2, source=1, coordinates="zy"))],
+        [tex(fetch(dest=1, select="xy__"), fetch(dest=2, source=1, coordinates="zw"))],
+    ),
+    "select xyzq": ([tex(fetch(select="xyzq"))], [tex(fetch(select="_1w0"))]),
+    "offset (8, 0)": ([tex(fetch(offset=(8, 0)))], [tex(fetch(offset=(7, -8)))]),
+    "offset (0, -9)": ([tex(fetch(offset=(0, -9)))], [tex(fetch(offset=(0, -8)))]),
+    "coordinates xyz": ([tex(fetch(coordinates="xyz"))], [tex(fetch(coordinates="x"))]),
+    # clauses
+    "129 slots": ([busy(129)], [busy(128)]),
+    "0 slots": ([alu()], [busy(1)]),
+    "3 constant windows": (
+        [alu(*[op("x", "MOV", constant(32 * n)) for n in range(3)])],
+        [alu(*[op("x", "MOV", constant(32 * n)) for n in range(2)])],
+    ),
+    "the LDS queue is not empty": ([alu(LDS_READ)], [alu(LDS_READ, POP)]),
+    "takes word 1 of an LDS read of 1": (
+        [alu(LDS_READ, mov("R1.x", Read("queue", 1)))],
+        [alu(replace(LDS_READ, name="LDS_READ2_RET"), mov("R1.x", Read("queue", 1)))],
+    ),
+    # bundles
+    "two slots write the same word": (
+        [alu(bundle(mov("R1.x"), op("t", "MOV", gpr("R0.x"), dest="R1.x")))],
+        [alu(bundle(mov("R1.x"), op("t", "MOV", gpr("R0.x"), dest="R2.x")))],
+    ),
+    "slots [1, 0]": (
+        [alu(bundle(mov("R1.y"), mov("R1.x")))],
+        [alu(bundle(mov("R1.x"), mov("R1.y")))],
+    ),
+    "slot x writes channel y": (
+        [alu(op("x", "MOV", gpr("R0.x"), channel=1))],
+        [alu(op("t", "MOV", gpr("R0.x"), channel=1))],
+    ),
+    "MOV writes channel y from channel x": (
+        [alu(op("t", "MOV", gpr("R0.x"), dest="R1.y", channel=0))],
+        [alu(op("t", "MOV", gpr("R0.x"), dest="R1.y", channel=1))],
+    ),
+    "only MOV reads the LDS queue": (
+        [alu(LDS_READ, op("x", "FLOOR", Read("queue"), dest="R1.x"))],
+        [alu(LDS_READ, POP)],
+    ),
+    "RECIP_IEEE in slots [0]": (
+        [alu(op("x", "RECIP_IEEE", gpr("R0.x")))],
+        [alu(op("t", "RECIP_IEEE", gpr("R0.x")))],
+    ),
+    "FLT_TO_INT in slots [4]": (
+        [alu(op("t", "FLT_TO_INT", gpr("R0.x")))],
+        [alu(op("w", "FLT_TO_INT", gpr("R0.x")))],
+    ),
+    "LDS_WRITE in slots [1]": (
+        [alu(op("y", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
+        [alu(op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
+    ),
+    "ADD_64 in slots [1, 2]": (
+        [alu(bundle(*four("ADD_64", letters="yz")))],
+        [alu(bundle(*four("ADD_64", letters="zw")))],
+    ),
+    "MUL_64 splits its result": (
+        [alu(bundle(*four("MUL_64", dests=("R1.x", "", "", "R1.w"))))],
+        [alu(bundle(*four("MUL_64", dests=("", "", "R1.z", "R1.w"))))],
+    ),
+    "two tests in a bundle": (
+        [LOOP(target=3), break_of(TEST, SECOND_TEST), END_LOOP(target=1)],
+        [LOOP(target=3), break_of(TEST, mov("R1.y")), END_LOOP(target=1)],
+    ),
+    "two LDS instructions in a bundle": (
+        [alu(bundle(*[op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y"), number=n) for n in (0, 1)]))],
+        [alu(op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
+    ),
+    "a barrier is not alone": (
+        [alu(bundle(op("x", "GROUP_BARRIER"), mov("R1.y")))],
+        [alu(op("x", "GROUP_BARRIER"))],
+    ),
+    # read ports
+    "t reads 3 constants": (
+        [alu(mad("t", constant(0), constant(0, "y"), constant(0, "x")))],
+        [alu(mad("t", constant(0), constant(0, "y"), gpr("R0.x"), swizzle="SCL_122"))],
+    ),
+    "ADD has bank swizzle none": (
+        [alu(add("x", gpr("R0.x"), gpr("R0.y"), swizzle=""))],
+        [alu(add("x", Read("inline"), constant(0), swizzle=""))],
+    ),
+    "t has bank swizzle VEC_012": (
+        [alu(add("t", gpr("R0.x"), gpr("R0.y"), swizzle="VEC_012"))],
+        [alu(add("t", gpr("R0.x"), gpr("R0.y"), swizzle="SCL_122"))],
+    ),
+    "t loads operand 2 in cycle 0 beside 1 constants": (
+        [alu(mad("t", constant(0), gpr("R0.y"), gpr("R0.x"), swizzle="SCL_210"))],
+        [alu(mad("t", constant(0), gpr("R0.y"), gpr("R0.x"), swizzle="SCL_221"))],
+    ),
+    "bank x has to give R0, R1, R2 and R3: 4 registers in three cycles": (
+        [alu(bundle(mad("x", *map(gpr, ("R0.x", "R1.x", "R2.x"))), mov("R7.y", "R3.x")))],
+        [alu(bundle(mad("x", *map(gpr, ("R0.x", "R1.x", "R2.x"))), mov("R7.y", "R0.x")))],
+    ),
+    "cycle 0 bank x reads R0 and R1 at once": (
+        [alu(bundle(mov("R7.x", "R0.x"), mov("R7.y", "R1.x")))],
+        [alu(bundle(mov("R7.x", "R0.x"), mov("R7.y", "R1.x", swizzle="VEC_120")))],
+    ),
+    "cycle 1 bank x reads R1 and R2 at once": (  # only a square's second operand is free
+        [alu(bundle(add("x", gpr("R0.x"), gpr("R1.x")), add("y", gpr("R0.x"), gpr("R2.x"))))],
+        [alu(bundle(add("x", gpr("R0.x"), gpr("R0.x")), add("y", gpr("R0.x"), gpr("R2.x"))))],
+    ),
+    # constants
+    "3 pairs of constants": ([alu(bundle(*chain(0, 1, 2)))], [alu(bundle(*chain(0, 1, 0)))]),
+    "5 literals": ([alu(literals(5))], [alu(literals(4))]),
+    "literal 0xb is not where it is read": (
+        [alu(bundle(op("x", "MOV", literal(0, 11)), literals=(10, 11)))],
+        [alu(bundle(op("x", "MOV", literal(1, 11)), literals=(10, 11)))],
+    ),
+    # operands and results
+    "R12 of 8 registers": ([alu(mov("R1.x", "R12.x"))], [alu(mov("R1.x", "R7.x"))]),
+    "R13 of 8 registers": ([alu(mov("R13.x"))], [alu(mov("R7.x"))]),
+    "T1 read before written": (
+        [alu(mov("T1.y"), mov("R1.x", "T1.x"))],
+        [alu(mov("T1.x"), mov("R1.x", "T1.x"))],
+    ),
+    "PV holds nothing of slot y": (
+        [alu(mov("R1.x"), op("x", "MOV", Read("pv", channel=1)))],
+        [alu(mov("R1.y"), op("x", "MOV", Read("pv", channel=1)))],
+    ),
+    "PS holds nothing of slot t": (
+        [alu(mov("R1.x"), op("x", "MOV", Read("ps")))],
+        [alu(op("t", "MOV", gpr("R0.x")), op("x", "MOV", Read("ps")))],
+    ),
+    "ADD_INT can't modify operands": (
+        [alu(op("x", "ADD_INT", gpr("R0.x", neg=True), gpr("R0.y")))],
+        [alu(op("x", "ADD", gpr("R0.x", neg=True), gpr("R0.y")))],
+    ),
+    "MULADD_IEEE has three operands and takes no absolute": (
+        [alu(mad("x", gpr("R0.x", abs=True), gpr("R0.y"), gpr("R0.z")))],
+        [alu(add("x", gpr("R0.x", abs=True), gpr("R0.y")))],
+    ),
+    "MULADD_IEEE output scale": (
+        [alu(mad("x", gpr("R0.x"), gpr("R0.y"), gpr("R0.z"), omod=2.0))],
+        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=2.0))],
+    ),
+    "ADD output scale": (
+        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=8.0))],
+        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=0.5))],
+    ),
+    "ADD_INT can't clamp": (
+        [alu(op("x", "ADD_INT", gpr("R0.x"), gpr("R0.y"), clamp=True))],
+        [alu(op("x", "ADD", gpr("R0.x"), gpr("R0.y"), clamp=True))],
+    ),
+    "GROUP_BARRIER writes nothing": (
+        [alu(op("x", "GROUP_BARRIER", dest="R1.x"))],
+        [alu(op("x", "GROUP_BARRIER"))],
+    ),
+}
+
+
+def code_of(controls: list[Control]) -> MachineCode:
+    return MachineCode((*controls, Control("END")), GPRS, 0, 0)
+
+
+def found(module: ModuleType, controls: list[Control]) -> list[str]:
+    return list(module.violations(code_of(controls), LIMITS))
+
+
+@pytest.mark.parametrize("words", FAULTS)
+def test_a_fault_is_reported_and_its_near_miss_is_not(words):
+    faulty, legal = FAULTS[words]
+    assert found(legality, legal) == []
+    assert any(words in report for report in found(legality, faulty)), found(legality, faulty)
+
+
+def whole_programs(module: ModuleType) -> list[str]:
+    """What a module says of code that is wrong as a whole: too many registers, no end."""
+    crowded = MachineCode((Control("END"),), 125, 0, 0)
+    endless = MachineCode((busy(1),), GPRS, 0, 0)
+    return [report for code in (crowded, endless) for report in module.violations(code, LIMITS)]
+
+
+def test_code_that_is_wrong_as_a_whole_is_reported():
+    assert whole_programs(legality) == ["125 registers, 124 exist", "no END"]
+
+
+# No rule without a fault
+
+
+def is_rule(node: ast.AST) -> bool:
+    """An ``if`` that yields at once, or a check of register numbers."""
+    if isinstance(node, ast.If):
+        first = node.body[0]
+        return isinstance(first, ast.Expr) and isinstance(first.value, ast.Yield | ast.YieldFrom)
+    text = ast.unparse(node) if isinstance(node, ast.Expr) else ""
+    return text.startswith(("yield from _registers", "clashes.append"))
+
+
+def rules() -> list[ast.AST]:
+    tree = ast.parse(Path(legality.__file__).read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if is_rule(node)]
+
+
+def without(line: int) -> ModuleType:
+    """The legality module, its rule in this line switched off."""
+
+    class SwitchOff(ast.NodeTransformer):
+        def generic_visit(self, node):
+            if is_rule(node) and node.lineno == line:
+                return ast.copy_location(ast.If(ast.Constant(False), [node], []), node)
+            return super().generic_visit(node)
+
+    tree = ast.parse(Path(legality.__file__).read_text(encoding="utf-8"))
+    module = ModuleType("legality_without_a_rule")
+    mutant = ast.fix_missing_locations(SwitchOff().visit(tree))
+    exec(builtins.compile(mutant, legality.__file__, "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("line", sorted(node.lineno for node in rules()))
+def test_a_rule_switched_off_is_noticed(line):
+    module = without(line)
+    missed = [
+        words
+        for words, (faulty, _) in FAULTS.items()
+        if not any(words in report for report in found(module, faulty))
+    ]
+    assert missed or whole_programs(module) != whole_programs(legality)
+
+
+# What compile hands out
+
+
+def test_illegal_code_is_an_error_that_names_the_rule():
+    controls, _ = FAULTS["offset (8, 0)"]
+    with pytest.raises(IllegalCode, match=r"^blur was compiled .*: 00 TEX: offset \(8, 0\)\. .*re"):
+        require_legal(code_of(controls), LIMITS, "blur")
+    legal = code_of([])
+    assert require_legal(legal, LIMITS, "nothing") is legal
+
+
+@pytest.mark.parametrize("style", ["amd", "best"])
+def test_compile_asks_for_legal_code(style, monkeypatch):
+    monkeypatch.setattr(legality, "OFFSETS", range(1))
+    program = ck.assemble(ck.kernels["sgemm_tn"].text, f"sgemm_tn, {style}")
+    with pytest.raises(IllegalCode, match=rf"^sgemm_tn, {style} was .* TEX: offset \(1, 0\)"):
+        compile(program, style=style)
+
+
+def test_check_lists_all_violations_of_compiled_code():
+    code = compile(ck.kernels["sgemm_tn"].program)
+    assert check(code) == []
+    at = next(n for n, control in enumerate(code.controls) if control.name == "TEX")
+    clause = code.controls[at]
+    wrong = [replace(f, offset=(8, 0)) for f in clause.fetches]
+    controls = list(code.controls)
+    controls[at] = replace(clause, fetches=tuple(wrong))
+    assert check(replace(code, controls=tuple(controls))) == [f"{at:02d} TEX: offset (8, 0)"] * len(
+        wrong
+    )
+    assert list(violations(code, LIMITS)) == []
