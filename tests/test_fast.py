@@ -7,6 +7,7 @@ import copy
 import os
 import platform
 import random
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -44,6 +45,9 @@ def examples(count: int):
     return settings(
         max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
     )
+
+
+SMALL = {"domain": (2, 2), "outputs": {0: np.zeros((2, 2, 4), np.float32)}}
 
 
 def launched(program: ck.Program, arguments: dict, **how):
@@ -368,6 +372,30 @@ def test_a_forked_child_has_threads_of_its_own():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_beside_a_thread_that_compiles_can_compile():
+    target = jit.this_host()
+    text = translate(ck.kernels["sgemm_tn"].program, target).text
+    done = threading.Event()
+
+    def compiling():
+        while not done.is_set():
+            jit.object_code(text, target)
+
+    thread = threading.Thread(target=compiling)
+    thread.start()
+    try:
+        for number in range(8):
+            if not (child := os.fork()):
+                signal.alarm(30)
+                launched(pixel(f"dcl_literal l0, {number}, 0, 0, 0", "mov o0, l0"), SMALL)
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        done.set()
+        thread.join()
+
+
 def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
     """Work-items that race may fail in one run and not in the next."""
     program = pixel("mov g[7], vWinCoord0")
@@ -433,6 +461,18 @@ def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeyp
     jit._compiled.cache_clear()
     jit.compiled(program)
     assert len(list(jit.FOLDER.glob("kernel-*.bin"))) == 1 + kept
+
+
+def test_where_a_user_has_no_home_nothing_is_kept_on_disk(monkeypatch, tmp_path):
+    """Not in a folder named ~ of wherever the process is."""
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    assert jit.cache_folder() is None
+    monkeypatch.setattr(jit, "FOLDER", jit.cache_folder())
+    launched(pixel("dcl_literal l0, 2.5, 0, 0, 0", "mov o0, l0"), SMALL)
+    assert not list(tmp_path.iterdir())
 
 
 def test_texture_memory_is_lent_and_returned():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.blas.gemm import MAX_K, most_instructions
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
@@ -201,3 +202,57 @@ def test_the_cases_of_the_reference_test_program(dtype):
             got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
             check(got, a, b, c, alpha, beta, trans_a, trans_b)
     assert np.array_equal(whole, before)
+
+
+# Long sums
+
+
+@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("k", [0, 1, 65, 1024, 8192])
+def test_the_limit_of_instructions_follows_from_k_and_the_kernels_length(kernel, k):
+    """No work-item issues more, and not much less: a loop that doesn't end is found."""
+    m, n = kernel.multiple
+    a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.stored(m, n, k))
+    pair = (2,) if kernel.precision == "double-double" else ()
+    a, b = (np.zeros((*x.shape, *pair), kernel.dtype) for x in (a, b))
+    arguments = kernel.arguments(a, b, None, 1.0, 0.0)
+    limit = most_instructions(kernel, k)
+    run = ck.launch(kernel.program, **arguments, max_instructions=limit)
+    assert run.instructions / run.work_items <= limit
+    if k >= 1024:
+        assert limit <= 100 * run.instructions / run.work_items
+
+
+def long_product(kernel: ck.Kernel, k: int) -> None:
+    """The thinnest product of length k, of numbers that a kernel sums up exactly."""
+    ones = [np.ones(shape, kernel.dtype) for shape in kernel.stored(1, 1, k)]
+    if kernel.precision == "double-double":
+        ones = [ck.DD(matrix) for matrix in ones]
+    flags = {"trans_a": kernel.trans_a, "trans_b": kernel.trans_b}
+    product = ck.gemm(*ones, kernel=kernel, **flags)
+    found = product.hi if kernel.precision == "double-double" else product
+    assert found[0, 0] == k
+
+
+@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
+def test_products_that_the_usual_limit_of_a_launch_would_end(kernel):
+    """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""
+    long_product(kernel, 300_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sgemm_naive", "dgemm_naive", "ddgemm_naive"])
+def test_products_at_the_promised_limit_of_k(name):
+    long_product(ck.kernels[name], MAX_K)
+
+
+def test_vectors_and_packed_products_may_be_long():
+    ones = np.ones((1, 1_000_000))
+    assert ck.gemv(ones, ones[0]) == 1_000_000
+    ones = np.ones((1, 1, 400_000), np.float32)
+    assert ck.gemm_packed(ones, ones.reshape(1, -1, 1)) == 400_000
+
+
+def test_the_explaining_engine_sums_as_far_as_the_fast_one():
+    ones = np.ones((1, 5000), np.float32)
+    assert ck.gemm(ones, ones.T, kernel="sgemm_tn", engine="explain") == 5000

@@ -97,8 +97,12 @@ def test_control_flow_pairs():
     assert program.matching == {0: 6, 6: 0, 1: 3, 3: 5, 5: 3, 2: 0}
 
 
-def test_a_kernel_may_read_past_the_declared_constants_as_production_kernels_do():
-    assert ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[5]")).constants == {0: 6}
+def test_constants_beyond_the_declared_size_are_rejected():
+    assert ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[3]")).constants == {0: 4}
+    with pytest.raises(
+        ck.ILError, match=r"(?s)cb0\[4\].* elements 0 to 3. Declare `dcl_cb cb0\[5\]`"
+    ):
+        ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[4]"))
 
 
 def fault(text: str) -> ck.ILError:

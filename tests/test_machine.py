@@ -1,6 +1,7 @@
 """Launching IL: one suite, run on both engines."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -399,10 +400,11 @@ def test_memory_in_any_order_that_does_not_overlap_is_taken():
 
 @ENGINES
 def test_an_empty_domain_does_nothing(engine):
-    run = ck.launch(
-        pixel("mov g[0], vWinCoord0"), (0, 4), global_memory=np.zeros(4, np.float32), engine=engine
-    )
-    assert (run.instructions, run.wavefronts) == (0, 0)
+    program = pixel("mov g[0], vWinCoord0", "mov o0, vWinCoord0")
+    memory, out = np.zeros(4, np.float32), np.zeros((4, 0, 4), np.float32)
+    arguments = {"global_memory": memory, "outputs": {0: out}}
+    run = ck.launch(program, (0, 4), engine=engine, **arguments)
+    assert (run.instructions, run.wavefronts) == (0, 0) and not memory.any()
 
 
 @ENGINES
@@ -413,3 +415,44 @@ def test_a_double_read_from_global_memory_is_read_once(engine):
         program, (3, 2), global_memory=np.zeros((2, 2)), outputs={0: out}, engine=engine
     )
     assert (run.global_reads, run.out_of_range) == (12, 6)
+
+
+@ENGINES
+@pytest.mark.parametrize("in_place", [False, True])
+def test_arrays_that_share_memory_are_refused_or_read_as_they_were(engine, in_place):
+    """Textures, output and global memory at random places of one buffer, of any strides."""
+    draw = np.random.default_rng(7)
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_literal l0, 4, 1, 0, 0",
+        "ftoi r0.xy, vWinCoord0",
+        "imad r0.x, r0.y, l0.x, r0.x",
+        "sample_resource(0)_sampler(0) r1, vWinCoord0.yx",
+        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, vWinCoord0.xy",
+        "add r3, r1, r2",
+        "mov o0, r3",
+        "mov g[r0.x], r1",
+    )
+
+    def view(buffer: np.ndarray, place: int, step: int) -> np.ndarray:
+        return buffer[place : place + 64 * step : step].reshape(4, 4, 4)
+
+    shared = refused = 0
+    for _ in range(60):
+        buffer = draw.standard_normal(512).astype(np.float32)
+        places = [(int(4 * draw.integers(0, 64)), int(draw.choice([1, 1, 1, 2, 3]))) for _ in "abc"]
+        texture, out, memory = (view(buffer, *place) for place in places)
+        before = texture.copy()
+        arguments = {"inputs": {0: texture}, "outputs": {0: out}, "global_memory": memory}
+        launch = partial(ck.launch, program, (4, 4), engine=engine, in_place=in_place)
+        if np.shares_memory(out, memory):
+            refused += 1
+            with pytest.raises(ValueError, match="of two results one would be lost"):
+                launch(**arguments)
+            continue
+        shared += np.shares_memory(texture, out) or np.shares_memory(texture, memory)
+        launch(**arguments)
+        across = before.transpose(1, 0, 2)
+        beside = np.concatenate([before[:, 1:], np.zeros((4, 1, 4), np.float32)], axis=1)
+        assert np.array_equal(out, across + beside) and np.array_equal(memory, across)
+    assert shared > 5 and refused > 5

@@ -73,8 +73,19 @@ def gemm(
         return _matrix(np.zeros((m, n, *pair), chosen.dtype))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
-    launch(chosen.program, **arguments, **launching, in_place=True)
+    limit = {"max_instructions": most_instructions(chosen, k)}
+    launch(chosen.program, **arguments, **(limit | launching), in_place=True)
     return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
+
+
+def most_instructions(kernel: Kernel, k: int) -> int:
+    """No fewer instructions than a work-item of ``kernel`` issues for sums of ``k`` products: each
+    turn of a loop takes at least one product further, and is at most as long as the kernel.
+
+    A loop that issues more doesn't end: ``gemm`` gives this to ``launch`` as ``max_instructions``.
+    """
+    _, _, turns = kernel.padded(1, 1, k)
+    return len(kernel.program.body) * (turns + 1)
 
 
 def checked(
@@ -200,7 +211,8 @@ def gemm_packed(
         scale, a, b = (0.0, 0.0), a[:, :, :0], b[:, :0]
     packed = KERNELS["sgemm_packed"]
     arguments = packed.arguments(a, b, c, scale, old)
-    launch(packed.program, **arguments, **launching, in_place=True)
+    limit = {"max_instructions": most_instructions(packed, count * a.shape[2])}
+    launch(packed.program, **arguments, **(limit | launching), in_place=True)
     return packed.result(arguments, m, n)
 
 

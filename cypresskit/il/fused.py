@@ -3,6 +3,8 @@ for this processor.
 """
 
 import ctypes
+import os
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -64,6 +66,44 @@ OPERAND = """
   %m{x} = and {i} %b{x}, {all}
   %less{x} = sub {i} %m{x}, 1
   %odd{x} = icmp ult {i} %less{x}, {subnormal}"""
+
+
+def _compiler_locks() -> list:
+    """The locks of numba and of llvmlite, in the order in which a compilation takes them; only of
+    what has been imported.
+    """
+    numba = sys.modules.get("numba.core.compiler_lock")
+    llvmlite = sys.modules.get("llvmlite.binding.ffi")
+    locks = [
+        getattr(numba, "global_compiler_lock", None),
+        getattr(getattr(llvmlite, "lib", None), "_lock", None),
+    ]
+    return [lock for lock in locks if lock is not None]
+
+
+_held: list = []  # locks, while a process forks
+
+
+def _hold_compilers() -> None:
+    """Wait until no thread compiles: its lock would never be free in the child, which has no such
+    thread.
+    """
+    for lock in _compiler_locks():
+        lock.__enter__()
+        _held.append(lock)
+
+
+def _release_compilers() -> None:
+    while _held:
+        _held.pop().__exit__(None, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_compilers,
+        after_in_parent=_release_compilers,
+        after_in_child=_release_compilers,
+    )
 
 
 @cache

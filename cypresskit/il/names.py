@@ -25,12 +25,16 @@ def name_faults(i: Instruction, program: Program):
                     " most"
                 ),
             )
-        elif kind == "cb" and not any(
-            d.opcode == "dcl_cb" and d.numbers[0] == index for d in program.declarations
-        ):
+        elif kind == "cb" and index not in program.constants:
             yield (
                 f"cb{index}",
                 f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`",
+            )
+        elif kind == "cb" and register.element >= (size := program.constants[index]):
+            yield (
+                f"cb{index}",
+                f"{register} is not declared: `dcl_cb cb{index}[{size}]` has elements 0 to"
+                f" {size - 1}. Declare `dcl_cb cb{index}[{register.element + 1}]`",
             )
         elif kind == "vWinCoord0" and program.mode == "compute":
             here = "a compute kernel has vAbsTid, vTidInGrp and the like"

@@ -303,15 +303,8 @@ class Program:
 
     @cached_property
     def constants(self) -> dict[int, int]:
-        """Declared constant buffers: number to count of four-component elements. Production kernels
-        read past what they declare, so this is the larger of the declared size and the highest
-        element read.
-        """
-        sizes = {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
-        for register in (source.register for i in self.body for source in i.sources):
-            if register.kind == "cb":
-                sizes[register.index] = max(sizes.get(register.index, 0), register.element + 1)
-        return sizes
+        """Declared constant buffers: number to count of four-component elements."""
+        return {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
 
     @cached_property
     def needs(self) -> tuple[tuple[str, int, int], ...]:

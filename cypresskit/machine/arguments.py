@@ -84,12 +84,24 @@ def by_number(name: str, given) -> dict:
     return arrays
 
 
+def check_results(outputs: Mapping[int, np.ndarray], global_memory) -> None:
+    """``ValueError`` if an output shares memory with ``global_memory``."""
+    for n, array in outputs.items():
+        if isinstance(global_memory, np.ndarray) and np.shares_memory(array, global_memory):
+            raise ValueError(
+                f"outputs[{n}] and global_memory share memory: of two results one would be lost."
+                " Pass a copy of one of them"
+            )
+
+
 def check_written(array: np.ndarray, name: str) -> None:
     """``ValueError`` for an array that can't hold results: read-only, or with elements that share
     memory.
     """
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only")
+    if not array.size:  # of an empty domain
+        return
     room = array.itemsize
     for stride, size in sorted(
         (abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1

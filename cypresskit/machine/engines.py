@@ -38,31 +38,45 @@ def launch(
 
     Parameters
     ----------
-    program: an assembled kernel.
-    domain: (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode.
-    inputs: resource number to texture: shape (height, width) or (height, width, components), dtype
+    program
+        An assembled kernel.
+    domain
+        (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode. In an empty
+        one, (0, 8), nothing is run, and the counts are 0.
+    inputs
+        Resource number to texture: shape (height, width) or (height, width, components), dtype
         float32, float64, int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,)
         or (width, components).
-    constants: buffer number to an array whose bytes are its elements of four 32-bit words. Plain
-        Python floats become float32.
-    outputs: stream number to an array (height, width[, components]) of the domain's size, written
-    by ``oN``. global_memory: an array whose bytes are the 128-bit elements of ``g[]``; read and
-    written in place. engine: "fast" (compiled) or "explain" (steps with every register known);
-    observers always get the latter. max_instructions: a loop in which more have been issued is
-    taken for endless (2 million by default). Work-items
-        that run together count as one, so both ways of a divergent branch count in the explaining
-        engine, which steps through the whole domain at once. It takes no more than 50,000 by
-        default, and fewer for large domains.
-    threads: host threads of the fast engine; None takes one for each processor that this process
-        may use. Results don't depend on it, unless work-items race for the same memory.
-    in_place: compute in the arrays for results themselves, which saves copies; what an error leaves
-        in them is then anything.
+    constants
+        Buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python
+        floats become float32.
+    outputs
+        Stream number to an array (height, width[, components]) of the domain's size, written by
+        ``oN``.
+    global_memory
+        An array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
+    engine
+        "fast" (compiled) or "explain" (steps with every register known).
+    observers
+        Objects that hear what happens; with any, the engine is "explain".
+    max_instructions
+        A loop in which more have been issued is taken for endless (2 million by default).
+        Work-items that run together count as one, so both ways of a divergent branch count in the
+        explaining engine, which steps through the whole domain at once. It takes no more than
+        50,000 by default, and fewer for large domains.
+    threads
+        Host threads of the fast engine; None takes one for each processor that this process may
+        use. Results don't depend on it, unless work-items race for the same memory.
+    in_place
+        Compute in the arrays for results themselves, which saves copies; what an error leaves in
+        them is then anything. An input that shares their memory is read as it was before the
+        launch, here too.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't
-    fit the program, ``KernelError`` for a store out of range or an endless loop (all arrays are
-    then as they were). A fetch out of range gives 0 and is counted. Ctrl-C while results are copied
-    back can leave some arrays new and others old. The limits of a card, on texture sizes and
-    memory, are checked by the ``upload`` of ``ck.open``, not here.
+    fit the program, and for results that share memory; ``KernelError`` for a store out of range or
+    an endless loop (all arrays are then as they were). A fetch out of range gives 0 and is counted.
+    Ctrl-C while results are copied back can leave some arrays new and others old. The limits of a
+    card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
     """
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')

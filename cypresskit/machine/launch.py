@@ -5,7 +5,7 @@ Results are computed in copies, unless the caller wants them in place. ``engines
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -160,6 +160,9 @@ def prepare(
     streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
     buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
     memory = None if global_memory is None else _global(global_memory, in_place)
+    arguments.check_results(given["outputs"], global_memory)
+    results = [surface.words for surface in streams.values()] + ([] if memory is None else [memory])
+    textures = {n: _beside(surface, results) for n, surface in textures.items()}
     return Launch(
         program, shape, textures, buffers, streams, memory, int(most), max_instructions is not None
     )
@@ -170,6 +173,13 @@ def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Su
     return Surface(
         words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32
     )
+
+
+def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:
+    """The texture, in memory of its own if results are computed in its array."""
+    if any(np.may_share_memory(texture.words, words) for words in results):
+        return replace(texture, words=texture.words.copy())
+    return texture
 
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:

@@ -11,7 +11,6 @@ such pages here, and runs without.
 """
 
 import ctypes
-import math
 import mmap
 import sys
 from collections.abc import Iterator
@@ -82,7 +81,7 @@ def guarded(flush: str) -> Iterator[None]:
 
 def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | None:
     """``run`` a launch on guarded copies of its arrays, and copy back what it wrote."""
-    if not math.prod(launch.domain):
+    if not launch.items:
         return run(launch, threads)
     outputs = {
         n: replace(surface, words=guarded_copy(surface.words, flush))

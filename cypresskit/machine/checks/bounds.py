@@ -1,9 +1,7 @@
 """Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS;
 unaligned LDS bytes.
 
-Where an address is wrong for a reason that has been reported, nothing more is. A constant beyond
-the end of its declared buffer is found without running: ``prepare`` makes sure that the array is
-long enough.
+Where an address is wrong for a reason that has been reported, nothing more is.
 """
 
 from collections.abc import Callable
@@ -50,23 +48,6 @@ class MemoryCheck(Check):
             self.report(
                 kind, at, message, advice, count=len(bad), word=word, item=item, element=element
             )
-
-    def start(self, launch) -> None:
-        declared = {
-            i.numbers[0]: i.numbers[1] for i in self.program.declarations if i.opcode == "dcl_cb"
-        }
-        for at, i in enumerate(self.program.body):
-            for register in (s.register for s in i.sources if s.register.kind == "cb"):
-                if register.element >= (size := declared.get(register.index, 0)):
-                    name, element = f"cb{register.index}", str(register)
-                    message = (
-                        f"{element} is read, but {name} is declared with {size} elements, from 0 on"
-                    )
-                    advice = (
-                        f"Declare `dcl_cb {name}[{register.element + 1}]`, or is the number wrong?"
-                    )
-                    more: dict = {"word": element[:-1], "element": element}
-                    self.report("constant outside", at, message, advice, key=(element,), **more)
 
     def step(self, event: StepEvent) -> None:
         if event.at not in self.sampled:

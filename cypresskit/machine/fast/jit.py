@@ -28,12 +28,19 @@ FILES = 256  # and on disk
 # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
 LONG = 30_000
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
-CACHE = (
-    os.environ.get("NUMBA_CACHE_DIR")
-    or os.environ.get("XDG_CACHE_HOME")
-    or os.path.expanduser("~/.cache")
-)
-FOLDER = Path(CACHE, "cypresskit")
+
+
+def cache_folder() -> Path | None:
+    """The folder of the user's cache for this package; None where the user has none: nobody of that
+    name is known, and no variable says where they are at home.
+    """
+    folder = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    if not folder:
+        folder = os.path.expanduser("~/.cache")
+    return None if folder.startswith("~") else Path(folder, "cypresskit")
+
+
+FOLDER = cache_folder()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +67,13 @@ def compiled(program: Program, soft: bool = False) -> NativeCode:
 def _compiled(program: Program, target: Target) -> NativeCode:
     import llvmlite.binding as llvm
 
-    file = FOLDER / f"kernel-{_key(program, target)}.bin"
-    kept = _read(file)
+    file = FOLDER / f"kernel-{_key(program, target)}.bin" if FOLDER else None
+    kept = _read(file) if file else None
     if kept is None:
         translation = translate(program, target)
         code = object_code(translation.text, target)
-        _write(file, translation, code)
+        if file:
+            _write(file, translation, code)
     else:
         translation, code = kept
     engine = llvm.create_mcjit_compiler(
