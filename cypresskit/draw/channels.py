@@ -15,6 +15,8 @@ from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.timing import Report, simulate
 
 FRAMES, LEFT, WIDE, HIGH = 120, 268, 828, 62  # the strips' left edge, width and height
+# Of an engine: without a wavefront, with one, and after the end one that had some.
+ENGINES, HAD_WORK = ["rgba(128,128,128,0.22)", "#009e73", "rgba(0,158,115,0.45)"], 2
 EACH, TOP = 92, 22  # from one launch to the next, and the first one's heading
 
 
@@ -53,6 +55,7 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     ]
     key = sheet.key(
         ("engine with a wavefront", "c", "box"),
+        ("that had one, at the end", "c", "pale"),
         ("channels send", "texture", "box"),
         ("channels wait for a row to open", "wait", "box"),
     )
@@ -91,6 +94,9 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
     runs = (start < clocks[:, np.newaxis]) & (stop > clocks[:, np.newaxis])
     count = report.device.simd_engines
     busy = np.stack([np.bincount(engine[now].astype(int), minlength=count) > 0 for now in runs])
+    over = (clocks >= use.clocks[-1])[:, np.newaxis]
+    had_work = over & np.isin(np.arange(count), engine)
+    state = np.where(had_work, HAD_WORK, busy)
     x, y = 150 + np.arange(count) % 7 * 14, top + 2 + np.arange(count) // 7 * 14
     words = [f"SIMD engine {n}" for n in range(count)]
     sheet.boxes(
@@ -99,7 +105,7 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
         y,
         11,
         11,
-        fill=(["rgba(128,128,128,0.22)", "#009e73"], busy),
+        fill=(ENGINES, state),
         words=words,
     )
     foot, begin = top + HIGH + 4, use.clocks[:-1]

@@ -15,7 +15,6 @@ from string import Template
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870, Device
 from cypresskit.draw import theme
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import ENGINES, chip
@@ -79,9 +78,9 @@ class Journey(Shown):
         )
 
 
-def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> Journey:
-    """A journey through a product of n x n matrices on ``device``: you click your way from the chip
-    to the registers.
+def explore(kernel: str = "sgemm_tn", n: int = 256) -> Journey:
+    """A journey through a product of n x n matrices: you click your way from the chip to the
+    registers.
 
     ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated,
     compiled and launched once, on small whole numbers. Raises ``ValueError`` for a kernel whose
@@ -89,9 +88,9 @@ def explore(kernel: str = "sgemm_tn", n: int = 256, device: Device = HD5870) -> 
 
         ck.draw.explore("sgemm_tn", 256)
     """
-    report, recorder = simulate(kernel, n, device=device), Recorder(0)
+    report, recorder = simulate(kernel, n), Recorder(0)
     run(KERNELS[kernel], n, n, n, recorder)
-    code = compile(KERNELS[kernel].program, device)
+    code = compile(KERNELS[kernel].program)
     last = report.timeline[-1].end
     engine_0 = wavefronts(
         report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last))

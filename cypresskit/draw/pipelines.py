@@ -119,6 +119,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     )
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
+    if any(len(span.task.place) > 2 for run in timelines for span in run.spans):
+        key += " &ensp;" + sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
     guess = _question(panels) if race else None
     return sheet.player(captions, lines, step="Moment", below=[key], marks=marks, guess=guess)
 
@@ -379,8 +381,8 @@ class _Chart:
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
         sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
         said = (
-            f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, bound by"
-            f" {self.run.bound}"
+            f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, busiest:"
+            f" {self.run.bound}, {100 * self.run.busy[self.run.bound]:.0f} %"
         )
         sheet.numbers(
             f"finish {self.name}",

@@ -171,7 +171,11 @@ class _Side:
         busy = part == 0 if KERNELS[self.name].parts == 1 else (np.array(stored) == 0) | (part == 0)
         # A helper that has left its sum has nothing more to do.
         parts = {"item": ((x["item"], row), (side, side), busy)}
-        heads = {0: f"A: {self.rows} rows", ITEMS: "64 work-items"}
+        leaders = 64 // self.columns
+        items = "64 work-items"
+        if KERNELS[self.name].parts == 1:
+            items = f"{leaders} of 64 have work"
+        heads = {0: f"A: {self.rows} rows", ITEMS: items}
         if any(map(any, stored)):
             come = (part > 0) & (part <= np.array(added))
             parts["lds"] = fan, (80, each - 1), np.array(stored) > 0

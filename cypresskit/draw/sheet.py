@@ -371,7 +371,7 @@ class Sheet(Parts):
             colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
             mark = f'<span class="key {look}" style="color:{colour}"></span>'
             if look == "star":
-                mark = f'<b class="star">{STAR}</b>'
+                mark = f'<b class="star">{STAR}</b> '
             spans.append(f'<span class="keyed">{mark}{escape(words)}</span>')
         return " &ensp;".join(spans)
 

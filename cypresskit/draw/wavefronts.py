@@ -7,7 +7,8 @@ another computes. Left out: the other engines, and that a clause takes a few clo
 which count as computing.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_uppercase
 
 import numpy as np
@@ -18,7 +19,6 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
-from cypresskit.timing.report import Event
 
 FRAMES = 150
 LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
@@ -35,6 +35,7 @@ ROWS = (
     ("TEX", "served", "end", "waits for its data", "soft", 2),
     ("WRITE", "start", "end", "stores", "c", 11),
 )
+DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 # Of the ALU's strip: how many compute, its ink and height, and where its share so far stands.
 COMPUTING = (
     ("nobody", "wait", 16, 0),
@@ -71,10 +72,8 @@ def wavefronts(
     sheet.stage(label, RIGHT + 74, len(made) * high)
     for number, report in enumerate(made):
         _draw(sheet, report, number, number * high, most, clocks)
-    captions = [
-        f"Clock {clock:.0f}. " + " ".join(f"**{r.kernel}**: {_state(r, clock)}." for r in made)
-        for clock in clocks
-    ]
+    states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in made]
+    captions = [f"Clock {clock:.0f}. {' '.join(each)}" for clock, *each in zip(clocks, *states)]
     done = [
         f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}"
         for r in made
@@ -124,11 +123,35 @@ def turns(report: Report) -> np.ndarray:
     return np.sort(over)[:: sum(len(clause.bundles) == longest for clause in loop)]
 
 
-def _state(report: Report, clock: float) -> str:
-    now = [e.kind for e in report.timeline if e.start <= clock < e.end]
-    begun = {e.wavefront for e in report.timeline if e.start <= clock}
-    rest = len(begun & {e.wavefront for e in report.timeline if e.end > clock}) - len(now)
-    return f"{now.count('ALU')} compute, {now.count('TEX')} wait for data, {rest} for their turn"
+def pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
+    """(wavefront, end of a clause, clock from which it could go on, start of its next clause). A
+    wavefront pauses for a clause switch; then it waits until the unit that it needs is free.
+    """
+    ended: dict[int, float] = {}
+    for event in sorted(report.timeline, key=lambda event: event.start):
+        if event.wavefront in ended:
+            end = ended[event.wavefront]
+            ready = min(end + report.device.switch_clocks, event.start)
+            yield event.wavefront, end, ready, event.start
+        ended[event.wavefront] = event.end
+
+
+def _states(report: Report, clocks: np.ndarray) -> list[str]:
+    """What the wavefronts of the engine do at each of the ``clocks``."""
+
+    def under_way(spans: Iterable[tuple[float, float]]) -> np.ndarray:
+        start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
+        return ((start <= clocks) & (clocks < end)).sum(axis=0)
+
+    events, between = report.timeline, list(pauses(report))
+    computing = under_way((e.start, e.end) for e in events if e.kind == "ALU")
+    fetching = under_way((e.start, e.end) for e in events if e.kind == "TEX")
+    waiting = under_way((ready, start) for _, _, ready, start in between)
+    switching = under_way((end, ready) for _, end, ready, _ in between)
+    return [
+        f"{a} compute, {b} wait for data, {c} for their turn, {d} between clauses"
+        for a, b, c, d in zip(computing, fetching, waiting, switching)
+    ]
 
 
 def _draw(
@@ -179,10 +202,8 @@ def _draw(
             sheet.past(f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
     _draw_totals(sheet, report, name, (top + 12, strip), clocks, to_x)
     sheet.rule(f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
-    sheet.about |= {
-        100_000 * number + w: _story(report, w, here, window)
-        for w in dict.fromkeys(e.wavefront for e in here)
-    }
+    stories = _stories(report, window)
+    sheet.about |= {100_000 * number + wavefront: words for wavefront, words in stories.items()}
 
 
 def draw_units(
@@ -248,21 +269,27 @@ def _draw_totals(
         sheet.numbers(f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
 
 
-def _story(
-    report: Report, wavefront: int, here: Sequence[Event], window: tuple[float, float]
-) -> str:
-    clauses = [
-        (e.kind, min(e.end, window[1]) - max(e.start, window[0]))
-        for e in here
-        if e.wavefront == wavefront
-    ]
-    spent = {
-        kind: sum(clocks for done, clocks in clauses if done == kind) for kind in ("ALU", "TEX")
+def _stories(report: Report, window: tuple[float, float]) -> dict[int, str]:
+    """A sentence for each wavefront: what it spends the clocks of the window on."""
+    spent: dict[int, Counter[str]] = defaultdict(Counter)
+
+    def spend(wavefront: int, doing: str, start: float, end: float) -> None:
+        clocks = min(end, window[1]) - max(start, window[0])
+        if clocks > 0:
+            spent[wavefront][doing] += clocks
+
+    for event in report.timeline:
+        spend(event.wavefront, DOING[event.kind], event.start, event.end)
+    for wavefront, end, ready, start in pauses(report):
+        spend(wavefront, "is between clauses", end, ready)
+        spend(wavefront, "waits for its turn", ready, start)
+    clocks = f"{window[1] - window[0]:.0f} clocks"
+    return {
+        wavefront: f"**Wavefront {wavefront}** of {report.kernel} in these {clocks}: "
+        + ", ".join(f"{doing} for {did:.0f}" for doing, did in each.items())
+        + "."
+        for wavefront, each in spent.items()
     }
-    return (
-        f"**Wavefront {wavefront}** of {report.kernel} in these {window[1] - window[0]:.0f} clocks:"
-        f" computes {spent['ALU']:.0f}, fetches {spent['TEX']:.0f}, waits for its turn the rest."
-    )
 
 
 def waiting(compute: int = 2, wait: int = 6) -> Player:

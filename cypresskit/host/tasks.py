@@ -199,7 +199,7 @@ class Timeline:
         save_file(path, json.dumps(self.perfetto()))
 
     def __repr__(self) -> str:
-        head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, bound by {self.bound}"
+        head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, busiest: {self.bound}"
         return "\n".join(
             [head, *(f"{100 * share:6.1f} %  {name}" for name, share in self.busy.items())]
         )

@@ -1,0 +1,216 @@
+"""The chip: each number in the picture is the report's, of launches that were simulated whole and
+of such as weren't.
+"""
+
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from said import Rule, Said, assert_held, moments, unheld
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.chip import ENGINES
+from cypresskit.timing import Report, simulate
+
+FRAMES = 120
+#: What the control of lesson 00 offers, and the launches of lesson 12.
+CHOICES = [
+    (kernel, n)
+    for kernel in ("sgemm_tn", "dgemm_tn", "sgemm_naive")
+    for n in (256, 512, 1024, 2048)
+]
+
+
+class Scene:
+    """A report, as the picture should tell it, computed from the report alone."""
+
+    def __init__(self, report: Report) -> None:
+        self.report, self.use = report, report.use
+        self.engine, self.start, self.end = report.use.wavefronts.T
+        self.lost = report.clocks - report.use.clocks[-1]
+        self.skipped = report.wavefronts - len(self.engine)
+
+    def clock(self, frame: int) -> float:
+        """The clock in the simulated time."""
+        return self.use.clocks[-1] * frame / (FRAMES - 1)
+
+    def behind(self, frame: int) -> bool:
+        return self.lost > 0.5 and frame >= FRAMES // 2
+
+    def now(self, frame: int) -> np.ndarray:
+        return (self.start < self.clock(frame)) & (self.end > self.clock(frame))
+
+    def counts(self, frame: int) -> tuple[float, int, int, int]:
+        """Clock, wavefronts that run, engines, and wavefronts that are done."""
+        behind, now = self.behind(frame), self.now(frame)
+        done = int((self.end <= self.clock(frame)).sum()) + behind * self.skipped
+        clock = self.clock(frame) + behind * self.lost
+        return clock, int(now.sum()), len(set(self.engine[now])), done
+
+    def share(self, unit: str, frame: int, part: int) -> float:
+        """A unit's share in per cent: in the frame's interval, in the last of the whole time."""
+        shares = self.use.shares[unit][:, part]
+        if frame == FRAMES - 1:
+            quarter = len(shares) // 4
+            middle = shares[quarter : len(shares) - quarter].mean()
+            busy = shares.mean() * self.use.clocks[-1] + middle * max(self.lost, 0)
+            return 100 * busy / self.report.clocks
+        interval = np.searchsorted(self.use.clocks, self.clock(frame), "right") - 1
+        return 0 if frame == 0 else 100 * np.nan_to_num(shares[interval])
+
+
+def rules(reports: list[Report]) -> dict[str, Rule]:
+    """What the picture's numbers have to be."""
+    scenes = [Scene(report) for report in reports]
+    device = reports[0].device
+
+    def at(say: Said) -> tuple[Scene, int]:
+        return scenes[say.frame // FRAMES], say.frame % FRAMES
+
+    def caption(say: Said, _):
+        scene, frame = at(say)
+        r, (clock, now, engines, done) = scene.report, scene.counts(frame)
+        sampled = [] if r.simulated == 1 else [100 * r.simulated]
+        over = [r.gflops, r.percent] if frame == FRAMES - 1 else []
+        rest = [now, engines, device.simd_engines, done]
+        return [*r.size, clock, r.clocks, *sampled, *rest, *over]
+
+    def wavefront(say: Said, shown):
+        scene, number = scenes[say.index // 100_000], say.index % 100_000
+        first, last = scene.start, scene.end
+        if shown[0] != number:
+            return [number]
+        when = [first[number], last[number]] if not scene.skipped else shown[-2:]
+        return [number, *scene.report.size[:1], scene.engine[number], *when]
+
+    def engine(say: Said, shown):
+        scene, number = scenes[say.index // 100_000], say.index % 100_000 - ENGINES
+        ran = np.flatnonzero(scene.engine == number).tolist()
+        more = [len(ran) - 12] if len(ran) > 12 else []
+        size = [scene.report.size[0]]
+        return [number, *size, *ran[:12], *more]
+
+    def unit(of: str, cache: str = "") -> Rule:
+        def rule(say: Said, _):
+            scene, frame = at(say)
+            numbers = [say.index, scene.share(of, frame, say.index)]
+            if "% of the lines" in say.text:
+                numbers.append(scene.share(f"{cache} hits", frame, say.index))
+            return numbers
+
+        return rule
+
+    def busy(say: Said, _):
+        scene, frame = at(say)
+        return [say.index, (scene.engine[scene.now(frame)] == say.index).sum()]
+
+    found = r"(; it is asked for nothing|; L\d has # % of the lines)?"
+    fit = max(report.active for report in reports) * device.simd_engines
+    return {
+        r"@ # x # x # on the @\. Clock .*": caption,
+        r"Wavefront # of N = #: runs on SIMD engine # from clock # to #\.": wavefront,
+        r"SIMD engine # at N = #: .*": engine,
+        r"SIMD engine #, wavefronts: #": busy,
+        r"SIMD engine #, ALU: at work # %" + found: unit("ALU", "L1"),
+        r"SIMD engine #, texture: at work # %" + found: unit("texture", "L1"),
+        r"L2 slice #: at work # %" + found: unit("L2", "L2"),
+        r"memory channel #: at work # %": unit("DRAM"),
+        r"engine #|L2 #|channel #|#": lambda say, _: [say.index],
+        r"to come: #": lambda say, _: [
+            at(say)[0].report.wavefronts - sum(at(say)[0].counts(at(say)[1])[1::2])
+        ],
+        r"running: #": lambda say, _: [at(say)[0].counts(at(say)[1])[1]],
+        r"done: #": lambda say, _: [at(say)[0].counts(at(say)[1])[3]],
+        r"wavefronts running, of # that fit": lambda *_: [fit],
+        r"[Cy]: a tile for # wavefronts": lambda say, _: [-(-at(say)[0].report.wavefronts // 1024)],
+        r"here # wavefronts like these are left out: # clocks": lambda say, _: [
+            at(say)[0].skipped,
+            at(say)[0].lost,
+        ],
+        r"real clock, with launch: # to # ms": lambda *_: [
+            0,
+            1e3 * max(r.seconds for r in reports),
+        ],
+        r"N = #": lambda _, shown: [n for n in shown if n in [r.size[0] for r in reports]],
+        r"# Gflop/s": lambda say, _: [at(say)[0].report.gflops],
+    }
+
+
+@pytest.mark.parametrize(("kernel", "n"), CHOICES)
+def test_every_number_is_the_reports(kernel, n):
+    report = simulate(kernel, n)
+    player = draw.chip([report], element=(5, 3))
+    assert_held(player, rules([report]))
+    last = player.captions[-1]
+    assert f"Clock {report.clocks:,.0f} of {report.clocks:,.0f}" in last, "it ends as the report"
+    assert f" {report.wavefronts} done, {report.gflops:.0f} Gflop/s" in last
+
+
+def test_every_number_is_its_scenes_reports():
+    reports = [simulate("sgemm_tn", n) for n in (128, 1024, 2048)]
+    assert_held(draw.chip(reports), rules(reports))
+
+
+@pytest.mark.parametrize(("kernel", "n"), CHOICES)
+def test_the_last_frame_has_the_whole_launchs_shares(kernel, n):
+    report = simulate(kernel, n)
+    player = draw.chip([report])
+    for unit, shown in (("ALU", "ALU"), ("texture", "texture"), ("L2", "L2"), ("DRAM", "DRAM")):
+        percent = next(
+            t.frames for t in player.tracks if t.source.name == shown and t.column == "percent"
+        )
+        assert percent[-1].mean() == pytest.approx(100 * report.busy[unit], abs=1), unit
+
+
+def test_a_lie_about_an_engine_is_found(monkeypatch):
+    scene = sys.modules["cypresskit.draw.chip"]._Scene
+    true = scene.story
+    beside = lambda self, engine: true(self, (engine + 1) % 20)  # noqa: E731
+    monkeypatch.setattr(scene, "story", beside)
+    report = simulate("sgemm_tn", 256)
+    assert len(unheld(draw.chip([report]), rules([report]))) >= 20
+
+
+def test_a_launch_drawn_as_if_its_part_were_all_is_found(monkeypatch):
+    scene = sys.modules["cypresskit.draw.chip"]._Scene
+    for name in ("skipped", "skipped_clocks"):
+        monkeypatch.setattr(scene, name, 0)
+    report = simulate("sgemm_naive", 1024)
+    faults = unheld(draw.chip([report]), rules([report]))
+    assert {fault.split()[0] for fault in faults} >= {"caption", "to", "done"}
+
+
+def test_a_torn_axis_stands_where_wavefronts_were_left_out():
+    whole, part = simulate("sgemm_tn", 512), simulate("sgemm_naive", 1024)
+    assert len(part.use.wavefronts) < part.wavefronts, "this launch is simulated in part"
+    names = [
+        {r.data_source.name for r in draw.chip([report]).figures[0].renderers}
+        for report in (whole, part)
+    ]
+    assert ["tear" in each for each in names] == [False, True]
+
+
+def test_wavefronts_behind_the_tear_have_the_launchs_numbers():
+    """On two engines a launch that has a tile for each wavefront has many rounds: its last
+    wavefronts are those of the whole launch, to two per cent of the clocks.
+    """
+    board = replace(ck.HD5870, simd_engines=2)
+    part, whole = (simulate("sgemm_naive", 256, device=board, exact=e) for e in (False, True))
+    assert len(part.use.wavefronts) < part.wavefronts == len(whole.use.wavefronts)
+    stories = {
+        key: words for key, words in draw.chip([part]).about.items() if key < part.wavefronts
+    }
+    assert list(stories) == sorted(stories) and max(stories) == part.wavefronts - 1
+    for number in (0, 1, part.wavefronts - 2, part.wavefronts - 1):
+        _, start, end = whole.use.wavefronts[number]
+        shown = re.search(r"from clock ([\d,]+) to ([\d,]+)\.", stories[number])
+        clocks = [float(text.replace(",", "")) for text in shown.groups()]
+        assert clocks == pytest.approx([start, end], abs=0.02 * whole.clocks)
+    assert sum("was left out" in words for words in stories.values()) == 2 * 2 * part.active
+
+
+def test_every_frame_that_is_looked_at_is_a_different_one():
+    assert moments(draw.chip([simulate("sgemm_tn", 128)])) == [0, 60, 119]

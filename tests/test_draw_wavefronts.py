@@ -1,0 +1,250 @@
+"""The wavefronts of an engine and the toy of waiting: what they say is what the report's timeline
+says.
+"""
+
+import re
+import sys
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from said import Rule, Said, assert_held, unheld
+
+from cypresskit import draw
+from cypresskit.compiler import compile
+from cypresskit.kernels import KERNELS
+from cypresskit.timing import Report, simulate
+
+FRAMES, WINDOW = 150, (2000.0, 6000.0)
+
+
+def under_way(spans, clock: float) -> int:
+    return sum(start <= clock < end for start, end in spans)
+
+
+def gaps(report: Report) -> list[tuple[int, float, float]]:
+    """(wavefront, from, to) between two of its clauses."""
+    clauses: dict[int, list] = {}
+    for event in report.timeline:
+        clauses.setdefault(event.wavefront, []).append(event)
+    return [
+        (wavefront, before.end, after.start)
+        for wavefront, events in clauses.items()
+        for before, after in pairwise(events)
+    ]
+
+
+def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[str, Rule]:
+    def clock(say: Said) -> float:
+        return window[0] + (window[1] - window[0]) * say.frame / FRAMES
+
+    def caption(say: Said, _):
+        now, numbers = clock(say), [clock(say)]
+        for report in reports:
+            switch = report.device.switch_clocks
+            between = [(start, min(start + switch, end)) for _, start, end in gaps(report)]
+            waits = [(min(start + switch, end), end) for _, start, end in gaps(report)]
+            kinds = {
+                kind: [(e.start, e.end) for e in report.timeline if e.kind == kind]
+                for kind in ("ALU", "TEX")
+            }
+            numbers += [
+                under_way(part, now) for part in (kinds["ALU"], kinds["TEX"], waits, between)
+            ]
+        return numbers
+
+    def turns(*_):
+        return [window[1], *(ended(report, window[1]) for report in reports)]
+
+    def ended(report: Report, now: float) -> int:
+        """Turns of the loop, each with one clause of its longest kind in these kernels."""
+        code = compile(KERNELS[report.kernel].program)
+        bundles = max(len(clause.bundles) for clause in code.main_loop)
+        longest = report.device.clause_clocks + report.device.result_clocks * bundles
+        clauses = [e for e in report.timeline if e.kind == "ALU"]
+        over = [e.end for e in clauses if abs(e.end - e.start - longest) < 0.5]
+        return sum(window[0] < end <= now for end in over)
+
+    def story(say: Said, _):
+        report, number = reports[say.index // 100_000], say.index % 100_000
+        switch, spent = (
+            report.device.switch_clocks,
+            dict.fromkeys(
+                ("computes", "fetches", "stores", "is between clauses", "waits for its turn"), 0.0
+            ),
+        )
+        doing = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
+        parts = [(doing[e.kind], e.start, e.end) for e in report.timeline if e.wavefront == number]
+        for wavefront, start, end in gaps(report):
+            if wavefront == number:
+                ready = min(start + switch, end)
+                parts += [("is between clauses", start, ready), ("waits for its turn", ready, end)]
+        for name, start, end in parts:
+            spent[name] += max(0.0, min(end, window[1]) - max(start, window[0]))
+        order = sorted((say.text.find(name), name) for name in spent if name in say.text)
+        left_out = [name for name in spent if name not in say.text and spent[name] > 0]
+        assert not left_out, f"{left_out} isn't said"
+        return [number, window[1] - window[0], *(spent[name] for _, name in order)]
+
+    def clause(kind: str, first: str, last: str) -> Rule:
+        def rule(say: Said, shown):
+            number, start, end = shown
+            of = report_of(say)
+            found = [
+                (getattr(e, first), getattr(e, last))
+                for e in of.timeline
+                if e.kind == kind and e.wavefront == number
+            ]
+            nearest = min(found, key=lambda span: abs(span[0] - start) + abs(span[1] - end))
+            return [number, *nearest]
+
+        return rule
+
+    names = [f"{r.kernel} {n}" if n else r.kernel for n, r in enumerate(reports)][::-1]
+    reports_of = dict(zip(names, reports[::-1]))
+
+    def report_of(say: Said) -> Report:
+        return next(
+            report
+            for name, report in reports_of.items()
+            if f"{name} to come" in f"{say.where} to come"
+        )
+
+    def strip(working: int | None) -> Rule:
+        """The strip's spans: somewhere in the middle of each so many are at work, and at its ends
+        that changes, or the window ends.
+        """
+
+        def rule(say: Said, shown):
+            start, end = shown
+            report = report_of(say)
+            first, last = ("start", "served") if working is None else ("start", "end")
+            kind, wanted = ("TEX", 1) if working is None else ("ALU", working)
+            spans = [
+                (getattr(e, first), getattr(e, last)) for e in report.timeline if e.kind == kind
+            ]
+            marks = sorted({*window, *(t for span in spans for t in span)})
+            inside = [
+                a
+                for a, b in pairwise(marks)
+                if b - a > 1.01 and a >= start - 0.5 and b <= end + 0.5
+            ]
+            held = all(min(under_way(spans, a + 0.5), 2) == wanted for a in inside)
+            near = [min(marks, key=lambda t, s=shown_at: abs(t - s)) for shown_at in shown]
+            return near if held else [np.nan]
+
+        return rule
+
+    def share(working: int) -> Rule:
+        def rule(say: Said, _):
+            report, now = report_of(say), clock(say)
+            spans = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
+            marks = [
+                t
+                for t in sorted({*window, now, *(t for span in spans for t in span)})
+                if window[0] <= t <= now
+            ]
+            pieces = pairwise(marks)
+            did = sum(b - a for a, b in pieces if min(under_way(spans, (a + b) / 2), 2) == working)
+            return [100 * did / max(now - window[0], 1e-9)]
+
+        return rule
+
+    def unit(say: Said, _):
+        report, now = report_of(say), clock(say)
+        if say.where.startswith("ALU"):
+            one, two = (share(n)(say, ())[0] for n in (1, 2))
+            return [two + one / 2]
+        spans = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
+        did = sum(max(0, min(end, now) - max(start, window[0])) for start, end in spans)
+        return [100 * did / max(now - window[0], 1e-9)]
+
+    def number(say: Said, shown):
+        return [ended(report_of(say), clock(say))] if say.where.startswith("turns") else [say.index]
+
+    def room(_, shown):
+        return next([r.registers, r.active] for r in reports if r.registers == shown[0])
+
+    return {
+        r"Clock #\. @: .* between clauses\.": caption,
+        r"Clock #\. Of the turns of their loops, .*": turns,
+        r"Wavefront # of @ in these # clocks: .*": story,
+        r"wavefront # computes: clocks # to #": clause("ALU", "start", "end"),
+        r"wavefront # is in the texture unit: clocks # to #": clause("TEX", "start", "served"),
+        r"wavefront # waits for its data: clocks # to #": clause("TEX", "served", "end"),
+        r"wavefront # stores: clocks # to #": clause("WRITE", "start", "end"),
+        r"nobody: clocks # to #": strip(0),
+        r"one computes: clocks # to #": strip(1),
+        r"two compute: clocks # to #": strip(2),
+        r"the texture unit works: clocks # to #": strip(None),
+        r"nobody # %": share(0),
+        r"one computes # %": share(1),
+        r"two compute # %": share(2),
+        r"# %": unit,
+        r"#": number,
+        r"@: # registers, room for # wavefronts": room,
+        r"no room: # x # of the # registers are taken": lambda *_: [
+            reports[-1].active,
+            reports[-1].registers,
+            reports[-1].device.register_pool,
+        ],
+    }
+
+
+@pytest.mark.parametrize("n", [256, 1024])
+def test_every_number_is_the_reports(n):
+    reports = [simulate(kernel, n) for kernel in ("sgemm_tn", "sgemm_tn_37")]
+    assert_held(draw.wavefronts(*reports), rules(reports))
+
+
+def test_a_wavefront_that_is_alone_waits_for_nobody():
+    """It is between clauses, since there is nobody whose turn it could be."""
+    report = simulate("sgemm_tn", 256)
+    assert (report.use.wavefronts[:, 0] == 0).sum() == 1
+    player = draw.wavefronts(report)
+    assert all("0 for their turn" in caption for caption in player.captions[:-1])
+    assert any("1 between clauses" in caption for caption in player.captions[:-1])
+    assert not any("waits for its turn" in str(words) for words in player.about.values())
+
+
+def test_a_lie_about_a_wavefronts_arithmetic_is_found(monkeypatch):
+
+    module = sys.modules["cypresskit.draw.wavefronts"]
+    true = module._stories
+
+    def twice(report, window):
+        return {
+            n: re.sub(r"computes for (\d+)", lambda m: f"computes for {2 * int(m[1])}", words)
+            for n, words in true(report, window).items()
+        }
+
+    monkeypatch.setattr(module, "_stories", twice)
+    report = simulate("sgemm_tn", 256)
+    faults = unheld(draw.wavefronts(report), rules([report]))
+    assert faults and all("about" in fault for fault in faults)
+
+
+#: What lesson 04's control offers.
+@pytest.mark.parametrize(("compute", "wait"), [*product((1, 2, 3, 4), (2, 4, 6, 8, 12))])
+def test_the_toy_counts_as_one_counts_by_hand(compute, wait):
+    """Clock by clock: whoever has waited its time and comes first computes; the share is that of
+    the clocks in which somebody does.
+    """
+    player = draw.waiting(compute, wait)
+    end = 5 * (compute + wait)
+
+    def busy(wavefronts: int) -> list[bool]:
+        ready, free, over = [0] * wavefronts, 0, []
+        for now in range(end):
+            if now >= free and min(ready) <= now:
+                who = ready.index(min(ready))
+                ready[who], free = now + compute + wait, now + compute
+            over.append(now < free)
+        return over
+
+    def caption(say: Said, shown):
+        clock, wavefronts = say.frame % (end + 1), say.frame // (end + 1) + 1
+        share = [100 * sum(busy(wavefronts)[:clock]) / clock] if clock else []
+        return [clock, wavefronts, *share]
+
+    assert_held(player, {r"Clock #\. # wavefronts?: .*": caption})
