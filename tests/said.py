@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
 from bokeh.models import HoverTool, Text
 
 from cypresskit.devices import DEVICES
@@ -45,7 +44,8 @@ class Said(NamedTuple):
     index: int = 0
 
 
-Rule = Callable[[Said, Sequence[float]], Sequence[float]]
+#: From a text and its numbers to the true ones, or to whether the text as a whole is true.
+Rule = Callable[[Said, Sequence[float]], Sequence[float] | bool]
 
 
 def said(player: Player, frame: int) -> Iterator[Said]:
@@ -109,6 +109,10 @@ def agrees(written: str, true: float) -> bool:
     return abs(value(written) - true) <= 0.5001 * step + 1e-9 * abs(true)
 
 
+def fits(numbers: Sequence[str], true: Sequence[float]) -> bool:
+    return len(true) == len(numbers) and all(map(agrees, numbers, true))
+
+
 def unheld(
     player: Player, rules: dict[str, Rule], names: Iterable[str] = (), frames: Sequence[int] = ()
 ) -> list[str]:
@@ -127,8 +131,13 @@ def unheld(
             if rule is None:
                 faults.append(f"no rule for {one.where!r}: {skeleton!r}")
                 continue
-            true = list(np.ravel(rule(one, [value(n) for n in numbers])))
-            if len(true) != len(numbers) or not all(map(agrees, numbers, true)):
+            try:
+                true = rule(one, [value(n) for n in numbers])
+            except AssertionError as failed:
+                true = False
+                faults.append(f"{one.where} {one.index} at {frame}: {failed}")
+            held = true if isinstance(true, bool) else fits(numbers, true)
+            if not held:
                 faults.append(f"{one.where} {one.index} at {frame}: {one.text!r}, true: {true}")
     return list(dict.fromkeys(faults))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from said import Rule, Said, assert_held, moments, unheld
+from said import Rule, Said, assert_held, moments, parts, unheld, value
 
 import cypresskit as ck
 from cypresskit import draw
@@ -74,7 +74,8 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         scene, frame = at(say)
         r, (clock, now, engines, done) = scene.report, scene.counts(frame)
         sampled = [] if r.simulated == 1 else [100 * r.simulated]
-        over = [r.gflops, r.percent] if frame == FRAMES - 1 else []
+        bound = [value(n) for n in parts(r.bound)[1]]  # of a channel
+        over = [r.gflops, r.percent, *bound] if frame == FRAMES - 1 else []
         rest = [now, engines, device.simd_engines, done]
         return [*r.size, clock, r.clocks, *sampled, *rest, *over]
 

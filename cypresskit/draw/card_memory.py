@@ -133,7 +133,7 @@ def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, Piece,
             s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads
         ]
         for span, late in zip_longest(spans, spans[1:]):
-            part, gone = _piece(span.task), late.start if late else timeline.seconds
+            part, gone = _piece(span.task), late.start if late else np.inf
             users = [
                 s for s in timeline.spans if buffer in s.task.reads and span.start <= s.start < gone
             ]

@@ -1,0 +1,114 @@
+"""The card's memory: what it says is what the tasks write, read and move."""
+
+import sys
+
+import numpy as np
+import pytest
+from pages import blocked
+from said import Rule, Said, assert_held, unheld
+
+import cypresskit as ck
+from cypresskit import draw, host
+from cypresskit.host import Timeline
+
+FRAMES = 240
+
+
+def sizes(run: Timeline) -> dict[str, float]:
+    """Bytes of each buffer on the card: of the largest part that is moved into or out of it."""
+    return {
+        buffer: max(s.task.bytes for s in run.spans if buffer in {**s.task.reads, **s.task.writes})
+        for buffer in sorted(run.on_card)
+    }
+
+
+def parts_on_card(run: Timeline, now: float) -> set[str]:
+    """What lies in the buffers: written, and neither overwritten nor fetched by a DMA since."""
+    held: dict[str, str] = {}
+    for time, after, span in sorted(
+        [(s.end, True, n) for n, s in enumerate(run.spans)]
+        + [(s.start, False, n) for n, s in enumerate(run.spans)]
+    ):
+        task = run.spans[span].task
+        if time > now:
+            break
+        if after and task.stage == "store1":
+            held = {b: c for b, c in held.items() if b not in task.reads}
+        for buffer, content in task.writes.items():
+            if buffer in run.on_card and (after or buffer not in task.reads):
+                if after:
+                    held[buffer] = content.rstrip("'")
+                else:
+                    held.pop(buffer, None)
+    return set(held.values())
+
+
+def rules(run: Timeline, card: float) -> dict[str, Rule]:
+    buffers = sizes(run)
+    tasks = [span.task for span in run.spans]
+
+    def caption(say: Said, shown):
+        now = np.linspace(0, run.seconds, FRAMES)[say.frame]
+        _, on_card, running = say.text.split(". ")
+        told = set(on_card.removeprefix("On the card: ").replace("], ", "]; ").split("; "))
+        assert told == (parts_on_card(run, now) or {"nothing"}), say.text
+        names = [s.task.name for s in run.spans if s.start <= now < s.end]
+        words = running.removeprefix("Running: ").removesuffix(".").replace("], ", "]; ")
+        assert words == ("; ".join(names) or "nothing"), say.text
+        return [1e3 * now, *shown[1:]]
+
+    def buffer(say: Said, _):
+        name, _, size = say.text.partition(", ")
+        return name in buffers and size in ("", f"{buffers[name] / 1e6:.0f} MB")
+
+    def size(say: Said, _):
+        return [list(buffers.values())[say.index] / 1e6]
+
+    def part(say: Said, _):
+        where = say.where.removeprefix("tip ")
+        names = {t.label.rstrip("'") for t in tasks if where[-1] in ("s", t.matrix)}
+        names |= {t.label for t in tasks if where == "labels tasks"}
+        return say.text.strip("\u200b") in names
+
+    return {
+        r"At # ms\. On the card: .*": caption,
+        r"Buffers on the card: # MB of #": lambda *_: [sum(buffers.values()) / 1e6, card / 1e6],
+        r"card # [ABC]\d(, # MB)?": buffer,
+        r"# MB": size,
+        r"[ABC]\[#,#\]'*": part,
+        r"\w+ [ABC]\[#,#\]'*": lambda say, _: say.text.strip("\u200b") in [t.name for t in tasks],
+        r"(thread|DMA|chip) #": lambda say, _: say.text in {t.queue for t in tasks},
+    }
+
+
+RUNS = {
+    "384": blocked,
+    "two strips deep": lambda: host.blocked_time(
+        1024, 1024, 40_000, host.Machine(ck.HD5870), block=512
+    ),
+    "of the lesson": lambda: host.blocked_time(
+        5376, 5376, 3584, host.Machine(ck.HD5870), block=1792
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_number_is_the_timelines(name):
+    run = RUNS[name]()
+    assert_held(draw.card_memory(run), rules(run, ck.HD5870.memory_bytes))
+
+
+def test_it_is_the_machines_card():
+    half = ck.devices.HD5870
+    half = type(half)(**{**vars(half), "memory_bytes": half.memory_bytes // 2})
+    run = host.blocked_time(512, 512, 256, host.Machine(half), block=128)
+    assert_held(draw.card_memory(run), rules(run, half.memory_bytes))
+
+
+def test_another_size_of_its_buffers_is_found(monkeypatch):
+    module = sys.modules["cypresskit.draw.card_memory"]
+    true = module._draw_buffers
+    monkeypatch.setattr(module, "_draw_buffers", lambda *given: 10e9 + 0 * true(*given))
+    run = blocked()
+    faults = unheld(draw.card_memory(run), rules(run, ck.HD5870.memory_bytes))
+    assert len(faults) == 3 and all("10000 MB" in fault for fault in faults), np.array(faults)
