@@ -2,7 +2,9 @@
 a reason.
 """
 
+import random
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.cli import reference
-from cypresskit.il import OPCODES, Register
+from cypresskit.il import OPCODES, Fault, Register
 from cypresskit.il.left_out import LEFT_OUT, left_out, unknown
 
 HERE = Path(__file__).parent
@@ -111,21 +113,113 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
-FAULTY = dict(
-    re.findall(r"(?m)^([^;].*?) +;! (.+)", (HERE / "faulty_lines.txt").read_text(encoding="utf-8"))
-)
+FAULTY = tomllib.loads((HERE / "cases/faulty_texts.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("line", FAULTY)
+def in_order(parts: list[str], text: str) -> bool:
+    """Whether all ``parts`` stand in a text, one behind the other."""
+    return bool(re.search(".*".join(map(re.escape, parts)), text, re.DOTALL))
+
+
+@pytest.mark.parametrize("line", FAULTY["lines"])
 def test_a_faulty_line_is_reported_with_place_and_advice(line):
     error = fault(pixel("mov r9, r9", line))
-    assert all(
-        part in str(error) for part in [f"mine.il:3:{error.column}: ", *FAULTY[line].split(" ... ")]
-    )
+    assert f"mine.il:3:{error.column}: " in str(error)
+    assert in_order(FAULTY["lines"][line], str(error))
     assert (error.faults[0].line, error.name) == (3, "mine.il")
     assert str(error).splitlines()[2].index("^") == 4 + error.column - 1, (
         "the caret stands below the column"
     )
+
+
+@pytest.mark.parametrize("text", FAULTY["slips"])
+def test_a_slip_of_another_language_is_reported_once_with_its_cure(text):
+    error = fault(compute("dcl_lds_id(0) 64", *text.split("\n")))
+    assert len(error.faults) == 1, str(error)
+    assert in_order(FAULTY["slips"][text], error.faults[0].message), str(error)
+    assert named_and_cured(error.faults[0]), str(error)
+
+
+#: What the reports of faults offer: a cure, or the form that was expected.
+CURES = re.compile(
+    r"Did you mean|\b[Uu]se |\bexpected\b|\bas in\b|\bneeds\b|\badd `|\bwrite `|\bdeclare\b|no IL: "
+    r"|There are `|one of|must|takes|[Ee]xpected|has one to four|An instruction is|without an? "
+    r"|without `"
+    r"|never closed by|a constant element|not in cypresskit's subset|exists? in|outside a loop"
+    r"|are o0 to o7|end at|is a double|is an integer|can only stand|there is no macro|own line"
+    r"|give it a line|at most|so it|has no"
+)
+
+
+def named_and_cured(found: Fault) -> bool:
+    """Whether a report names a word of its line, and gives a cure or the form."""
+    quoted = re.findall(r"`([^`]+)`", found.message)
+    text = found.text.lower()
+    named = any(word.lower() in text for word in quoted) or "end of the line" in found.message
+    named = named or found.message.split()[0].lower() in text
+    return named and bool(CURES.search(found.message))
+
+
+BLOCK = re.compile(r"(whileloop|endloop|if\w*|else|endif)\b")
+
+
+def slip(rng: random.Random, line: str) -> str:
+    """A line of IL with a slip in it, as fingers or other languages make them. A line that begins
+    or ends a block is only misspelt, so that one can see what it was.
+    """
+    words = re.split(r"(,\s*|\s+)", line)
+    at = rng.randrange(0, len(words), 2)
+    word = words[at]
+    letter = rng.randrange(len(word)) if word else 0
+    number = rng.choice(["1.0", "4", "0xff", "-2", "1e-3f", ".5"])
+    slips = [
+        word[:letter] + word[letter + 1 :],
+        word[:letter] + word[letter : letter + 2][::-1] + word[letter + 2 :],
+        word[:letter] + rng.choice("abcxyz_" + "." * (at > 0)) + word[letter:],
+        number,
+        f"-{word}",
+        f"|{word}|",
+        f"({word})",
+        f"{word} {rng.choice('+-*/%')} {word}",
+        f"{word}[{rng.randrange(4)}]",
+        rng.choice(["threadIdx.x", "blockDim.y", "get_local_id(0)", "i", "x[0]", "acc", "NULL"]),
+        "",
+    ]
+    if BLOCK.match(line):
+        return rng.choice(slips[:3]) + "".join(words[1:]) if at == 0 else line
+    words[at] = rng.choice(slips)
+    forms = [
+        "".join(words),
+        line.replace(",", rng.choice([";", " ", ",,"]), 1),
+        f"{line} {rng.choice(['{', '}', ')', 'r1', ', r9', '?', '#'])}",
+        f"{rng.choice(['r0.x', 'r3', 'x', 'float x'])} {rng.choice(['=', '+=', '*='])} r1 * r2",
+        rng.choice(["for (i = 0; i < 4; i++)", "while (1)", "if (r0.x > 1)", "__syncthreads();"]),
+    ]
+    return rng.choices(forms, [10, 2, 2, 1, 1])[0]
+
+
+def test_every_report_of_a_random_slip_names_it_and_gives_a_cure():
+    rng = random.Random(7)
+    lines = [
+        (kernel.name, n)
+        for kernel in ck.kernels.values()
+        for n, line in enumerate(kernel.text.splitlines())
+        if n and line.split(";")[0].strip() and not line.startswith("end")
+    ]
+    reports = 0
+    for name, n in rng.choices(lines, k=300):
+        text = ck.kernels[name].text.splitlines()
+        code = text[n].split(";")[0].strip()
+        text[n] = slip(rng, code)
+        try:
+            ck.assemble("\n".join(text), "mine.il")
+        except ck.ILError as error:
+            here = [found for found in error.faults if found.line == n + 1]
+            declares = code.startswith(("dcl", "mdef", "mend"))
+            assert declares or len(error.faults) == len(here) == 1, f"{text[n]!r}: {error}"
+            assert all(map(named_and_cured, here)), f"{text[n]!r}: {error}"
+            reports += 1
+    assert reports > 150
 
 
 def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
@@ -249,7 +343,7 @@ GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add
 @pytest.mark.parametrize(("word", "guess"), GUESSES.items())
 def test_a_name_is_suggested_only_where_it_is_near_and_of_the_same_kind(word, guess):
     assert unknown(word, OPCODES).endswith(
-        f"Did you mean `{guess}`?" if guess else "no instruction of IL."
+        f"Did you mean `{guess}`?" if guess else "sources (`cypresskit il`)."
     )
 
 

@@ -16,7 +16,7 @@ TYPES, SLOTS, REGISTERS, MODIFIERS = (
 
 def example(op: Opcode) -> str:
     if op.example:
-        return op.example.replace("; ", "\n")
+        return op.example.replace(" \\n ", "\n")
     name, dest = op.name, {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
     sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
     if op.kind == "lds":

@@ -6,6 +6,7 @@ import re
 from typing import NoReturn
 
 from cypresskit.il.opcodes import opcode_in
+from cypresskit.il.slips import operator_slip
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
@@ -87,14 +88,20 @@ def whole(text: str, line: Line, at: int) -> int:
 def count(text: str, line: Line, at: int) -> int:
     """The whole number inside an opcode's brackets."""
     if not _INTEGER.fullmatch(text):
+        word = re.match(r"\w*", line.text[at:])
+        found = f"`{text}`" if text else "none"
         line.fail(
-            f"expected a whole number in brackets, found {f'`{text}`' if text else 'none'}", at
+            f"`{word[0] if word else ''}`: expected a whole number in brackets, found {found}", at
         )
     return whole(text, line, at)
 
 
-def end_of_line(line: Line) -> None:
-    """Nothing may follow but another statement, which production kernels put there."""
+def end_of_line(line: Line, form: str = "") -> None:
+    """Nothing may follow but another statement, which production kernels put there; ``form`` shows
+    the operands that a statement has.
+    """
     line.skip()
-    if line.at < len(line.text) and not opcode_in(line.text[line.at :]):
-        line.fail(f"expected the end of the line, found {line.rest()}")
+    rest = line.text[line.at :]
+    if rest and not opcode_in(rest):
+        why = operator_slip(rest) or (f"the form is `{form}`" if form else "")
+        line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

@@ -35,7 +35,7 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
     elif op.name == "dcl_cb":
         match = line.take(_BUFFER)
         if not match:
-            line.fail("expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
+            line.fail("`dcl_cb`: expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
         numbers = int(match[1][:9]), int(match[2][:9])
         if numbers[0] > 15 or numbers[1] > 4096:
             line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
@@ -76,9 +76,11 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
     if numbers[0] % 4 or (records and not numbers[0]):
         what = "stride of an LDS record" if records else "size of an LDS array"
-        line.fail(f"the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
+        line.fail(f"`{op.name}`: the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
     if (size := math.prod(numbers)) > MAX_LDS:
-        line.fail(f"{size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at)
+        line.fail(
+            f"`{op.name}`: {size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at
+        )
 
 
 def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, ...]]:
@@ -87,7 +89,7 @@ def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, 
     if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
         why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
         line.fail(
-            "expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found"
+            "`dcl_resource`: expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found"
             f" `({control.get('type', '')})`: {why}",
             at,
         )
@@ -97,7 +99,7 @@ def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, 
         line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(
-            "a format is float, unknown, sint or uint, found"
+            "`dcl_resource`: a format is one of float, unknown, sint and uint, found"
             f" `{kind}`.{nearest(kind, ['float', 'unknown'])}",
             at,
         )

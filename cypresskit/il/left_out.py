@@ -9,6 +9,8 @@ from importlib.resources import files
 
 from cypresskit.il.errors import nearest
 
+#: What an instruction looks like, for those who wrote something else.
+FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (`cypresskit il`)."
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
 #: Names that another chip's IL has, or that people write, and what to use here; and what to use for
 #: some names of IL.
@@ -48,13 +50,13 @@ def unknown(word: str, known: Iterable[str]) -> str:
     """A message about a word that is no instruction: why it was left out, or the nearest of the
     ``known`` names.
     """
-    kind = next((start for start in ("dcl_", "lds_") if word.startswith(start)), "")
+    kind = next((start for start in ("dcl_", "lds_") if word.lower().startswith(start)), "")
     same = [
         name
         for name in known
         if name.startswith(kind) and (kind or not name.startswith(("dcl_", "lds_")))
     ]
-    if why := left_out(word):
+    if why := left_out(word.lower()):
         return why
     guess = nearest(word, same, 0.65) or nearest(word.split("_")[0], same, 0.65)
-    return f"`{word[:40]}` is no instruction of IL.{guess}"
+    return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"

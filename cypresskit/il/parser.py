@@ -14,7 +14,7 @@ from typing import Any
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
-from cypresskit.il.left_out import ADVICE, left_out, unknown
+from cypresskit.il.left_out import ADVICE, FORM, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
@@ -29,19 +29,23 @@ from cypresskit.il.program import (
     Source,
 )
 from cypresskit.il.registers import dest_operand, source_operand
+from cypresskit.il.slips import block_role, statement_slip
 
-MAX_TEXT = 4_000_000  # characters of a kernel: beyond it something other than a kernel was passed
+#: Characters of a kernel: beyond it something other than a kernel was passed.
+MAX_TEXT = 4_000_000
 MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
-MAX_DEPTH = (
-    256  # of loops and ifs: far beyond the chip's branch stack; time here grows with its square
-)
+#: Of loops and ifs: far beyond the chip's branch stack; time here grows with its square.
+MAX_DEPTH = 256
 OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
-SCALAR = (
-    "rcp",
-    "rsq",
-    "sqrt",
-)  # their source's last component is the operand (IL specification, 7.11)
+#: Their source's last component is the operand (IL specification, 7.11).
+SCALAR = ("rcp", "rsq", "sqrt")
+_PLACEHOLDERS = {
+    "if": "if_logicalnz",
+    "loop": "whileloop",
+    "endif": "endif",
+    "endloop": "endloop",
+}
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
@@ -66,17 +70,8 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
             what = f"assemble takes IL text as a str, not {type(given).__name__}"
             raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
-        raise ILError(
-            name,
-            [
-                Fault(
-                    1,
-                    1,
-                    f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read",
-                    "",
-                )
-            ],
-        )
+        message = f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read"
+        raise ILError(name, [Fault(1, 1, message, "")])
     return _Assembler(text, name, before).program()
 
 
@@ -86,10 +81,13 @@ class _Assembler:
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
         self.before = before.splitlines()
         self.faults: list[Fault] = []
-        self.columns: dict[
-            int, int
-        ] = {}  # line: column of its first word, for checks made afterwards
+        #: Line to the column of its first word, for checks made afterwards.
+        self.columns: dict[int, int] = {}
         self.mode = ""
+        self.header_lost = False
+        #: Lines of faulty statements whose place in a block is held by another one.
+        self.held: set[int] = set()
+        self.braces = False  # whether a faulty line holds one: blocks then end who knows where
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
         self.macro: Instruction | None = None  # that is open, and what stands in it so far
@@ -125,6 +123,7 @@ class _Assembler:
             if not expansion.faults:
                 self._check_names(program)
         if self.faults:
+            self._report_comments()
             raise ILError(self.name, self.faults)
         return program
 
@@ -142,6 +141,7 @@ class _Assembler:
         if not line.text[line.at :]:
             return
         self.columns[number] = line.at + 1
+        start = line.at
         try:
             if strange := _STRANGE.search(line.text):
                 line.fail(_no_il(strange[0]), strange.start())
@@ -151,11 +151,36 @@ class _Assembler:
             while line.text[line.at :]:
                 if self.ended:
                     line.fail("nothing may follow `end`")
+                start = line.at
                 self._place(_statement(line), line)
                 line.skip()
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, fault.message, text))
-            self.mode = self.mode or "compute"
+            if self.mode:
+                self._hold_block(line.text[start:], number)
+            else:
+                self.mode, self.header_lost = "compute", True
+
+    def _hold_block(self, text: str, number: int) -> None:
+        """Put an instruction in the place of a faulty statement that begins or ends a block, so
+        that the other end isn't reported, too.
+        """
+        if text.lower().startswith("mdef") and not self.macro:
+            self.macro, self.body = Instruction("mdef", numbers=(-1, 0, 0), line=number), []
+        role = block_role(text)
+        self.braces = self.braces or "{" in text or "}" in text
+        if role in _PLACEHOLDERS:
+            self.held.add(number)
+            block = self.body if self.macro else self.instructions
+            block.append(Instruction(_PLACEHOLDERS[role], line=number))
+
+    def _report_comments(self) -> None:
+        """Report instructions that are comments, since `;` stands before them."""
+        for number, text in enumerate(self.lines, 1):
+            if lost := instruction_in_comment(text):
+                column, message = text.index(";") + 1, comment_message(lost)
+                if len(self.faults) < MAX_FAULTS:
+                    self.faults.append(Fault(number, column, message, text))
 
     def _place(self, instruction: Instruction, line: Line) -> None:
         """Put an instruction where it belongs: into the program, or into the macro that is open."""
@@ -204,7 +229,9 @@ class _Assembler:
         then.
         """
         starts = (fault.text.strip().lower() for fault in self.faults)
-        return any(start.startswith(("d", "il", "mdef", "mend")) for start in starts)
+        return self.header_lost or any(
+            start.startswith(("d", "il", "mdef", "mend")) for start in starts
+        )
 
     def _check_blocks(self, instructions) -> None:
         """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
@@ -213,6 +240,8 @@ class _Assembler:
         for i in instructions:
             flow, top = i.op.flow, stack[-1] if stack else None
             if flow in openers and (not top or top.op.flow not in openers[flow]):
+                if self.braces or self.held:
+                    continue
                 inside = f" (inside `{top.opcode}` of line {top.line})" if top else ""
                 self._fault(
                     i.line,
@@ -228,11 +257,9 @@ class _Assembler:
             if flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
-            self._fault(
-                i.line,
-                f"`{i.opcode}` is never closed by"
-                f" `{'endloop' if i.op.flow == 'loop' else 'endif'}`",
-            )
+            end = "endloop" if i.op.flow == "loop" else "endif"
+            if not self.braces and not self.held:
+                self._fault(i.line, f"`{i.opcode}` is never closed by `{end}`")
 
     def _check_names(self, program: Program) -> None:
         """Everything that is used must be declared and must exist in the kernel's mode."""
@@ -279,6 +306,8 @@ def _statement(line: Line) -> Instruction:
     start = line.at
     segments = _head(line)
     word = segments[0][0]
+    written = line.text[start : start + len(word)]
+    foreign = statement_slip(line.text[start:])
     if word.startswith("il_"):
         line.fail(f"`{word}`: the kernel's header stands once, in the first line", start)
     if word.startswith(tuple(ADVICE)):
@@ -289,13 +318,20 @@ def _statement(line: Line) -> Instruction:
             for name, value in _controls_written("", segments)
             if value
         }
+        for wrong in set(sizes) - {"k", "out", "in"}:
+            line.fail(f"`{word}` has no control `_{wrong}`: expected `mdef(7)_out(1)_in(2)`", start)
         if word == "mdef" and "k" not in sizes:
-            line.fail("a macro needs a number: `mdef(7)_out(1)_in(2)`", start)
+            line.fail("`mdef` needs a macro's number, as in `mdef(7)_out(1)_in(2)`", start)
         end_of_line(line)
         numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
         return Instruction(word, numbers=numbers, line=line.number)
-    if not (name := opcode_in(word)):
-        line.fail(unknown(word, [*OPCODES, "mdef", "mend"]), start)
+    name = opcode_in(word)
+    if foreign and (
+        not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == "."
+    ):
+        line.fail(left_out(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}", start)
+    if not name:
+        line.fail(unknown(written, [*OPCODES, "mdef", "mend"]), start)
     op, written = OPCODES[name], _controls_written(word[len(name) + 1 :], segments)
     if op.kind == "declaration":
         if why := left_out(word, op.name):
@@ -305,7 +341,7 @@ def _statement(line: Line) -> Instruction:
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
-    end_of_line(line)
+    end_of_line(line, _form(op))
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(
             f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start
@@ -332,8 +368,38 @@ def _head(line: Line) -> list[tuple[str, str]]:
         segments.append((match.group().lower(), brackets.group(1).strip() if brackets else ""))
         more = bool(brackets) and line.text.startswith("_", line.at)
     if not segments:
-        line.fail(f"expected an instruction, found {line.rest()}")
+        instead = statement_slip(line.text[line.at :]) or FORM
+        line.fail(f"expected an instruction, found {line.rest()}: {instead}")
     return segments
+
+
+def _quoted(statement: str) -> str:
+    """The first words of a statement that is no IL, for a message."""
+    found = re.match(r"\w+(\s+(if|loop|while|for)\b)?(\.\w+)*(\s*[-+*/%&|^]?=(?!=))?", statement)
+    return found[0] if found else statement[:24]
+
+
+def instruction_in_comment(text: str) -> str:
+    """The instruction that stands behind a `;` which follows another one, as the reader of a line
+    sees none; "" if what stands there is a comment.
+    """
+    code, _, comment = text.partition(";")
+    first = comment.split(";")[0].strip()
+    if not code.strip() or "//" in code or not opcode_in(first):
+        return ""
+    try:
+        line = Line(first, 0)
+        while line.text[line.at :]:
+            _statement(line)
+            line.skip()
+    except FaultAt:
+        return ""
+    return first
+
+
+def comment_message(instruction: str) -> str:
+    """What is wrong with an instruction behind a `;`."""
+    return f"`;` starts a comment, so `{instruction}` is not read: give it a line of its own"
 
 
 def _controls_written(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -417,18 +483,30 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
     return True if name in ("threads", "lds", "memory") else count(value, line, at)
 
 
+def _form(op: Opcode) -> str:
+    """``mad dest, source 1, source 2, source 3``."""
+    names = ["dest"] if op.result != "-" or (op.store and op.words > 1) else []
+    names += [f"source {n + 1}" for n in range(len(op.sources))]
+    return f"{op.name} {', '.join(names)}".strip()
+
+
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
     dest = dest_operand(line, op) if op.result != "-" else None
-    names = (["dest"] if dest else []) + [f"source {n + 1}" for n in range(len(op.sources))]
     sources: list[Source] = []
     for n in range(len(op.sources)):
         if n and op.name == "lds_load_vec" and not line.text[line.at :].strip():
             break  # raw LDS needs no offset
         if n or dest:
             after = f"source {n}" if n else "the destination"
-            line.expect(",", f"after {after} (`{op.name} {', '.join(names)}`)")
+            line.expect(",", f"after {after} (`{_form(op)}`)")
         line.skip()
         start = line.at
+        if op.store and line.text[start:].lower().startswith("mem"):
+            line.fail(
+                f"`mem` can't be read: `{op.name}` has no destination, but an address and a value,"
+                f" as in `{op.name}_id(0) r0.x, r1.x`",
+                start,
+            )
         sources.append(source_operand(line))
         _check_modifiers(op, n, sources[n], line, start)
         if op.name in SCALAR:

@@ -11,6 +11,7 @@ from cypresskit.il.cursor import COLOURS, Line, whole
 from cypresskit.il.errors import nearest
 from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
+from cypresskit.il.slips import operand_slip
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
 ALIASES = {
@@ -54,6 +55,12 @@ def read_register(line: Line) -> Register:
             line.fail(f"`{match.group()}`: the output streams are o0 to o7", start)
         if kind == "cb":
             line.expect("[", "after a constant buffer's name, as in `cb0[3]`")
+            if line.text[line.at :].lstrip()[:1].isalpha():
+                line.fail(
+                    f"`{match.group()}[{line.text[line.at :].split(']')[0].strip()}]`: an element"
+                    " of a constant buffer is chosen by a whole number, as in `cb0[3]`; a table"
+                    " to look things up in is a texture or g[]"
+                )
             element = line.integer("the number of an element")
             line.expect("]", "to close the element's number")
             return Register("cb", index, element)
@@ -77,6 +84,9 @@ def read_register(line: Line) -> Register:
             f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset",
             start,
         )
+    if cure := operand_slip(line.text[start:]):
+        line.at = start
+        line.fail(f"expected a register, found {line.rest()}: {cure}", start)
     guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
     return line.fail(
         "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
@@ -100,7 +110,11 @@ def _global(line: Line) -> Register:
             or address.modified
             or len(set(address.swizzle)) > 1
         ):
-            line.fail("an address is one component of a register, as in `g[r1.x+1]`", start)
+            written = line.text[start : line.at] or line.rest().strip("`")
+            line.fail(
+                f"`g[{written}`: an address is one component of a register, as in `g[r1.x+1]`",
+                start,
+            )
         if line.eat("+"):
             element = line.integer("an offset in elements")
         elif line.eat("-"):
@@ -135,17 +149,20 @@ def mask_letters(line: Line) -> str:
         return LETTERS
     at = line.at
     match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
-    text, mask = match.group().lower().translate(COLOURS) if match else "", ""
+    written = match.group() if match else ""
+    text, mask = written.lower().translate(COLOURS), ""
     for c in text:
         if c in LETTERS:
             if LETTERS.index(c) < len(mask):
                 line.fail(
-                    f"mask `.{text}`: letters must stand in the order xyzw, each at most once", at
+                    f"mask `.{written}`: letters must stand in the order xyzw, each at most once",
+                    at,
                 )
             mask = mask.ljust(LETTERS.index(c), "_")
         mask += c
     if not 0 < len(mask) <= 4:
-        line.fail("a mask has one to four of the letters x y z w 0 1 _", at)
+        found = f"`.{written}`" if written else line.rest()
+        line.fail(f"a mask has one to four of the letters x y z w 0 1 _, found {found}", at)
     return mask.ljust(4, "_")
 
 
@@ -174,7 +191,8 @@ def source_operand(line: Line) -> Source:
         match = line.take(re.compile(r"[A-Za-z0-9]+"))
         name = match.group().lower() if match else ""
         if name not in MODIFIERS:
-            line.fail(f"`_{name}` is no modifier of a source.{nearest(name, MODIFIERS)}", start)
+            guess = nearest(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
+            line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
         if name == "neg":
             brackets = line.take(_BRACKETS)
             letters = (

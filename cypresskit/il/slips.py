@@ -1,0 +1,168 @@
+"""What people write who know C, CUDA, OpenCL or PTX, and what IL has in its place.
+
+``statement_slip`` looks at a whole statement, ``operand_slip`` at an operand; both are asked only
+about text that is no IL. ``block_role`` says which part of a block a statement was meant to be, so
+that one faulty `for` isn't followed by a report of its `endloop`. ``instruction_in_comment`` finds
+an instruction behind `;`, where it is a comment.
+"""
+
+import re
+from typing import NamedTuple
+
+from cypresskit.il.errors import nearest
+from cypresskit.il.opcodes import OPCODES, opcode_in
+
+BARRIER = "work-items wait for each other at `fence_threads_lds`, or `fence_threads_memory` for g[]"
+IF = (
+    "an if is `ifc_relop(lt) r0.x, r1.x` for floats, or `if_logicalnz r2.x` after `ilt`, `ieq`, ..."
+)
+LOOP = (
+    "a loop is `whileloop` to `endloop`, and is left by `break_logicalnz r1.x` or"
+    " `breakc_relop(ge) r0.x, r1.x`"
+)
+SHARED = (
+    "LDS is declared by `dcl_lds_id(0) BYTES` and reached by `lds_load_id(0)`, `lds_store_id(0)`"
+)
+VARIABLE = (
+    "registers r0, r1, ... need no declaration, and a number is `dcl_literal l0, 1.0, 2.0, 0, 0`"
+)
+TEXTURE = "a texture is read by `sample_resource(0)_sampler(0) r0, r1.xy00`"
+JUMP = f"there are no labels and no jumps; {LOOP}"
+TYPE = "an opcode has no type behind a point: use `add` for floats, `iadd` for integers, `dadd`"
+ELSE_IF = "put an if of its own behind `else`, and close both by `endif`"
+BRACE = "there are no braces: a loop ends by `endloop`, an if by `endif`"
+ATOMIC = "there are no atomics: let each work-item store to a place of its own, and add those up"
+RETURN = "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`"
+PRINT = "a kernel can't print: store the value to `o0` or `g[r0.x]`, and look at the array"
+PREPROCESSOR = "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro"
+
+
+class Slip(NamedTuple):
+    """Text of another language, what to write in IL, and its ``role`` in a block, if it has one:
+    "if", "loop", "endif", "endloop" or "}".
+    """
+
+    pattern: str
+    cure: str
+    role: str = ""
+
+
+#: Tried in this order, on the text from the statement's first letter on.
+STATEMENTS = (
+    Slip(r"#", PREPROCESSOR),
+    Slip(r"(else\s*if|elif|elsif)\b", ELSE_IF),
+    Slip(r"if(?!c|_log)", IF, "if"),
+    Slip(r"(for|while|do|repeat|rep)\b", LOOP, "loop"),
+    Slip(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`", "endloop"),
+    Slip(r"(end[_ ]if|fi)\b", "an if ends by `endif`", "endif"),
+    Slip(r"\}", BRACE, "}"),
+    Slip(r"\{", BRACE),
+    Slip(r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b", BARRIER),
+    Slip(r"(__shared__|__local|groupshared|shared|local)\b", SHARED),
+    Slip(r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]", VARIABLE),
+    Slip(r"(atomic\w*|atom|red)\b", ATOMIC),
+    Slip(r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b", TEXTURE),
+    Slip(r"return\b", RETURN),
+    Slip(r"(printf?|cout|echo)\b", PRINT),
+    Slip(r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)", JUMP),
+    Slip(r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s", TYPE),
+)
+
+_CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")
+_ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?[fF]?)")
+_SIGNED = re.compile(r"[-+]\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
+_OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
+#: Names of a work-item's place elsewhere, and the register that holds it here.
+PLACES = {
+    r"threadIdx|get_local_id|gl_LocalInvocationID|SV_GroupThreadID": "vTidInGrp",
+    r"blockIdx|get_group_id|gl_WorkGroupID|SV_GroupID": "vThreadGrpId",
+    r"get_global_id|gl_GlobalInvocationID|SV_DispatchThreadID|gridIdx": "vAbsTid",
+    r"laneid|lane_id|lane": "vTidInGrpFlat",
+    r"gl_FragCoord|SV_Position": "vWinCoord0",
+}
+SIZES = re.compile(r"blockDim|gridDim|warpSize|get_local_size|get_global_size|get_num_groups")
+
+
+def statement_slip(text: str) -> str:
+    """What to write in place of a statement of another language; "" if it isn't known.
+
+    >>> statement_slip("return;")
+    'a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`'
+    """
+    if slip := _slip(text):
+        return slip.cure
+    if (changed := _CHANGED.match(text)) and not opcode_in(text):
+        operator = next((c for c in changed[2] + changed[3] if c in _ARITHMETIC), "")
+        target = changed[1]
+        if not operator:
+            return f"an instruction is `operation destination, source`: `mov {target}, r1`"
+        line = f"{_ARITHMETIC[operator]} {target}, r1, r2"
+        if {"+", "*"} <= set(changed[2] + changed[3]):
+            line = f"mad {target}, r1, r2, r3"
+        return f"an instruction is `operation destination, sources`: `{line}`"
+    return ""
+
+
+def _slip(text: str) -> Slip | None:
+    for slip in STATEMENTS:
+        if re.match(slip.pattern, text + "\n", re.IGNORECASE):
+            return slip
+    return None
+
+
+def operand_slip(text: str) -> str:
+    """What to write in place of an operand that is no register; "" if it isn't known.
+
+    >>> operand_slip("-l0.x")
+    'a sign stands behind the register: `l0.x_neg(xyzw)`'
+    """
+    if number := _NUMBER.match(text):
+        declared = f"`dcl_literal l0, {number[0]}, 0, 0, 0`"
+        return f"declare {declared} (l0, or another that is free), and write `l0.x`"
+    if signed := _SIGNED.match(text):
+        if text[0] == "+":
+            return f"leave out the sign: `{signed[1]}`"
+        return f"a sign stands behind the register: `{signed[1]}_neg(xyzw)`"
+    if re.match(r"\||f?abs\s*\(", text):
+        return "an absolute value is `r0_abs`"
+    if re.match(r"[~!]", text):
+        return "use `inot` for the bits' complement"
+    for names, register in PLACES.items():
+        if re.match(rf"(?:{names})\b", text, re.IGNORECASE):
+            return f"use `{register}`, which holds a work-item's place here"
+    if SIZES.match(text):
+        return "a size is passed as a constant: `dcl_cb cb0[1]`, then `cb0[0].x`"
+    return ""
+
+
+def operator_slip(text: str) -> str:
+    """What to do about an operator that follows an operand; "" if there is none."""
+    if operator := _OPERATOR.match(text):
+        use = _ARITHMETIC.get(operator[0], "")
+        line = f"use `{use} r0, r1, r2` before" if use else "use an instruction before"
+        return f"an operand is one register; for `{operator[0]}` {line} this one"
+    if text.startswith(("{", "}")):
+        return BRACE
+    return ""
+
+
+def _nearest(word: str) -> str:
+    """The opcode that a misspelt ``word`` stands for; "" if none is near."""
+    guess = re.search(r"`(\w+)`", nearest(word, OPCODES, 0.65))
+    return guess[1] if guess else ""
+
+
+def block_role(text: str) -> str:
+    """Which part of a block a faulty statement was meant to be: "if", "loop", "endif", "endloop",
+    "}" or "".
+    """
+    if slip := _slip(text):
+        return slip.role
+    for start, role in (("loop", "loop"), ("whil", "loop"), ("if", "if")):
+        if text.lower().startswith(start):
+            return role
+    word = re.match(r"\w*", text.lower())
+    name = opcode_in(text) or (word and _nearest(word[0])) or ""
+    op = OPCODES.get(name)
+    return op.flow if op and op.flow in ("if", "loop", "endif", "endloop") else ""
