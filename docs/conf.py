@@ -60,8 +60,9 @@ docs/views
 ```{toctree}
 :hidden:
 :caption: Reference
-docs/api
+docs/own_kernel
 docs/il
+docs/api
 docs/model
 ```
 ```{toctree}

@@ -14,6 +14,8 @@ import cypresskit as ck
 from cypresskit.cli import reference
 from cypresskit.il import OPCODES, Fault, Register
 from cypresskit.il.left_out import LEFT_OUT, left_out, unknown
+from cypresskit.il.parser import RESULT_SCALE
+from cypresskit.il.registers import INPUT_NAMES, MODIFIERS
 
 HERE = Path(__file__).parent
 
@@ -410,8 +412,18 @@ def test_dmov_moves_a_pair():
     assert "use `dmax`" in str(fault(pixel("dmov r0, r1.xy_abs")))
 
 
-def using(op) -> str:
-    """A kernel that is the opcode's example and little else."""
+#: The last cell of each row of the page: the example, as a reader would copy it.
+EXAMPLES = {
+    name: re.sub(r"`(.*?)`(<br>)?", r"\1\n", example)
+    for name, example in re.findall(
+        r"(?m)^\| `(\w+)` \|.* (`.*`) \|$",
+        (HERE.parent / "docs/il.md").read_text(encoding="utf-8"),
+    )
+}
+
+
+def using(op, example: str) -> str:
+    """A kernel that is the opcode's example, what it needs declared, and little else."""
     at_a_pixel = op.name in (
         "dcl_input",
         "dcl_input_position_interp",
@@ -422,19 +434,47 @@ def using(op) -> str:
     lines += ["mdef(7)_out(1)_in(1)", "mov out0, in0", "mend"] * (op.kind == "macro")
     lines += ["dcl_lds_id(0) 64"] * (not at_a_pixel) + [f"mov r{n}, l0" for n in range(6)]
     return (pixel if at_a_pixel else compute)(
-        *lines, *reference.example(op).removesuffix("end").splitlines()
+        *lines, *example.rstrip().removesuffix("end").splitlines()
     )
 
 
 @pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)
 def test_every_example_of_the_reference_assembles_and_runs(op):
-    program = ck.assemble(using(op))
+    program = ck.assemble(using(op, EXAMPLES[op.name]))
     pixel = program.mode == "pixel"
     texel = np.ones((8, 8, 4), np.float32)
     memory = None if pixel else np.zeros((64, 4), np.float32)
     domain = (8, 8) if len([g for g in program.group if g > 1]) > 1 or pixel else 64
     ck.launch(program, domain, inputs={0: texel, 1: texel}, outputs={}, global_memory=memory)
     assert op.name in reference.describe(op.name)
+
+
+KNOWN = {
+    "r1": "r0: ", "g": "g[r1.x+1]: ", "cb0": "cb0[3]: ", "l7": "l0: ", "o2": "o0: ", "mem": "mem: ",
+    "vTid": "vTidInGrpFlat: ", "vaTid": "vAbsTidFlat: ", "vAbsTidFlat": "vAbsTidFlat: ",
+    "_neg": "_neg(xw): ", "abs": "_abs: ", "_d4": "_x2: ", "_bx2": "_bias: ", "in1": "in0: ",
+    "mdef": "mdef: ", "mend": "mend: ", "relop": "_relop(lt): ", "le": "_relop(lt): ",
+    "aoffimmi": "_aoffimmi(1,0,0): ", "sampler": "_sampler(0): ", "swizzle": "swizzle: ",
+    "fence_threads_lds": "fence_threads_lds: ", "il_cs_2_0": "il_cs_2_0: ", ";": ";: ",
+    "mad_sat": "mad\n", "sample_resource(0)": "sample\n", "DMAD": "dmad\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_reference_knows_a_name_however_it_is_written(name):
+    assert reference.describe(name).startswith(KNOWN[name])
+
+
+@pytest.mark.parametrize("name", ["for", "if_lt", "1.0", "__syncthreads", "threadIdx.x"])
+def test_the_reference_gives_the_cure_for_words_of_other_languages(name):
+    with pytest.raises(ValueError, match=r"is no IL: .*`"):
+        reference.describe(name)
+
+
+def test_every_register_and_modifier_of_the_parser_is_in_the_reference():
+    names = ["r9", "l9", "cb9[3]", "o7", "mem", "g[r0.x]", "in0", "out1", *INPUT_NAMES]
+    for name in [*names, *(f"_{flag}" for flag in MODIFIERS), *(f"_{s}" for s in RESULT_SCALE)]:
+        assert ": " in reference.describe(name).splitlines()[0]
 
 
 def test_the_reference_page_is_current():

@@ -164,7 +164,7 @@ def il(args: argparse.Namespace) -> None:
     if args.markdown:
         print(reference.page(), end="")
     elif args.name is None:
-        print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS]))
+        print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS, *reference.SYNTAX]))
     else:
         with user_errors(ValueError):
             print(reference.describe(args.name))

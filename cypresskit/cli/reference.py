@@ -3,15 +3,18 @@ from ``data/reference.json``.
 """
 
 import json
+import re
 from importlib.resources import files
 
 from cypresskit.il.left_out import LEFT_OUT, unknown
-from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.il.opcodes import OPCODES, Opcode, opcode_in
+from cypresskit.il.slips import operand_slip, statement_slip
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
-TYPES, SLOTS, REGISTERS, MODIFIERS = (
-    WORDS[part] for part in ("types", "slots", "registers", "modifiers")
-)
+TYPES, SLOTS = WORDS["types"], WORDS["slots"]
+#: What isn't an opcode: names as they are listed, each with the ``pattern`` of all that it is
+#: written as, and its ``text``.
+REGISTERS, MODIFIERS, SYNTAX = (WORDS[part] for part in ("registers", "modifiers", "words"))
 
 
 def example(op: Opcode) -> str:
@@ -45,20 +48,37 @@ def entry(op: Opcode) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """The entry of an opcode, a register or a modifier; ``ValueError`` for a name that isn't in the
-    subset.
+    """What ``name`` means, as it may stand in a kernel: an opcode with or without controls, a
+    register of any number, a modifier, a word of the syntax. ``ValueError`` for a name that isn't
+    in the subset, with what to use instead if that is known.
     """
-    for table in (REGISTERS, MODIFIERS):
-        if name in table:
-            return f"{name}: {table[name]}"
-    if name not in OPCODES:
-        raise ValueError(unknown(name, OPCODES))
-    title, operands, cost, meaning, line = entry(OPCODES[name])
-    line = line.replace("\n", "; ")
-    return (
-        f"{title}\n  operands  {operands}\n  cost      {cost}\n  meaning   {meaning}\n  example  "
-        f" {line}"
+    opcode = name.lower() if name.lower() in OPCODES else ""
+    if not opcode:
+        word = name.strip().lower()
+        for table in (REGISTERS, MODIFIERS, SYNTAX):
+            for listed, known in table.items():
+                if re.fullmatch(known["pattern"], word.lstrip("_") or word):
+                    return f"{listed}: {known['text']}"
+        opcode = opcode_in(word)
+        if not opcode:
+            slip = statement_slip(name) or operand_slip(name)
+            raise ValueError(f"`{name}` is no IL: {slip}" if slip else unknown(name, OPCODES))
+    title, operands, cost, meaning, lines = entry(OPCODES[opcode])
+    shown = lines.replace("\n", "\n" + " " * 12)
+    return "\n".join(
+        [
+            title,
+            f"  operands  {operands}",
+            f"  cost      {cost}",
+            f"  meaning   {meaning}",
+            f"  example   {shown}",
+        ]
     )
+
+
+def _in_table(lines: str) -> str:
+    """Lines of IL in a cell of a Markdown table."""
+    return "<br>".join(f"`{line}`" for line in lines.splitlines())
 
 
 def page() -> str:
@@ -78,12 +98,15 @@ def page() -> str:
     for kind, title in kinds.items():
         rows = [entry(op) for op in OPCODES.values() if op.kind == kind]
         shown = [
-            f"| `{n}` | {o} | {c} | {m} | `{e.replace(chr(10), '; ')}` |" for n, o, c, m, e in rows
+            f"| `{name}` | {operands} | {cost} | {meaning} | {_in_table(lines)} |"
+            for name, operands, cost, meaning, lines in rows
         ]
         head = ["| name | operands | cost | meaning | example |", "|---" * 5 + "|"]
         parts += [f"## {title}", "\n".join([*head, *shown])]
-    for title, table in (("Registers", REGISTERS), ("Modifiers", MODIFIERS)):
-        parts += [f"## {title}", "\n".join(f"- `{name}`: {what}" for name, what in table.items())]
+    others = {"Registers": REGISTERS, "Modifiers": MODIFIERS, "Other words": SYNTAX}
+    for title, table in others.items():
+        items = [f"- `{name}`: {known['text']}" for name, known in table.items()]
+        parts += [f"## {title}", "\n".join(items)]
     left = [
         f"- {where}, {kind}: {', '.join(f'`{name}`' for name in names)}"
         for where, kind, names in LEFT_OUT

@@ -1,0 +1,56 @@
+"""docs/own_kernel.md: every block of it runs and prints what the page says, and every line of its
+table assembles.
+"""
+
+import contextlib
+import io
+import re
+
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit.il.opcodes import opcode_in
+
+PAGE = (ROOT / "docs/own_kernel.md").read_text(encoding="utf-8")
+ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
+TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+
+
+def test_every_block_of_the_page_prints_what_the_page_says():
+    names: dict = {}
+    blocks = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+    assert len(blocks) >= 6
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        if shown:
+            assert printed.getvalue() == shown
+        elif "print" in code:
+            assert printed.getvalue().strip()
+    assert names["report"].clocks > 0
+
+
+def instructions(cell: str) -> list[str]:
+    """The whole lines of IL that a cell of the table shows."""
+    shown = re.findall(r"`([^`]+)`", cell)
+    return [line for line in shown if opcode_in(line) or line.startswith(("mdef", "mend"))]
+
+
+@pytest.mark.parametrize("what", [what for what in ROWS if instructions(ROWS[what])])
+def test_every_line_of_the_syntax_assembles(what):
+    lines = [line for line in instructions(ROWS[what]) if "..." not in line]
+    text = "\n".join(lines)
+    before = [TEXTURE] * (TEXTURE not in text)
+    before += ["dcl_lds_id(0) 1024"] * ("dcl_lds_id" not in text and "lds" in text)
+    before += ["dcl_cb cb0[2]"] * ("dcl_cb" not in text)
+    pixel = "o0" in text
+    header = "il_ps_2_0" if pixel else "il_cs_2_0"
+    program = ck.assemble("\n".join([header, *before, *lines, "end"]))
+    assert len(program.body) + len(program.declarations) + len(program.macros) >= len(lines)
+
+
+def test_the_page_shows_every_part_of_the_syntax():
+    assert len(ROWS) > 25
+    assert sum(len(instructions(cell)) for cell in ROWS.values()) > 35
