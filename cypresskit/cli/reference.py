@@ -6,9 +6,9 @@ import json
 import re
 from importlib.resources import files
 
+from cypresskit.il.foreign import operand_slip, statement_slip
 from cypresskit.il.left_out import LEFT_OUT, unknown
 from cypresskit.il.opcodes import OPCODES, Opcode, opcode_in
-from cypresskit.il.slips import operand_slip, statement_slip
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
 TYPES, SLOTS = WORDS["types"], WORDS["slots"]

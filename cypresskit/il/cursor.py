@@ -5,8 +5,8 @@ share.
 import re
 from typing import NoReturn
 
+from cypresskit.il.foreign import operator_slip
 from cypresskit.il.opcodes import opcode_in
-from cypresskit.il.slips import operator_slip
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")

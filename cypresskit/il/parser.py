@@ -14,6 +14,7 @@ from typing import Any
 from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
+from cypresskit.il.foreign import block_role, statement_slip
 from cypresskit.il.left_out import ADVICE, FORM, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
 from cypresskit.il.names import literal_addresses, name_faults
@@ -29,7 +30,6 @@ from cypresskit.il.program import (
     Source,
 )
 from cypresskit.il.registers import dest_operand, source_operand
-from cypresskit.il.slips import block_role, statement_slip
 
 #: Characters of a kernel: beyond it something other than a kernel was passed.
 MAX_TEXT = 4_000_000

@@ -9,9 +9,9 @@ import re
 
 from cypresskit.il.cursor import COLOURS, Line, whole
 from cypresskit.il.errors import nearest
+from cypresskit.il.foreign import operand_slip
 from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
-from cypresskit.il.slips import operand_slip
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
 ALIASES = {
