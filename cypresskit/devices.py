@@ -151,6 +151,26 @@ class Limits:
     doubles: bool
 
 
+@dataclass(frozen=True)
+class AccessGeometry:
+    """What a walk of compiled code reads of a device: which cache lines an access touches, and what
+    it costs its unit. The fields are those of ``Device``. Boards of one geometry share walks.
+    """
+
+    line_bytes: int
+    channel_bytes: int
+    memory_channels: int
+    memory_banks: int
+    memory_bytes: int
+    store_clocks: int
+    l1_bytes: int
+    texture_banks: int
+    quads_per_clock: int
+    lds_items_clock: int
+    lds_banks: int
+    name: str = field(compare=False)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Device(Board):
     """A chip that can be compiled for and timed."""
@@ -351,6 +371,11 @@ class Device(Board):
             lds_bytes=self.lds_bytes,
             doubles=bool(self.double_fmas),
         )
+
+    @property
+    def geometry(self) -> AccessGeometry:
+        """What of this device says which lines an access touches."""
+        return AccessGeometry(**{f.name: getattr(self, f.name) for f in fields(AccessGeometry)})
 
     def active_wavefronts(
         self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1

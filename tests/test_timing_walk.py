@@ -2,19 +2,22 @@
 loop.
 """
 
-from dataclasses import fields, replace
+import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import shape
+from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import DataDependentError, loops, walk
-from cypresskit.timing.surfaces import READ, Surfaces
+from cypresskit.machine.vliw import Processor
+from cypresskit.timing import DataDependentError, walk
+from cypresskit.timing.history import History
+from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.work import KINDS
 
 HEAD = """
@@ -37,7 +40,7 @@ def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
 def paths(of, layout="linear", code=None):
     code = code or compile(of.program)
     walk._walks.clear()
-    return walk.walk(code, Surfaces(of, HD5870, layout), np.arange(of.wavefronts))
+    return walk.walk(code, Surfaces(of, HD5870.geometry, layout), np.arange(of.wavefronts))
 
 
 def streams(of, layout="linear"):
@@ -288,39 +291,6 @@ def test_a_tiled_image_has_eight_rows_in_a_kilobyte():
     ], "a row of eight tiles, of which the last is cut"
 
 
-@pytest.mark.parametrize("step", ["add r0.x, r0.x, l0.w", "mul r0.x, r0.x, l0.x"])
-def test_a_loop_without_end_is_an_error(step, monkeypatch):
-    monkeypatch.setattr(loops, "MOST_TURNS", 100)
-    monkeypatch.setattr(walk, "MOST_TURNS", 100)
-    fetch = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00"
-    body = (
-        "mov r0.x, l0.w\nwhileloop\nge r2.x, r0.x, l0.x\nbreak_logicalnz"
-        f" r2.x\n{fetch}\n{step}\nendloop\nmov g[0], r1"
-    )
-    with pytest.raises(
-        RuntimeError, match=r"test\.il:9: whileloop\n +this loop has not ended after 100 turns"
-    ):
-        paths(shapes("\n" + body))
-
-
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_tn_buffer"])
-@pytest.mark.parametrize("layout", ["linear", "tiled"])
-def test_what_a_walk_reads_of_a_board_is_listed(name, layout):
-    """Boards that differ in anything else share a walk; of others each has its own."""
-    read = set()
-
-    class Watched(Device):
-        def __getattribute__(self, field):
-            read.add(field)
-            return super().__getattribute__(field)
-
-    device = Watched(**{field.name: getattr(HD5870, field.name) for field in fields(Device)})
-    shape, code = KERNELS[name].shape(64, 64, 64, 1.0, 0.5, 1), compile(KERNELS[name].program)
-    read.clear()
-    walk._walked(code, Surfaces(shape, device, layout), np.arange(shape.wavefronts))
-    assert read & {field.name for field in fields(Device)} <= {*READ, "name"}
-
-
 def test_walks_are_shared_by_boards_that_look_alike_to_them():
     shape, code = (
         KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1),
@@ -335,7 +305,139 @@ def test_walks_are_shared_by_boards_that_look_alike_to_them():
         HD5870,
     )
     one, *others = (
-        walk.walk(code, Surfaces(of, board, "linear"), np.arange(count))
+        walk.walk(code, Surfaces(of, board.geometry, "linear"), np.arange(count))
         for board, of, count in zip(boards, [shape] * 4 + [beta], (4, 4, 4, 2, 4))
     )
     assert [other is one for other in others] == [True, False, False, False]
+
+
+class Divergent:
+    """A random program whose branches and loops depend on the work-item's place."""
+
+    def __init__(self, seed):
+        self.rng, self.registers = random.Random(seed), 20
+        start = ["flr r0.xy, vWinCoord0.xy", "mov r1, l0.wwww", "mov r9, l0.wwww"]
+        self.body = "\n".join([*start, *self.block(0), "mov g[0], r9"])
+
+    def compared(self):
+        """A comparison, and where its result is."""
+        self.registers += 1
+        left = self.rng.choice(("r0.x", "r0.y", "r1.x", "r1.y"))
+        right = self.rng.choice(("l0.y", "l0.z", "l2.x", "r0.y", "r0.x"))
+        relation = self.rng.choice(("ge", "lt", "eq", "ne"))
+        return [f"{relation} r{self.registers}.x, {left}, {right}"], f"r{self.registers}.x"
+
+    def block(self, depth):
+        lines = []
+        for _ in range(self.rng.randrange(2, 5)):
+            kind = self.rng.random()
+            if depth < 3 and kind < 0.3:
+                lines += self.branch(depth)
+            elif depth < 2 and kind < 0.6:
+                lines += self.loop(depth)
+            else:
+                lines += self.rng.choice(
+                    (
+                        [f"{FETCH} r8, r{self.rng.randrange(2)}.xy00", "add r9, r9, r8"],
+                        ["add r1.x, r1.x, l0.x"],
+                        ["mad r1.y, r0.x, l0.y, r1.x"],
+                        ["mul r9, r9, r9"],
+                    )
+                )
+        return lines
+
+    def branch(self, depth):
+        test, result = self.compared()
+        other = ["else", *self.block(depth + 1)] if self.rng.random() < 0.4 else []
+        return [*test, f"if_logicalnz {result}", *self.block(depth + 1), *other, "endif"]
+
+    def loop(self, depth):
+        counter, most = f"r{10 + depth}.x", self.rng.choice(("r0.x", "r0.y", "l2.x", "r1.x"))
+        leave, result = self.compared() if self.rng.random() < 0.3 else ([], "")
+        test = f"r{15 + depth}.x"
+        return [
+            f"mov {counter}, l0.w",
+            "whileloop",
+            *(f"ge {test}, {counter}, {most}", f"break_logicalnz {test}"),
+            *(f"ge {test}, {counter}, l2.y", f"break_logicalnz {test}"),
+            f"add {counter}, {counter}, {self.rng.choice(('l0.x', 'l0.y'))}",
+            *leave,
+            *([f"{self.rng.choice(('break', 'continue'))}_logicalnz {result}"] if leave else []),
+            *self.block(depth + 1),
+            "endloop",
+        ]
+
+
+def by_wavefront(found):
+    """What each wavefront runs, clause by clause."""
+    result = {}
+    for path in found:
+        turns = unrolled(path)
+        for n, wavefront in enumerate(path.wavefronts):
+            result[int(wavefront)] = [
+                (kind, bundles, [(cost[n], lines[n]) for cost, lines in accesses])
+                for kind, bundles, accesses in turns
+            ]
+    return result
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
+    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
+    code, surfaces = compile(of.program), Surfaces(of, HD5870.geometry, "linear")
+    together = by_wavefront(walk._walked(code, surfaces, np.arange(of.wavefronts)))
+    for n in range(of.wavefronts):
+        assert by_wavefront(walk._walked(code, surfaces, np.array([n])))[n] == together[n]
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_loops_counted_at_once_are_those_run_turn_by_turn(seed, monkeypatch):
+    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
+    counted = by_wavefront(paths(of))
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    assert by_wavefront(paths(of)) == counted
+
+
+def broken(seed):
+    """A program of loops, of which a break or a step is broken at random."""
+    rng = random.Random(seed)
+    lines = Divergent(seed).body.splitlines()
+    lines = [*lines[:3], *Divergent(seed).loop(0), *lines[3:]]
+    breaks = [n for n, line in enumerate(lines) if "break" in line]
+    for n in rng.sample(breaks, max(1, len(breaks) // 2)):
+        lines[n] = rng.choice(("break_logicalnz l0.w", "break_logicalnz r0.w"))
+    if rng.random() < 0.5:
+        steps = [n for n, line in enumerate(lines) if line.startswith("add r10.x")]
+        lines[rng.choice(steps)] = "sub r10.x, r10.x, l0.x"
+    head = "mov r0.zw, l0.ww\ndcl_literal l2, 7.0, 30.0, 0.0, 0.0\n"
+    return head + "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_loop_that_never_ends_is_reported_within_the_work_of_a_launch(seed, monkeypatch):
+    """By the walk where the launch reports it, after no more work; nothing is kept of its turns."""
+    most = 20_000
+    of = shapes(broken(seed), (16, 8))
+    monkeypatch.setattr(walk, "MAX_INSTRUCTIONS", most)
+    made = []
+    monkeypatch.setattr(walk, "Processor", lambda *args: made.append(Processor(*args)) or made[-1])
+    kept = []
+    monkeypatch.setattr(walk, "History", lambda count: kept.append(History(count)) or kept[-1])
+    texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
+    given = {"inputs": {0: texture}, "global_memory": memory, "constants": {0: [0.0] * 4}}
+    try:
+        launch(of.program, of.domain[:2], **given, max_instructions=most)
+        ends = True
+    except KernelError as error:
+        assert error.kind == "endless"
+        ends = False
+    try:
+        paths(of)
+        assert ends
+    except DataDependentError:
+        return
+    except KernelError as error:
+        assert error.kind == "endless"
+        assert not ends
+        assert kept[-1].bytes < 4e6
+    assert sum(processor.bundles for processor in made) < 8 * most

@@ -73,6 +73,11 @@ class Bundle:
             by_number.setdefault(o.number, []).append(o)
         return tuple(map(tuple, by_number.values()))
 
+    @cached_property
+    def reads_queue(self) -> bool:
+        """Whether it takes what an LDS read queued."""
+        return any(r.kind == "queue" for o in self.operations for r in o.reads)
+
     @property
     def filled(self) -> int:
         return len(self.operations)

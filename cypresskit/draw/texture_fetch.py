@@ -51,7 +51,13 @@ def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD58
         name = run.launch.program.name.removesuffix(".il")
         again = f" ({n + 1})" if name in [panel.name for panel in panels] else ""
         panels.append(
-            _Replay(run, name + again, 10_000 * n, Surfaces(run.launch, device, "linear"), fetches)
+            _Replay(
+                run,
+                name + again,
+                10_000 * n,
+                Surfaces(run.launch, device.geometry, "linear"),
+                fetches,
+            )
         )
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)

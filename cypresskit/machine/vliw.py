@@ -7,12 +7,14 @@ arithmetic is the explaining engine's. Results must be the IL's, bit for bit. Re
 pattern that no kernel means, not as zero: code that reads what it never wrote shows. Left out:
 time, and the order in which wavefronts run.
 
-``Processor`` is all of it but memory, which ``execute`` adds. The timing's ``Lanes`` is one, too,
-whose words are functions of a loop's turn.
+A ``Processor`` steps from one control-flow instruction to the next. It is given its arithmetic
+(``words``) and its ``memory``: ``execute`` gives it 32-bit patterns and the memories of a launch;
+the timing gives it words that know what came from memory, and a memory that notes where accesses
+look.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,8 +33,88 @@ from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
 
-Word = Any  # 32 bits of each work-item: here uint32, a row for each or one for all
+Word = Any  # 32 bits of each work-item: with ``Bits`` uint32, a row for each or one for all
 Test = tuple[Operation, Word] | None  # the predicate operation of a clause and its value
+
+
+class Words(Protocol):
+    """The arithmetic of a processor."""
+
+    poison: Word  # in registers that were never written
+
+    def constant(self, bits: np.ndarray) -> Word:
+        """A word that isn't computed: an input, a constant or a literal."""
+
+    def signed(self, word: Word, negated: bool, absolute: bool) -> Word:
+        """The word as an operand's signs make it."""
+
+    def compute(self, slots: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
+        """The result of an operation on the words that its first slot reads; ``low``: its last
+        slot's, of doubles.
+        """
+
+    def halves(self, value: Word) -> tuple[Word, Word]:
+        """The low and the high word of a result of two words."""
+
+    def merge(self, new: Word, old: Word, active: np.ndarray) -> Word:
+        """``new`` in the active work-items, ``old`` in the others."""
+
+    def passed(self, predicate: Operation, value: Word, active: np.ndarray) -> np.ndarray:
+        """Which work-items (bool) pass a test of that value; only the active ones matter."""
+
+
+class Memory(Protocol):
+    """What a processor's fetches, stores and LDS operations do; ``active`` work-items count."""
+
+    def lds(self, o: Operation, words: list[Word], active: np.ndarray) -> list[Word]:
+        """An access to the local data share with the operands that it reads. Returns what it puts
+        into the LDS queue: one or two words, none for a write.
+        """
+
+    def fetch(
+        self, f: FetchInstruction, coordinates: list[Word], active: np.ndarray
+    ) -> Sequence[Word]:
+        """The four components that a fetch gives."""
+
+    def store(
+        self,
+        s: StoreInstruction,
+        index: Word | None,
+        values: Mapping[int, Word],
+        active: np.ndarray,
+    ) -> None:
+        """Store components, by their numbers, to global memory or an output."""
+
+
+class Bits:
+    """Words as they are: 32-bit patterns."""
+
+    poison = np.array([0xFFC0DEAD], np.uint32)
+
+    def constant(self, bits: np.ndarray) -> np.ndarray:
+        return bits
+
+    def signed(self, word: np.ndarray, negated: bool, absolute: bool) -> np.ndarray:
+        word = word & ~SIGN if absolute else word
+        return word ^ SIGN if negated else word
+
+    def compute(
+        self, slots: tuple[Operation, ...], words: list[np.ndarray], low: list[np.ndarray]
+    ) -> np.ndarray:
+        first = slots[0]
+        if low:
+            words = [pair(a, b) for a, b in zip(low, words, strict=True)]
+        assert first.row.meaning is not None
+        return scaled(first.row.meaning(*words), first.omod, first.clamp)
+
+    def halves(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return split(value)
+
+    def merge(self, new: np.ndarray, old: np.ndarray, active: np.ndarray) -> np.ndarray:
+        return np.where(active, new, old)
+
+    def passed(self, predicate: Operation, value: np.ndarray, active: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(value != 0, active.shape)
 
 
 def execute(code: Code, launch: Launch) -> int:
@@ -40,93 +122,84 @@ def execute(code: Code, launch: Launch) -> int:
     ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
     issued. Raises ``KernelError`` for a store out of range or an endless loop.
     """
-    execution = _Execution(code, launch)
+    processor = Processor(code, launch.ids, launch.constants, Bits(), _LaunchMemory(launch))
+    at = 0
     with np.errstate(all="ignore"):
-        execution.run()
-    return execution.bundles
+        while code.controls[at].name != "END":
+            following = processor.step(at)
+            if following <= at and processor.bundles > launch.max_instructions:
+                item = int(np.argmax(processor.masks.active))
+                raise launch.endless_error(code.controls[at].at, item)
+            at = following
+    return processor.bundles
 
 
 class Processor:
     """The state of the work-items that run ``code``, with ``ids`` in their input registers:
     ``registers`` by number and channel, ``forwards`` (PV and PS by slot), the ``queue`` of the LDS,
     ``masks``, and how many ``bundles`` were issued.
+
+    Of the work-items those that ``exist`` (bool; all, if None) are active at first. While it is not
+    ``masked``, results are written for all work-items, active or not.
     """
 
-    poison: Word = np.array([0xFFC0DEAD], np.uint32)  # in registers that were never written
-
     def __init__(
-        self, code: Code, ids: Mapping[str, np.ndarray], constants: Mapping[int, np.ndarray]
+        self,
+        code: Code,
+        ids: Mapping[str, np.ndarray],
+        constants: Mapping[int, np.ndarray],
+        words: Words,
+        memory: Memory,
+        exist: np.ndarray | None = None,
     ):
-        self.code, self.constants = code, constants
+        self.code, self.constants, self.words, self.memory = code, constants, words, memory
         self.registers: dict[tuple[int, int], Word] = {}
         names = ("vWinCoord0",) if "vWinCoord0" in ids else ("vTidInGrp", "vThreadGrpId")
         for n, name in enumerate(names):
-            rows = (
-                ids[name][:2] if name == "vWinCoord0" else (*ids[name][:3], ids[f"{name}Flat"][0])
-            )
-            self.registers |= {(n, c): self.known(row) for c, row in enumerate(rows)}
+            if name == "vWinCoord0":
+                rows = list(ids[name][:2])
+            else:
+                rows = [*ids[name][:3], ids[f"{name}Flat"][0]]
+            self.registers |= {(n, c): words.constant(row) for c, row in enumerate(rows)}
         self.items = len(ids[names[0]][0])
         self.forwards: dict[int, Word] = {}
         self.queue: list[list[Word]] = []
         self.masks = Masks(self.items)
+        if exist is not None:
+            self.masks.set(exist)
+        self.existing = self.masks.count
+        self.masked = True
         self.bundles = 0
-
-    def run(self) -> None:
-        """Run the code to its end."""
-        at, controls = 0, self.code.controls
-        while controls[at].name != "END":
-            at = self.control(at, controls[at])
 
     # Control flow
 
-    def control(self, at: int, control: Control) -> int:
-        """Do one control-flow instruction. Returns the next one's number."""
-        name, masks = control.name, self.masks
+    def step(self, at: int) -> int:
+        """Do control-flow instruction ``at``. Returns the number of the one that follows."""
+        control, masks = self.code.controls[at], self.masks
+        name = control.name
         if control.bundles or control.fetches:
             test = self.clause(control) if masks.count else None
-            passed = masks.active if test is None else self.passed(*test)
+            passed = masks.active if test is None else self.words.passed(*test, masks.active)
             if name == "ALU_PUSH_BEFORE":
                 masks.begin_if(passed)
             elif name in ("ALU_BREAK", "ALU_CONTINUE"):
                 masks.leave(~passed, name == "ALU_BREAK")
-                return self.after_leaving(at)
         elif control.store is not None:
             if masks.count:
                 self.store(control.store)
         elif name == "LOOP_START_DX10":
-            self.begin_loop(at)
+            masks.begin_loop(at)
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
             masks.leave(masks.active, name == "LOOP_BREAK")
-            return self.after_leaving(at)
         elif name == "LOOP_END":
-            loop = masks.loops[-1]
-            more = self.any(loop.running)
-            masks.next_iteration()
-            self.end_turn(loop.at, more)
-            return loop.at + 1 if more else at + 1
+            start = masks.loops[-1].at
+            return start + 1 if masks.next_iteration() else at + 1
         elif name in ("JUMP", "ELSE"):
             if name == "ELSE":
                 masks.otherwise()
-            return at + 1 if self.any(masks.active) else control.target
+            return at + 1 if masks.count else control.target
         elif name == "POP":
             masks.close()
-            return self.after_leaving(at)
-        return at + 1
-
-    def any(self, lanes: np.ndarray) -> bool:
-        """Whether control goes where these work-items (bool) go."""
-        return bool(lanes.any())
-
-    def begin_loop(self, at: int) -> None:
-        self.masks.begin_loop(at)
-
-    def end_turn(self, start: int, more: bool) -> None:
-        """A turn of the loop that begins at control ``start`` has ended; ``more``: another
-        follows.
-        """
-
-    def after_leaving(self, at: int) -> int:
-        """The control that follows ``at``, where work-items may have left a loop's turn."""
         return at + 1
 
     # Clauses
@@ -144,122 +217,104 @@ class Processor:
         return test
 
     def bundle(self, bundle: Bundle) -> Test:
+        """Issue a bundle. Returns its predicate operation and the value, or None."""
         self.bundles += 1
+        if not bundle.operations:
+            self.forwards = {}
+            return None
         test = None
         results: list[tuple[Operation, Word]] = []
-        for parts in bundle.parts:
-            first, row = parts[0], parts[0].row
+        for slots in bundle.parts:
+            first, row = slots[0], slots[0].row
             words = [self.read(r) for r in first.reads]
             if row.kind == "lds":
-                self.share(first, words)
+                queued = self.memory.lds(first, words, self.masks.active)
+                if queued:
+                    self.queue.append(queued)
             elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
-                results += [
-                    (o, self.compute((o,), [self.read(r) for r in o.reads], [])) for o in parts
-                ]
+                moved = [self.words.compute((o,), [*map(self.read, o.reads)], []) for o in slots]
+                results += zip(slots, moved)
             elif row.kind != "sync":
-                low = [self.read(r) for r in parts[-1].reads] if row.kind == "double" else []
-                value = self.compute(parts, words, low)
+                low = [self.read(r) for r in slots[-1].reads] if row.kind == "double" else []
+                value = self.words.compute(slots, words, low)
                 if row.predicate:
                     test = first, value
                 elif row.words == 2:
-                    halves = self.halves(value)
-                    results += [(o, halves[o.slot % 2]) for o in parts]
+                    halves = self.words.halves(value)
+                    results += [(o, halves[o.slot % 2]) for o in slots]
                 else:
                     results.append((first, value))
         self.forwards = {o.slot: word for o, word in results}
         for o, word in results:
             if o.dest is not None:
                 self.write(o.dest, word)
-        if any(r.kind == "queue" for o in bundle.operations for r in o.reads):
+        if bundle.reads_queue:
             self.queue.pop(0)
         return test
 
-    def passed(self, predicate: Operation, value: Word) -> np.ndarray:
-        """Which work-items (bool) pass a test of that value."""
-        return np.broadcast_to(value != 0, self.items)
-
-    # Words
-
-    def known(self, bits: np.ndarray) -> Word:
-        """A word that isn't computed: an input, a constant or a literal."""
-        return bits
+    # Registers
 
     def read(self, read: Read) -> Word:
         """An operand."""
         kind = read.kind
         if kind == "gpr":
-            word = self.registers.get((read.index, read.channel), self.poison)
+            word = self.registers.get((read.index, read.channel), self.words.poison)
         elif kind in ("pv", "ps"):
-            word = self.forwards.get(4 if kind == "ps" else read.channel, self.poison)
+            slot = 4 if kind == "ps" else read.channel
+            word = self.forwards.get(slot, self.words.poison)
         elif kind == "queue":
             word = self.queue[0][read.index]
         elif kind == "constant":
-            word = self.known(
-                self.constants[read.index][read.element, read.channel : read.channel + 1]
-            )
+            row = self.constants[read.index][read.element]
+            word = self.words.constant(row[read.channel : read.channel + 1])
         else:
-            word = self.known(np.array([read.bits], np.uint32))
-        return self.modified(word, read.neg, read.abs)
-
-    def modified(self, word: Word, neg: bool, absolute: bool) -> Word:
-        """The word as an operand's signs make it."""
-        word = word & ~SIGN if absolute else word
-        return word ^ SIGN if neg else word
-
-    def compute(self, parts: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
-        """The result of an operation on the words that its first slot reads; ``low``: its last
-        slot's, of doubles.
-        """
-        first, row = parts[0], parts[0].row
-        if low:
-            words = [pair(a, b) for a, b in zip(low, words, strict=True)]
-        assert row.meaning is not None
-        return scaled(row.meaning(*words), first.omod, first.clamp)
-
-    def halves(self, value: Word) -> tuple[Word, Word]:
-        """The low and the high word of a result of two words."""
-        return split(value)
+            word = self.words.constant(np.array([read.bits], np.uint32))
+        return self.words.signed(word, read.neg, read.abs) if read.neg or read.abs else word
 
     def write(self, place: tuple[int, int], word: Word) -> None:
-        """Set a register in the active work-items."""
-        self.registers[place] = np.where(
-            self.masks.active, word, self.registers.get(place, self.poison)
-        )
+        """Set a register in the active work-items; a clause temporary, which dies with its clause,
+        in all.
+        """
+        if self.masked and self.masks.count < self.existing and place[0] < TEMPORARY:
+            old = self.registers.get(place, self.words.poison)
+            word = self.words.merge(word, old, self.masks.active)
+        self.registers[place] = word
 
     def component(self, register: int | None, letter: str) -> Word:
         """A register's component, or one of the constants 0 and 1.0."""
         if letter in "01" or register is None:
-            return self.known(np.array([ONE if letter == "1" else 0], np.uint32))
-        return self.registers.get((register, "xyzw".index(letter)), self.poison)
+            return self.words.constant(np.array([ONE if letter == "1" else 0], np.uint32))
+        return self.registers.get((register, "xyzw".index(letter)), self.words.poison)
 
     # Memory
 
-    def share(self, o: Operation, words: list[Word]) -> None:
-        """An access to the local data share, with the operands that it reads."""
-        raise NotImplementedError
-
     def fetch(self, f: FetchInstruction) -> None:
-        """A fetch, which writes a register."""
-        raise NotImplementedError
+        """Fetch into a register."""
+        coordinates = [self.component(f.source, letter) for letter in f.coordinates]
+        texel = self.memory.fetch(f, coordinates, self.masks.active)
+        for channel, component in enumerate(f.select):
+            if component != "_":
+                self.write((f.dest, channel), texel["xyzw".index(component)])
 
     def store(self, s: StoreInstruction) -> None:
-        """A store to global memory or an output."""
-        raise NotImplementedError
+        """Store a register to global memory or an output."""
+        index = None if s.index is None else self.component(s.index, "x")
+        values = {
+            c: self.component(s.source, letter)
+            for c, letter in enumerate(s.select)
+            if letter != "_"
+        }
+        self.memory.store(s, index, values, self.masks.active)
 
 
-class _Execution(Processor):
-    """A processor with the memories of a launch."""
+class _LaunchMemory:
+    """The memories of a launch."""
 
-    def __init__(self, code: Code, launch: Launch):
-        super().__init__(code, launch.ids, launch.constants)
-        self.launch, self.memories = launch, places.Memories(launch)
+    def __init__(self, launch: Launch):
+        self.launch, self.items = launch, launch.items
+        self.memories = places.Memories(launch)
 
-    def end_turn(self, start: int, more: bool) -> None:
-        if more and self.bundles > self.launch.max_instructions:
-            end = self.code.controls[self.code.controls[start].target - 1]
-            raise self.launch.endless_error(end.at, int(np.argmax(self.masks.active)))
-
-    def share(self, o: Operation, words: list[np.ndarray]) -> None:
+    def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
         lds = o.lds
         assert lds is not None
         words = [np.broadcast_to(word, self.items) for word in words]
@@ -267,49 +322,42 @@ class _Execution(Processor):
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
                 word, inside = places.lds_inside(first, lds.offset * n, lds.size)
-                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, self.masks.active)
-                self.memories.store(lds.array, word, value, self.masks.active)
-            return
+                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, active)
+                self.memories.store(lds.array, word, value, active)
+            return []
         requests = [(first, 0)]
         if o.name == "LDS_READ2_RET":
             requests.append((places.lds_byte(words[1]) - lds.base, 0))
         elif o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
         found = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
-        self.queue.append([self.memories.load(lds.array, *place) for place in found])
+        return [self.memories.load(lds.array, *place) for place in found]
 
-    def fetch(self, f: FetchInstruction) -> None:
-        rows = [
-            np.broadcast_to(self.component(f.source, letter), self.items)
-            for letter in f.coordinates
-        ]
+    def fetch(
+        self, f: FetchInstruction, coordinates: list[np.ndarray], active: np.ndarray
+    ) -> np.ndarray:
+        rows = [np.broadcast_to(word, self.items) for word in coordinates]
         if f.name == "MEM_READ":
-            texels = self.launch.elements(
-                places.element(f.offset[0], rows[0] if rows else None, self.items)
-            )[0].T
-        else:
-            surface = self.launch.textures[f.resource]
-            x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
-            texels = surface.texels(x, y, inside).T
-        for channel, component in enumerate(f.select):
-            if component != "_":
-                self.write((f.dest, channel), texels["xyzw".index(component)])
+            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            return self.launch.elements(element)[0].T
+        surface = self.launch.textures[f.resource]
+        x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
+        return surface.texels(x, y, inside).T
 
-    def store(self, s: StoreInstruction) -> None:
-        rows = (
-            (c, self.component(s.source, letter))
-            for c, letter in enumerate(s.select)
-            if letter != "_"
-        )
-        values = {c: np.broadcast_to(row, self.items) for c, row in rows}
+    def store(
+        self,
+        s: StoreInstruction,
+        index: np.ndarray | None,
+        values: Mapping[int, np.ndarray],
+        active: np.ndarray,
+    ) -> None:
+        rows = {c: np.broadcast_to(word, self.items) for c, word in values.items()}
         if s.name == "EXPORT":
             words = self.launch.outputs[s.offset].words.reshape(self.items, -1)
-            for c, value in values.items():
+            for c, row in rows.items():
                 if c < words.shape[1]:
-                    np.copyto(words[:, c], value, where=self.masks.active)
+                    np.copyto(words[:, c], row, where=active)
             return
-        element = places.element(
-            s.offset, None if s.index is None else self.component(s.index, "x"), self.items
-        )
-        self.memories.check_global(s.at, element, self.masks.active)
-        self.memories.store_global(element, values, self.masks.active)
+        element = places.element(s.offset, index, self.items)
+        self.memories.check_global(s.at, element, active)
+        self.memories.store_global(element, rows, active)

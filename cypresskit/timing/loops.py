@@ -1,29 +1,56 @@
-"""Loops as affine functions of their turn: a counting loop is run once for all turns in which
-nobody leaves.
+"""Counting loops, run once for all turns in which nobody leaves.
 
-A loop without branches of its own is tried. Its carried registers become start + step * turn: the
-steps are found by running one turn, and proven by running it again with them. The tests of its
-breaks then say how many turns there are. What can't be settled so is left to be run turn by turn:
-``NotAffine``.
+Two turns are run. What the second adds to a register is taken for what every turn adds, so that the
+registers of any turn can be written down; and where the operands of a comparison meet if they go on
+like that says in which turn somebody may leave. Turns between the two and that one are then *run*,
+from such registers: the one in the middle, the last one, the one in which somebody leaves, and
+three more by a fixed rule. If each ends with the registers of the turn behind it, nobody leaves
+before the last, and every access has moved as far as it should, the first turn stands for all.
+Else the loop is run turn by turn: ``NotCounted``.
+
+It is a check at some turns, not a proof: a kernel that does something else in a single turn in
+between, which none of these is, would be timed wrong. What it did there would have to be a branch
+without a jump, since loops with branches of their own aren't tried.
+
+Wavefronts may leave in different turns: each has its own count.
 """
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import Control
-from cypresskit.machine.launch import KernelError
-from cypresskit.timing.affine import IRREGULAR, NOBODY, ZERO, Affine, Exactness, first_turn, merge
-from cypresskit.timing.lanes import Lanes, Register
-from cypresskit.timing.surfaces import NotAffine
+from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
+from cypresskit.machine.vliw import Processor
+from cypresskit.timing.requests import MemoryRequest, Requests
+from cypresskit.timing.surfaces import Motion
+from cypresskit.timing.words import (
+    EVERYBODY,
+    NOBODY,
+    UNKNOWN,
+    ZERO,
+    MarkedWords,
+    NotCounted,
+    Value,
+    from_memory,
+)
 
 MOST_TURNS = 1 << 22
-PASSES = 16  # over a loop, until what its registers hold is settled
+NEVER = float(1 << 40)  # a turn that no loop reaches
+#: Floats are exact in steps of 1 / 256 below 2^16, whole ones below 2^24.
+GRAINS = ((1, 2.0**24), (256, 2.0**16))
+BETWEEN = (0.1, 0.382, 0.5, 0.854)  # of all turns: where four of them are run, the middle one too
+TRIES = 16  # turns in which somebody may leave that are tried
 #: Clauses, stores and breaks: also breaks under a condition, where these aren't an ALU_BREAK.
 COUNTABLE = re.compile(
     r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*"
 )
+
+Register = tuple[int, int]  # number, channel
+Registers = dict[Register, Value]
+Turns = int | np.ndarray  # the same for all lanes, or of each lane
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -38,128 +65,317 @@ def loop_end(code: Code, start: int) -> int:
 
 def can_count(code: Code, start: int) -> bool:
     """Whether a loop has nothing in it but clauses, stores and breaks."""
-    return (
-        COUNTABLE.fullmatch("".join(f"{control.name} " for control in loop_body(code, start)))
-        is not None
-    )
+    names = "".join(f"{control.name} " for control in loop_body(code, start))
+    return COUNTABLE.fullmatch(names) is not None
 
 
-def run_counted(lanes: Lanes, start: int) -> int:
-    """Run at once all turns in which no lane leaves the loop, and return how many:
-    ``lanes.clauses`` stand for all of them, registers are as after the last one. 0 if the loop
-    isn't affine; then nothing has changed.
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The ``turns`` that each wavefront takes at once (0: none), the ``accesses`` of the first of
+    them, by control, and how each of these moves.
     """
-    before, lanes.masked = dict(lanes.registers), False
-    try:
-        carried = _carried(lanes, start)
-        turns = _count(lanes, start)
-        if turns:
-            lanes.turns = turns
-            _run_turn(lanes, start, carried)
-    except NotAffine:
-        turns = 0
-    finally:
-        lanes.turns, lanes.masked = 1, True
-    if not turns:
-        lanes.registers, lanes.clauses = before, []
-    for place, word in lanes.registers.items():
-        if word is not before.get(place):
-            now, old = word.later(turns - 1), before.get(place, ZERO)
-            lanes.registers[place] = now if lanes.whole else merge(now, old, lanes.masks.active)
-    return turns
+
+    turns: np.ndarray
+    accesses: dict[int, list[tuple[MemoryRequest, Motion]]]
 
 
-def _carried(lanes: Lanes, start: int) -> dict[Register, Affine]:
-    """The registers at the beginning of turn 0, with a step where they have one."""
-    before = dict(lanes.registers)
-    _run_turn(lanes, start, before, dry=True)
-    changed = {place: new for place, new in lanes.registers.items() if new is not before.get(place)}
-    carried = before | {
-        place: _advancing(before.get(place, ZERO), new) for place, new in changed.items()
-    }
-    for _ in range(PASSES):
-        _run_turn(lanes, start, carried, dry=True)
-        found = {place: lanes.registers[place] for place in changed}
-        wrong = {
-            at: new
-            for at, new in found.items()
-            if not _proven(carried[at], new, lanes.masks.active)
+@dataclass(eq=False)
+class _Turn:
+    """A turn that was run: its accesses, by control; who left (bool, by lane); the operands of its
+    comparisons; and the registers at its end.
+    """
+
+    left: np.ndarray
+    accesses: dict[int, list[MemoryRequest]] = field(default_factory=dict)
+    compared: list[tuple[Operation, Value, Value]] = field(default_factory=list)
+    registers: Registers = field(default_factory=dict)
+
+    @property
+    def all_accesses(self) -> Iterator[MemoryRequest]:
+        return (access for accesses in self.accesses.values() for access in accesses)
+
+
+class CountedLoop:
+    """The loop at control ``start``, which ``processor`` has just entered."""
+
+    def __init__(self, processor: Processor, start: int):
+        assert isinstance(processor.words, MarkedWords)
+        assert isinstance(processor.memory, Requests)
+        self.processor, self.words, self.memory = processor, processor.words, processor.memory
+        self.start, self.body = start, loop_body(processor.code, start)
+        self.before = dict(processor.registers)
+        self.entered = processor.masks.active
+
+    def run(self) -> Counted | None:
+        """Run at once all turns in which no lane of a wavefront leaves the loop: registers are then
+        as after the last of them. None if that can't be done; then nothing has changed.
+        """
+        masks, noting = self.processor.masks, self.memory.noting
+        self.processor.masked = False
+        self.memory.noting = True
+        try:
+            counted, after = self._counted()
+        except NotCounted:
+            counted, after = None, self.before
+        finally:
+            self.processor.masked, self.memory.noting = True, noting
+            self.processor.registers = self.before
+            masks.set(self.entered)
+        if counted is None:
+            return None
+        active = self.entered & _by_lane(counted.turns > 0)
+        everybody = np.count_nonzero(active) == self.processor.existing
+        for place, word in after.items():
+            old = self.before.get(place, ZERO)
+            if word is not old:
+                word = word if everybody else self.words.merge(word, old, active)
+                self.processor.registers[place] = word
+        return counted
+
+    def _counted(self) -> tuple[Counted | None, Registers]:
+        first = self._turn(self.before)
+        stay = self.entered & ~_by_lane(_wavefronts(first.left & self.entered))
+        if not stay.any():
+            return None, self.before
+        self.processor.masks.set(stay)
+        second = self._turn(first.registers)
+        moving = {
+            place: _Moving(self.before.get(place, ZERO), first.registers[place], word, stay)
+            for place, word in second.registers.items()
+            if place[0] < TEMPORARY and word is not self.before.get(place)
         }
-        if not wrong:
-            return carried
-        carried |= {
-            place: new if new.loaded is not NOBODY else IRREGULAR for place, new in wrong.items()
-        }
-    raise NotAffine
+
+        def registers(turn: Turns) -> Registers:
+            return self.before | {place: word.at(turn) for place, word in moving.items()}
+
+        turns = self._turns(first, second, registers, stay)
+        motions = [
+            self._motion(a, b, turns, stay)
+            for a, b in zip(first.all_accesses, second.all_accesses, strict=True)
+        ]
+
+        def check(turn: Turns) -> _Turn:
+            return self._check(first, motions, moving, registers, turn, turns)
+
+        for turn in _between(turns):
+            check(turn)
+        after = self._after(first, second, check(turns - 1), turns)
+        by_control: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
+        rest = iter(motions)
+        for control, accesses in first.accesses.items():
+            by_control[control] = [(access, next(rest)) for access in accesses]
+        counts = np.broadcast_to(turns, stay.shape).reshape(-1, 64).max(axis=1)
+        return Counted(counts * _wavefronts(stay), by_control), after
+
+    def _after(self, first: _Turn, second: _Turn, last: _Turn, turns: Turns) -> Registers:
+        """The registers behind the last turn of each lane."""
+        after = dict(last.registers)
+        for count, turn in ((1, first), (2, second)):
+            if isinstance(turns, int):
+                if turns == count:
+                    return turn.registers
+            elif (turns == count).any():
+                after = {
+                    place: self.words.merge(word, after.get(place, ZERO), turns == count)
+                    for place, word in turn.registers.items()
+                }
+        return after
+
+    def _turn(self, registers: Registers, test: bool = False) -> _Turn:
+        """Run the loop's clauses once, from ``registers`` on; no lane leaves it. Of a ``test`` no
+        more than who would have left.
+        """
+        processor, memory = self.processor, self.memory
+        active = processor.masks.active
+        turn = _Turn(np.zeros(len(active), bool))
+        processor.registers = dict(registers)
+        self.words.compared = turn.compared
+        memory.noting = not test
+        try:
+            for n, control in enumerate(self.body, self.start + 1):
+                memory.noted = []
+                if control.bundles or control.fetches:
+                    found = processor.clause(control)
+                    if found is not None:
+                        passed = self.words.passed(*found, active)
+                        turn.left |= passed == (control.name == "ALU_PUSH_BEFORE")
+                elif control.store is not None:
+                    processor.store(control.store)
+                turn.accesses[n] = memory.noted
+        finally:
+            self.words.compared = None
+        turn.registers = processor.registers
+        return turn
+
+    def _turns(self, first: _Turn, second: _Turn, registers, stay: np.ndarray) -> Turns:
+        """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
+        used = _wavefronts(stay)
+        turns = np.where(_wavefronts(second.left & stay) | ~used, 1.0, NEVER)
+        meetings = self._meetings(first, second, stay)
+        tried = np.ones(len(turns))
+        for _ in range(TRIES):
+            following = [np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in meetings]
+            tried = np.minimum.reduce([np.full(len(turns), NEVER), *following])
+            undecided = (turns == NEVER) & (tried < NEVER)
+            if not undecided.any():
+                break
+            now = _of_lanes(np.where(undecided, tried, 2), undecided)
+            left = self._turn(registers(now), test=True).left
+            leaves = _wavefronts(left & stay) & undecided
+            turns[leaves] = tried[leaves]
+        if turns.max() > MOST_TURNS:
+            raise NotCounted
+        return _of_lanes(turns, used)
+
+    def _meetings(self, first: _Turn, second: _Turn, stay: np.ndarray) -> list[np.ndarray]:
+        """The turns in which a comparison may come out differently from the turn before: arrays
+        that have a row for each wavefront, or one for all.
+        """
+        found = []
+        for (o, a, b), (_, c, d) in zip(first.compared, second.compared, strict=True):
+            if any(word.loaded is not NOBODY for word in (a, b, c, d)):
+                continue
+            start = _number(a, o) - _number(b, o)
+            step = _number(c, o) - _number(d, o) - start
+            with np.errstate(all="ignore"):
+                meet = np.floor(np.where(step != 0, -start / step, NEVER))
+            for turn in (meet, meet + 1):
+                turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NEVER)
+                if turn.size > 1:
+                    turn = np.where(stay, turn, NEVER).reshape(-1, 64)
+                found.append(turn.reshape(turn.size // 64 or 1, -1))
+        return found
+
+    def _motion(
+        self, now: MemoryRequest, then: MemoryRequest, turns: Turns, stay: np.ndarray
+    ) -> Motion:
+        """How an access moves from the first turn (``now``) to the second."""
+        later = stay & (turns > 1)
+        steps = [0, 0]
+        for n, (a, b) in enumerate(zip(now.rows, then.rows, strict=True)):
+            if a is b or not later.any():
+                continue
+            step = np.broadcast_to(now.numbers(b) - now.numbers(a), later.shape)[later]
+            if not (step == step[0]).all() or step[0] % now.grain:
+                raise NotCounted
+            steps[n] = int(step[0])
+        return Motion(*steps, turns)
+
+    def _check(
+        self,
+        first: _Turn,
+        motions: list[Motion],
+        moving: "dict[Register, _Moving]",
+        registers,
+        turn: Turns,
+        turns: Turns,
+    ) -> _Turn:
+        """Run a turn between the second and the last one, or that, and check what it does. Lanes
+        that have fewer than three turns are left out.
+        """
+        lanes = self.processor.masks.active & (turns > 2)
+        if not lanes.any():
+            return first
+        turn = int(turn) if isinstance(turn, int) else np.maximum(turn, 1)
+        found = self._turn(registers(turn))
+        if (found.left & lanes & (turn < turns)).any():
+            raise NotCounted
+        for place, word in moving.items():
+            after, now = word.at(turn + 1), found.registers[place]
+            if after.loaded is NOBODY and not (
+                now.loaded is NOBODY and ((after.bits == now.bits) | ~lanes).all()
+            ):
+                raise NotCounted
+        for now, then, motion in zip(found.all_accesses, first.all_accesses, motions, strict=True):
+            for a, b, step in zip(now.rows, then.rows, motion):
+                if a is b and not step:
+                    continue
+                if ((now.numbers(a) != now.numbers(b) + turn * step) & lanes).any():
+                    raise NotCounted
+        return found
 
 
-def _advancing(old: Affine, new: Affine) -> Affine:
-    """The word that is ``old`` in turn 0 and ``new`` in turn 1."""
-    if new.loaded is not NOBODY:
-        return new
-    if IRREGULAR in (old, new) or old.loaded is not NOBODY:
-        return IRREGULAR
-    if new is old or (new.bits == old.bits).all():
-        return old
-    start = Affine(old.bits, new.kind).number()
-    return Exactness().word(start, new.number() - start, new.kind)
+class _Moving:
+    """What a register holds at the beginning of any turn but the first, from what it holds at the
+    beginning of the first three.
+    """
+
+    def __init__(self, zero: Value, one: Value, two: Value, active: np.ndarray):
+        self.constant: Value | None = None
+        self.start = self.step = np.zeros(1)
+        self.float, self.below = False, np.inf
+        if two.loaded is EVERYBODY:
+            self.constant = two
+            return
+        self.constant = from_memory(UNKNOWN)
+        if any(word.loaded is not NOBODY for word in (zero, one, two)):
+            return
+        if zero is one is two:
+            self.constant = two
+            return
+        for kind, dtype in ((np.float32, np.float64), (np.int32, np.int64)):
+            a, b, c = (word.bits.view(kind).astype(dtype) for word in (zero, one, two))
+            if not _of_active(c - b == b - a, active).all():
+                continue
+            self.float = kind is np.float32
+            if self.float:
+                grains = [
+                    limit
+                    for grain, limit in GRAINS
+                    if not any((_of_active(row, active) * grain % 1).any() for row in (a, b))
+                ]
+                if not grains:
+                    continue
+                self.below = grains[0]
+            self.start, self.step, self.constant = a, b - a, None
+            return
+
+    def at(self, turn: Turns) -> Value:
+        """The word at the beginning of that turn."""
+        if self.constant is not None:
+            return self.constant
+        number = self.start + turn * self.step
+        if not self.float:
+            return Value(number.astype(np.uint32))
+        bits = number.astype(np.float32).view(np.uint32)
+        far = np.abs(number) >= self.below
+        return Value(bits, far, UNKNOWN) if far.any() else Value(bits)
 
 
-def _proven(start: Affine, end: Affine, active: np.ndarray) -> bool:
-    """Whether a turn that begins with ``start`` ends with ``start`` one step on."""
-    if start is IRREGULAR or start.loaded is not NOBODY or end is start:
-        return True
-    if end is IRREGULAR or end.test or end.loaded is not NOBODY:
-        return False
-    if start.step is None:
-        return end.step is None and bool(((end.bits == start.bits) | ~active).all())
-    if end.step is None or end.kind != start.kind:
-        return False
-    return bool(
-        (((end.number() == start.number() + start.step) & (end.step == start.step)) | ~active).all()
-    )
+def _number(word: Value, o: Operation) -> np.ndarray:
+    """The numbers that a comparison takes the word for."""
+    if o.row.kind == "float":
+        return word.bits.view(np.float32).astype(np.float64)
+    whole = np.uint32 if "UINT" in o.name else np.int32
+    return word.bits.view(whole).astype(np.float64)
 
 
-def _run_turn(
-    lanes: Lanes, start: int, registers: dict[Register, Affine], dry: bool = False
-) -> None:
-    """Run a loop's clauses once, from ``registers`` on; no lane leaves it."""
-    lanes.registers, lanes.exact, lanes.dry = dict(registers), Exactness(), dry
-    lanes.breaks = []
-    try:
-        for control in loop_body(lanes.code, start):
-            if control.bundles or control.fetches:
-                test = lanes.clause(control)
-                if test is not None:
-                    lanes.check(test[1], test[0].at)
-                    lanes.breaks.append((test[1], control.name == "ALU_PUSH_BEFORE"))
-            elif control.store is not None and not dry:
-                lanes.store(control.store)
-    finally:
-        lanes.dry = False
+def _between(turns: Turns) -> list[Turns]:
+    """The turns that are run between the first two and the last."""
+    if isinstance(turns, int):
+        return sorted({int(turns * share) for share in BETWEEN} & set(range(2, turns - 1)))
+    return [(turns * share).astype(np.int64) for share in BETWEEN]
 
 
-def _count(lanes: Lanes, start: int) -> int:
-    """The number of turns in which no lane leaves the loop."""
-    turns = lanes.exact.turns
-    for word, wanted in lanes.breaks:
-        if word is IRREGULAR:
-            raise NotAffine
-        leaves = np.broadcast_to(first_turn(word, wanted), lanes.items)
-        turns = min(turns, float(leaves[lanes.masks.active].min()))
-    if turns > MOST_TURNS:
-        raise endless_loop(lanes.code, start)
-    return int(turns)
+def _of_lanes(values: np.ndarray, used: np.ndarray) -> Turns:
+    """A value of each wavefront for each of its lanes, or one for all if the ``used`` wavefronts
+    have the same; of others it is 1.
+    """
+    if (values[used] == values[used][0]).all():
+        return int(values[used][0])
+    return np.repeat(np.where(used, values, 1), 64).astype(np.int64)
 
 
-def endless_loop(code: Code, start: int) -> KernelError:
-    """The error for a loop that is run for longer than anyone means it to."""
-    program, inside = code.program, code.controls[loop_end(code, start)].at
-    around = [
-        at
-        for at, i in enumerate(program.body)
-        if i.op.flow == "loop" and at <= inside <= program.matching[at]
-    ]
-    line = program.body[max(around, default=inside)].line
-    what = f"this loop has not ended after {MOST_TURNS} turns"
-    return KernelError(f"{program.where(line)}\n    {what}", line, kind="endless")
+def _of_active(row: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """What the active lanes have of a row that may be the same for all."""
+    return row[active] if row.size > 1 else row
+
+
+def _wavefronts(lanes: np.ndarray) -> np.ndarray:
+    """Which wavefronts have a lane among these (bool)."""
+    return lanes.reshape(-1, 64).any(axis=1)
+
+
+def _by_lane(wavefronts: np.ndarray) -> np.ndarray:
+    """A value of each wavefront for each of its lanes."""
+    return np.repeat(wavefronts, 64)

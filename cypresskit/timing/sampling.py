@@ -78,7 +78,7 @@ def sample(
     """Simulate a launch, ``active`` wavefronts an engine, all if ``exact``; past ``SILENT`` s with
     ``progress``.
     """
-    surfaces = Surfaces(shape, device, layout)
+    surfaces = Surfaces(shape, device.geometry, layout)
     total, round_ = shape.wavefronts, active * device.simd_engines
     whole, rest = divmod(total, round_)
     parts = partial(

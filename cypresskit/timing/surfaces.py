@@ -11,73 +11,85 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.compiler.assembly import Operation, StoreInstruction
+from cypresskit.devices import AccessGeometry
+from cypresskit.machine import places
 from cypresskit.machine.shape import TILE, Shape
+from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
+from cypresskit.timing.words import NotCounted
 from cypresskit.timing.work import Stream, stream
-
-READ = (
-    "line_bytes",
-    "channel_bytes",
-    "memory_channels",
-    "memory_banks",
-    "memory_bytes",
-    "store_clocks",
-    "l1_bytes",
-    "texture_banks",
-    "quads_per_clock",
-    "lds_items_clock",
-    "lds_banks",
-)
-"""The fields of a device that a walk reads."""
-
-
-class NotAffine(Exception):
-    """A loop can't be taken as affine: it has to be run turn by turn."""
 
 
 class Motion(NamedTuple):
-    """How an access moves: by ``x`` and ``y`` in each of ``turns``."""
+    """How an access moves: by ``x`` and ``y`` in each of ``turns`` (of all work-items, or an array
+    with those of each).
+    """
 
     x: int = 0
     y: int = 0
-    turns: int = 1
+    turns: int | np.ndarray = 1
 
 
 class Surfaces:
-    """The memory of a launch."""
+    """The memory of a launch, on a device of that ``geometry`` (``Device.geometry``)."""
 
-    def __init__(self, shape: Shape, device: Device, layout: str):
-        self.shape, self.device, self.layout, self.line = shape, device, layout, device.line_bytes
+    def __init__(self, shape: Shape, geometry: AccessGeometry, layout: str):
+        self.shape, self.geometry, self.layout = shape, geometry, layout
+        self.line = geometry.line_bytes
         self.bases: dict[int, int] = {}
-        start, unit = 0, device.channel_bytes * device.memory_channels * device.memory_banks
+        row = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
+        start = 0
         for n, texture in sorted(shape.textures.items()):
             self.bases[n] = start
-            start += (
-                -(-self._pitch(texture.width, texture.texel) * (texture.height + TILE) // unit)
-                * unit
-            )
+            size = self._pitch(texture.width, texture.texel) * (texture.height + TILE)
+            start += -(-size // row) * row
 
     @property
     def key(self) -> tuple:
         """A key that is equal for surfaces whose accesses touch the same lines."""
         sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
         constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
-        return (
-            self.layout,
-            self.shape.domain,
-            sizes,
-            *constants,
-            *(getattr(self.device, name) for name in READ),
-        )
+        return self.layout, self.shape.domain, sizes, *constants, self.geometry
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The bytes at which texels (x, y) of a texture begin."""
         texture = self.shape.textures[resource]
         return self.bases[resource] + self._addresses(texture.width, texture.texel)(x, y)
 
-    def fetch(
+    def stream(
+        self,
+        access: MemoryRequest,
+        pixels: tuple[np.ndarray, np.ndarray],
+        on: np.ndarray,
+        motion: Motion,
+    ) -> Stream:
+        """The lines, or the clocks of the LDS, of an access by work-items ``on`` (bool), which are
+        those at ``pixels`` (x, y) of the domain.
+        """
+        source = access.instruction
+        rows = [np.broadcast_to(row, on.shape) for row in access.rows]
+        if isinstance(source, Operation):
+            assert source.lds is not None
+            if motion.x != motion.y and len(rows) > 1:
+                raise NotCounted  # a step that both share changes the banks, not the conflicts
+            asked = [places.lds_byte(row) & ~np.int64(3) for row in rows]
+            if "_REL" in source.name:
+                asked.append(asked[0] + 4 * source.lds.offset)
+            return self._lds(np.stack(asked), on)
+        if source.name == "EXPORT":
+            return self._exported(source.offset, *pixels, on)
+        if isinstance(source, StoreInstruction) or source.name == "MEM_READ":
+            stores = isinstance(source, StoreInstruction)
+            offset = source.offset if stores else source.offset[0]
+            x = places.element(offset, rows[0] if rows else None, len(on))
+            return self._element(x, on, motion, stores)
+        texture = self.shape.textures[source.resource]
+        x, y, _ = places.texel(rows, texture, source.offset, whole=source.name == "LD")
+        return self._fetched(source.resource, x, y, on, motion)
+
+    def _fetched(
         self, resource: int, x: np.ndarray, y: np.ndarray, on: np.ndarray, motion: Motion
     ) -> Stream:
         """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in
@@ -85,60 +97,50 @@ class Surfaces:
         """
         texture, last = self.shape.textures[resource], motion.turns - 1
         inside = (x >= 0) & (x < texture.width) & (y >= 0) & (y < texture.height)
-        far_x, far_y = x + last * motion.x, y + last * motion.y
-        stays = (
-            inside
-            & (far_x >= 0)
-            & (far_x < texture.width)
-            & (far_y >= 0)
-            & (far_y < texture.height)
-        )
-        for at, far, size in (
-            (x, far_x, texture.width),
-            (y, far_y, texture.height),
-        ):  # or it never comes in
-            stays |= (np.maximum(at, far) < 0) | (np.minimum(at, far) >= size)
-        if (on & ~stays).any():
-            raise NotAffine
+        if motion.x or motion.y:
+            far_x, far_y = x + last * motion.x, y + last * motion.y
+            stays = (far_x >= 0) & (far_x < texture.width) & (far_y >= 0) & (far_y < texture.height)
+            stays &= inside
+            for near, far, size in ((x, far_x, texture.width), (y, far_y, texture.height)):
+                stays |= (np.maximum(near, far) < 0) | (np.minimum(near, far) >= size)  # never in
+            if (on & ~stays).any():
+                raise NotCounted
         address = self._addresses(texture.width, texture.texel)
         side = TILE if self.layout == "tiled" else 1
-        return self._stream(
-            address, x, y, on & inside, motion, self.bases[resource] // self.line, side=side
-        )
+        base = self.bases[resource] // self.line
+        return self._stream(address, x, y, on & inside, motion, base, side=side)
 
-    def output(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
+    def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
         """The lines of an output stream's pixels (x, y)."""
         address = self._addresses(self.shape.domain[0], self.shape.outputs[number].texel)
         return self._stored(self._stream(address, x, y, on, Motion(), GLOBAL, uncached=True))
 
-    def element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
+    def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
         """The lines of elements ``x`` of global memory. Raises ``ValueError`` for those that are
         beyond the card's.
         """
-        far, most = np.array([0, motion.turns - 1]) * motion.x, self.device.memory_bytes // 16
-        first, last = x[on].min(initial=most) + far.min(), x[on].max(initial=0) + far.max()
+        most = self.geometry.memory_bytes // 16
+        end = x + (motion.turns - 1) * motion.x
+        first = min(row[on].min(initial=most) for row in (x, end))
+        last = max(row[on].max(initial=0) for row in (x, end))
         if first < 0 or last >= most:
             raise ValueError(
                 f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the"
-                f" memory of the {self.device.name} ends at g[{most - 1}]"
-                f" ({self.device.memory_bytes:,} bytes): try smaller matrices"
+                f" memory of the {self.geometry.name} ends at g[{most - 1}]"
+                f" ({self.geometry.memory_bytes:,} bytes): try smaller matrices"
             )
         made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL, uncached=True)
         return self._stored(made) if stores else made
 
-    def lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
+    def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
         """The clocks of an LDS operation on the words at ``byte``, (words, work-items)."""
         each = byte.reshape(len(byte), -1, 64).transpose(1, 0, 2)
-        clocks = access_clocks(np.ascontiguousarray(each), self.device, on.reshape(-1, 64))
-        return Stream(
-            clocks,
-            np.zeros(len(clocks) + 1, np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int32),
-        )
+        clocks = access_clocks(np.ascontiguousarray(each), self.geometry, on.reshape(-1, 64))
+        none = np.zeros(0, np.int64)
+        return Stream(clocks, np.zeros(len(clocks) + 1, np.int64), none, none.astype(np.int32))
 
     def _stored(self, made: Stream) -> Stream:
-        return replace(made, cost=np.full_like(made.cost, self.device.store_clocks))
+        return replace(made, cost=np.full_like(made.cost, self.geometry.store_clocks))
 
     def _stream(
         self, address: Callable, x, y, on, motion: Motion, base: int, side: int = 1, uncached=False
@@ -151,15 +153,18 @@ class Surfaces:
             or dy * phases % side
         ):
             phases += 1
-        phases = min(phases, motion.turns)
+        phases = min(phases, int(np.max(motion.turns)))
         addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)]).reshape(
             phases, -1, 64
         )
         step = int(address(dx * phases, dy * phases)) // self.line
-        unit = {"banks": self.device.texture_banks, "quads_per_clock": self.device.quads_per_clock}
+        unit = {
+            "banks": self.geometry.texture_banks,
+            "quads_per_clock": self.geometry.quads_per_clock,
+        }
         how = unit | {
             "line_bytes": self.line,
-            "merge": uncached or self.device.l1_bytes > 0,
+            "merge": uncached or self.geometry.l1_bytes > 0,
             "base": base,
         }
         active = np.repeat(on.reshape(-1, 64), phases, axis=0)

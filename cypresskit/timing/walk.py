@@ -1,28 +1,39 @@
 """The way of wavefronts through compiled code: clause after clause, with the addresses of each
 access.
 
-The compiled operations are run as they are, for many wavefronts at once (``lanes``). Those that
-take different ways are walked again, apart. A counting loop is run once for all its turns
-(``loops``).
+The slice of the code that addresses and branches depend on (``slicing``) is run by a ``Processor``,
+for many wavefronts at once: where they take different ways, both are run, each with those that go
+there, as a wavefront does with its lanes. A counting loop is run once for all its turns
+(``loops``). A loop that doesn't end is an error, once it has executed as much as a launch may, or
+a turn has changed nothing that any test depends on.
 """
 
+import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.timing.lanes import Lanes
-from cypresskit.timing.loops import MOST_TURNS, can_count, endless_loop, loop_end, run_counted
-from cypresskit.timing.surfaces import NotAffine, Surfaces
-from cypresskit.timing.work import Clause, Path, combined_stores
+from cypresskit.machine import shape
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
+from cypresskit.machine.vliw import Processor
+from cypresskit.timing.history import History
+from cypresskit.timing.loops import CountedLoop, can_count, loop_body, loop_end
+from cypresskit.timing.requests import MemoryRequest, Requests
+from cypresskit.timing.slicing import address_slice, branch_registers
+from cypresskit.timing.surfaces import Motion, Surfaces
+from cypresskit.timing.words import MarkedWords, NotCounted, Value
+from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Path, Stream, fetch_clause
 
 KEPT, SMALL = 16, 1500  # so many walks are kept, of at most so many wavefronts: a few MB each
+REHEARSED = 64  # turns of a loop, after which it is run to its end once before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
 
 def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
     """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the
-    same way. Boards that differ in nothing that is read here share the last ones.
+    same way. Boards of one geometry share the last ones.
     """
     if len(wavefronts) > SMALL:
         return _walked(code, surfaces, wavefronts)
@@ -39,82 +50,240 @@ def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
 
 
 def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
-    waiting: list[tuple[np.ndarray, frozenset[int]]] = [(wavefronts, frozenset())]
-    done = []
-    while waiting:
-        group, stepped = waiting.pop()
-        way = _Way(code, surfaces, group, stepped)
+    stepped: frozenset[int] = frozenset()
+    while True:
+        this = _Walk(code, surfaces, wavefronts, stepped)
         try:
             with np.errstate(all="ignore"):
-                way.run()
-            done.append(Path(group, tuple(way.segments)))
-        except _Diverged as diverged:
-            waiting += [(group[part], stepped) for part in diverged.args]
-        except NotAffine:  # a value that a counted loop couldn't tell is used behind it
-            waiting.append((group, stepped | way.counted))
-    return done
+                return this.run()
+        except NotCounted:  # a value that a counted loop couldn't tell is used behind it
+            assert this.counted - stepped
+            stepped |= this.counted
 
 
-class _Diverged(Exception):
-    """Wavefronts take different ways; ``args`` are the numbers (among those that are walked) of
-    each group.
+@dataclass(eq=False)
+class _RunningLoop:
+    """A loop that is being run: its wavefronts that are still in it, how many turns they have run
+    one by one, and what they last held in the registers that tests depend on.
     """
 
+    start: int
+    members: np.ndarray
+    turns: int = 0
+    seen: dict[tuple[int, int], Value] = field(default_factory=dict)
+    active: np.ndarray | None = None
 
-class _Way(Lanes):
-    """The way of one group of wavefronts, in ``segments``; loops ``stepped`` are run turn by turn,
-    ``counted`` ones were run for several turns at once.
+
+class _Walk:
+    """The walk of some wavefronts; loops ``stepped`` are run turn by turn, ``counted`` ones were
+    run for several turns at once.
     """
 
     def __init__(
         self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray, stepped: frozenset[int]
     ):
-        super().__init__(code, surfaces, wavefronts)
+        self.code, self.surfaces, self.wavefronts = code, surfaces, wavefronts
         self.stepped, self.counted = stepped, frozenset[int]()
-        self.loop_turns: dict[int, int] = {}  # of each loop, since it was entered
-        self.segments: list[tuple[tuple[Clause, ...], int]] = []
+        self.x, self.y, exist = shape.lanes(surfaces.shape, wavefronts)
+        ids = shape.input_registers(surfaces.shape, self.x, self.y)
+        words = MarkedWords(code.program)
+        self.memory = Requests(words)
+        self.processor = Processor(
+            address_slice(code), ids, surfaces.shape.constants, words, self.memory, exist
+        )
+        self.tested = branch_registers(code)
+        self.history = History(len(wavefronts))
+        self.recording = True
+        self.issued = np.zeros(len(wavefronts), np.int64)  # bundles, turn by turn
+        self.loops: list[_RunningLoop] = []
+        self._active, self._members = np.zeros(0, bool), np.zeros(0, bool)
 
-    def run(self) -> None:
-        super().run()
-        self._end_segment()
+    def run(self) -> list[Path]:
+        self._run(0, len(self.code.controls) - 1)
+        return self.history.paths(self.wavefronts)
 
-    def any(self, lanes: np.ndarray) -> bool:
-        """Whether any lane of a wavefront is among ``lanes``: the same for all wavefronts, or they
-        part.
+    def _run(self, at: int, until: int) -> None:
+        while at != until:
+            at = self._step(at)
+
+    def _step(self, at: int) -> int:
+        """Do control-flow instruction ``at``. Returns the number of the one that follows."""
+        control, masks = self.code.controls[at], self.processor.masks
+        if control.name == "LOOP_START_DX10":
+            return self._enter(at)
+        if control.name == "LOOP_END":
+            return self._end_turn(at)
+        active, ran = masks.active, masks.count > 0
+        self.memory.noted = []
+        following = self.processor.step(at)
+        if ran:
+            members = self.members(active)
+            self.issued[members] += len(control.bundles)
+            if self.recording:
+                accesses = [(access, Motion()) for access in self.memory.noted]
+                clauses = self._clauses(at, accesses, active, members)
+                if clauses:
+                    self.history.add(members, clauses)
+        return following
+
+    def members(self, lanes: np.ndarray) -> np.ndarray:
+        """Which wavefronts (bool) have one of these lanes."""
+        if lanes is not self._active:
+            members = lanes.reshape(-1, 64).any(axis=1)
+            if not np.array_equal(members, self._members):
+                self._members = members
+            self._active = lanes
+        return self._members
+
+    # Loops
+
+    def _enter(self, at: int) -> int:
+        masks = self.processor.masks
+        members = self.members(masks.active)
+        if self.recording:
+            self.history.end_segment(members)
+        following = self.processor.step(at)
+        if masks.count and at not in self.stepped and can_count(self.code, at):
+            self._count(at)
+        self.loops.append(_RunningLoop(at, members))
+        return following
+
+    def _count(self, at: int) -> None:
+        """Run a loop for all turns in which nobody leaves."""
+        counted = CountedLoop(self.processor, at).run()
+        if counted is None:
+            return
+        self.counted |= {at}
+        if not self.recording:
+            return
+        members = counted.turns > 0
+        active = self.processor.masks.active & np.repeat(members, 64)
+        for n, accesses in counted.accesses.items():
+            clauses = self._clauses(n, accesses, active, members)
+            if clauses:
+                self.history.add(members, clauses)
+        self.history.end_segment(members, counted.turns)
+
+    def _end_turn(self, at: int) -> int:
+        masks, loop = self.processor.masks, self.loops[-1]
+        running = self.members(masks.loops[-1].running.copy())  # which changes in place
+        if self.recording:
+            self.history.end_turn(loop.members)
+            ended = loop.members & ~running
+            if ended.any():
+                self.history.end_segment(ended)
+        loop.members = running
+        following = self.processor.step(at)
+        if following > at:
+            self.loops.pop()
+            return following
+        loop.turns += 1
+        if self.issued.max() > MAX_INSTRUCTIONS:
+            what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a wavefront"
+            raise endless_loop(self.code, loop.start, what)
+        self._compare(loop)
+        if loop.turns == REHEARSED and self.recording and self._accesses(loop.start):
+            self._rehearse(following, at + 1)
+        return following
+
+    def _compare(self, loop: _RunningLoop) -> None:
+        """Refuse a loop whose tests depend on nothing that has changed since an earlier turn."""
+        registers, active = self.processor.registers, self.processor.masks.active
+        zero = self.processor.words.poison
+        now = {place: registers.get(place, zero) for place in self.tested}
+        if loop.active is not None and np.array_equal(loop.active, active):
+            for place, word in loop.seen.items():
+                if not now[place].same(word, active):
+                    loop.seen = {place: word} | loop.seen  # which is asked first the next time
+                    break
+            else:
+                what = "this loop never ends: its turns change nothing that a break depends on"
+                raise endless_loop(self.code, loop.start, what)
+        if loop.turns & (loop.turns - 1) == 0:
+            loop.seen, loop.active = now, active
+
+    def _accesses(self, start: int) -> bool:
+        body = loop_body(self.code, start)
+        lds = any(o.row.kind == "lds" for c in body for o in c.operations)
+        return lds or any(c.fetches or c.store is not None for c in body)
+
+    def _rehearse(self, at: int, until: int) -> None:
+        """Run on to the loop's end and come back, without noting anything: a loop that doesn't end
+        fills no memory.
         """
-        some = lanes.reshape(-1, 64).any(axis=1)
-        if some.all() or not some.any():
-            return bool(some.any())
-        raise _Diverged(np.flatnonzero(some), np.flatnonzero(~some))
+        processor = self.processor
+        registers, queue, masks = processor.registers, [*processor.queue], processor.masks
+        issued, loops = self.issued.copy(), [replace(loop) for loop in self.loops]
+        processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
+        self.recording = self.memory.noting = False
+        self._run(at, until)
+        self.recording = self.memory.noting = True
+        processor.registers, processor.queue, processor.masks = registers, queue, masks
+        self.issued, self.loops = issued, loops
 
-    def _end_segment(self, times: int = 1) -> None:
-        if self.clauses:
-            self.segments.append((tuple(combined_stores(self.clauses)), times))
-            self.clauses = []
+    # Clauses
 
-    def after_leaving(self, at: int) -> int:
-        """The next control: the loop's end if no lane is left in its turn."""
-        if not self.masks.loops:
-            return at + 1
-        loop = self.masks.loops[-1]
-        if self.any(loop.running & ~loop.gone):
-            return at + 1
-        while self.masks.stack[-1] is not loop:
-            self.masks.stack.pop()
-        return loop_end(self.code, loop.at)
+    def _clauses(
+        self,
+        at: int,
+        accesses: list[tuple[MemoryRequest, Motion]],
+        active: np.ndarray,
+        members: np.ndarray,
+    ) -> list[Clause]:
+        """The clauses that control-flow instruction ``at`` is for the timing: a barrier cuts one of
+        bundles in two.
+        """
+        control = self.code.controls[at]
+        streams = self._streams(accesses, active, members)
+        sources = tuple(access.instruction.at for access, _ in accesses)
+        if control.store is not None:
+            return [Clause(WRITE, 0, tuple(streams), at, 0, sources)]
+        if control.fetches:
+            return [replace(fetch_clause(streams), control=at, sources=sources)]
+        if not control.bundles:
+            return []
+        clauses, first = [], 0
+        if self.surfaces.shape.group_wavefronts > 1:
+            for n, bundle in enumerate(control.bundles):
+                if any(o.row.kind == "sync" for o in bundle.operations):
+                    clauses.append(Clause(ALU, n - first, (), at, first))
+                    clauses.append(Clause(BARRIER, 0, (), at, n))
+                    first = n
+        count = len(control.bundles) - first
+        return [*clauses, Clause(ALU, count, tuple(streams), at, first, sources)]
 
-    def begin_loop(self, at: int) -> None:
-        self._end_segment()
-        super().begin_loop(at)
-        turns = run_counted(self, at) if at not in self.stepped and can_count(self.code, at) else 0
-        if turns:
-            self.counted |= {at}
-            self._end_segment(turns)
-        self.loop_turns[at] = turns
+    def _streams(
+        self, accesses: list[tuple[MemoryRequest, Motion]], active: np.ndarray, members: np.ndarray
+    ) -> list[Stream]:
+        if not accesses:
+            return []
+        if members.all():
+            pixels = self.x, self.y
+            return [self.surfaces.stream(a, pixels, active, motion) for a, motion in accesses]
 
-    def end_turn(self, start: int, more: bool) -> None:
-        self.loop_turns[start] += more
-        if not more:
-            self._end_segment()
-        elif self.loop_turns[start] > MOST_TURNS:
-            raise endless_loop(self.code, start)
+        def cut(row: Any) -> Any:
+            if np.size(row) == 1:
+                return row
+            return row.reshape(-1, 64)[members].ravel()
+
+        streams, pixels = [], (cut(self.x), cut(self.y))
+        for access, motion in accesses:
+            few = replace(access, rows=tuple(cut(row) for row in access.rows))
+            moved = motion._replace(turns=cut(motion.turns))
+            streams.append(self.surfaces.stream(few, pixels, cut(active), moved))
+        return streams
+
+
+def endless_loop(code: Code, start: int, what: str) -> KernelError:
+    """The error for a loop that is run for longer than anyone means it to."""
+    program, inside = code.program, code.controls[loop_end(code, start)].at
+    around = [
+        at
+        for at, i in enumerate(program.body)
+        if i.op.flow == "loop" and at <= inside <= program.matching[at]
+    ]
+    at = max(around, default=inside)
+    line = program.body[at].line
+    advice = "Does its break condition ever become true?"
+    message = f"{program.where(line)}\n    {what}. {advice}"
+    return KernelError(message, line, kind="endless", at=at)

@@ -51,11 +51,17 @@ class Clause:
     """ALU with its ``bundles`` and the ``streams`` (none or one) of its LDS clocks; TEX or WRITE
     with one stream per fetch or store; BARRIER, where a workgroup's wavefronts wait for each
     other.
+
+    Where it comes from: bundles ``first``, ``first`` + 1, ... of ``Code.controls[control]``, and
+    for each stream its instruction, an index into ``Program.body`` (``sources``).
     """
 
     kind: int
     bundles: int = 0
     streams: tuple[Stream, ...] = ()
+    control: int = -1
+    first: int = 0
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,14 +211,14 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
                     replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0])
                     for s in clauses[n].streams
                 )
-                result[n] = Clause(WRITE, 0, empty)
+                result[n] = replace(clauses[n], streams=empty)
             last = result[waiting[-1]].streams
             if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
                 ptr, line = _union(streams)
                 drained = replace(
                     last[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32)
                 )
-                result[waiting[-1]] = Clause(WRITE, 0, (*last[:-1], drained))
+                result[waiting[-1]] = replace(result[waiting[-1]], streams=(*last[:-1], drained))
             else:
                 for n in waiting:
                     result[n] = clauses[n]

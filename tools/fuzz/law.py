@@ -19,11 +19,11 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.compiler import STYLES, Code, CompileError, compile
-from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, StoreInstruction
-from cypresskit.devices import DEVICES, HD5870
+from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
+from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.machine import places
 from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
-from cypresskit.machine.vliw import Processor, Test
+from cypresskit.machine.vliw import Bits, Processor
 from cypresskit.teach.l12_contest import write
 from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.timing.surfaces import Surfaces
@@ -53,69 +53,65 @@ CHANGES: list[dict[str, Any]] = [
 BOARDS = [*DEVICES.values(), *(replace(HD5870, **change) for change in CHANGES)]
 
 
-class Counting(Processor):
+class Counting:
     """Runs code for all wavefronts without data, and counts what they ask for: ``clocks`` of ALU,
     texture unit and LDS (a row for each wavefront), and lines of textures, of global memory
-    (``uncached``) and those that are stored.
+    (``uncached``) and those that are stored. It is the memory of a processor, which gives no data.
     """
 
-    def __init__(self, code: Code, surfaces: Surfaces):
-        self.surfaces, self.device = surfaces, surfaces.device
+    def __init__(self, code: Code, surfaces: Surfaces, device: Device):
+        self.surfaces, self.device = surfaces, device
         wavefronts = np.arange(surfaces.shape.wavefronts)
         self.x, self.y, there = lanes(surfaces.shape, wavefronts)
-        super().__init__(
-            code, input_registers(surfaces.shape, self.x, self.y), surfaces.shape.constants
-        )
-        self.masks.set(there)
+        ids = input_registers(surfaces.shape, self.x, self.y)
+        processor = Processor(code, ids, surfaces.shape.constants, Bits(), self, there)
+        self.items = processor.items
         self.clocks = np.zeros((len(wavefronts), 3), int)
         self.quads = self.stored = 0  # lines, once for each quad or store that asks
         self.uncached = np.zeros(len(wavefronts), int)  # lines, once for each fetch
         self.cached, self.written = set[int](), set[int]()  # different lines
+        at = 0
         with np.errstate(all="ignore"):
-            self.run()
+            while code.controls[at].name != "END":
+                ran = processor.masks.active.reshape(-1, 64).any(axis=1)
+                bundles = len(code.controls[at].bundles)
+                self.clocks[:, 0] += ran * bundles * device.bundle_clocks
+                at = processor.step(at)
 
-    def clause(self, control: Control) -> Test:
-        ran = self.masks.active.reshape(-1, 64).any(axis=1)
-        self.clocks[:, 0] += ran * len(control.bundles) * self.device.bundle_clocks
-        return super().clause(control)
-
-    def share(self, o: Operation, words: list[np.ndarray]) -> None:
+    def lds(self, o: Operation, words: list[np.ndarray], on: np.ndarray) -> list[np.ndarray]:
         assert o.lds is not None
         words = [places.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
         asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
         asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
-        for active, wavefront in self._active(self.device.lds_items_clock):
+        for active, wavefront in self._active(on, self.device.lds_items_clock):
             self.clocks[wavefront, 2] += fullest(
                 [w[lane] for w in asked for lane in active], self.device.lds_banks
             )
-        if o.name.startswith("LDS_READ"):
-            self.queue.append([np.zeros(self.items, np.uint32)] * len(asked))
+        reads = o.name.startswith("LDS_READ")
+        return [np.zeros(self.items, np.uint32)] * len(asked) if reads else []
 
-    def _active(self, together: int):
+    def _active(self, on: np.ndarray, together: int):
         """The active lanes of each group that is served together, and the group's wavefront."""
         for first in range(0, self.items, together):
-            active = first + np.flatnonzero(self.masks.active[first : first + together])
+            active = first + np.flatnonzero(on[first : first + together])
             if len(active):
                 yield active, first // 64
 
-    def fetch(self, f: FetchInstruction) -> None:
+    def fetch(
+        self, f: FetchInstruction, coordinates: list[np.ndarray], on: np.ndarray
+    ) -> list[np.ndarray]:
         uncached = f.name == "MEM_READ"
+        rows = [np.broadcast_to(row, self.items) for row in coordinates]
         if uncached:
-            byte, inside = (
-                16 * self.element(f.offset[0], f.source, f.coordinates),
-                np.ones(self.items, bool),
-            )
+            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            byte, inside = 16 * element, np.ones(self.items, bool)
         else:
             texture = self.surfaces.shape.textures[f.resource]
-            rows = [
-                np.broadcast_to(self.component(f.source, letter), self.items)
-                for letter in f.coordinates
-            ]
             x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD")
             byte = self.surfaces.address(f.resource, x, y)
         clocks = np.zeros(len(self.clocks), int)
         lines: list[set[int]] = [set() for _ in self.clocks]
-        for active, wavefront in self._active(4):
+        for active, wavefront in self._active(on, 4):
             bytes_ = [int(byte[lane]) for lane in active if inside[lane]]
             clocks[wavefront] += fullest([b // 16 for b in bytes_], self.device.texture_banks)
             quad = {b // self.device.line_bytes for b in bytes_}
@@ -126,15 +122,11 @@ class Counting(Processor):
             self.uncached += [len(different) for different in lines]
         else:
             self.cached.update(*lines)
-        for channel, component in enumerate(f.select):
-            if component != "_":
-                self.write((f.dest, channel), np.zeros(1, np.uint32))
+        return [np.zeros(1, np.uint32)] * 4
 
-    def element(self, offset: int, register: int | None, letter: str) -> np.ndarray:
-        index = None if register is None else self.component(register, letter)
-        return places.element(offset, index, self.items)
-
-    def store(self, s: StoreInstruction) -> None:
+    def store(
+        self, s: StoreInstruction, index: np.ndarray | None, values: dict, on: np.ndarray
+    ) -> None:
         if s.name == "EXPORT":
             output = self.surfaces.shape.outputs[s.offset]
             tiled = self.surfaces.layout == "tiled"
@@ -143,8 +135,8 @@ class Counting(Processor):
             tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
             byte = output.texel * (tile if tiled else self.y * across * side + self.x)
         else:
-            byte = 16 * self.element(s.offset, s.index, "x")
-        for active, _ in self._active(64):
+            byte = 16 * places.element(s.offset, index, self.items)
+        for active, _ in self._active(on, 64):
             lines = {int(byte[lane]) // self.device.line_bytes for lane in active}
             self.stored += len(lines)
             self.written |= lines
@@ -193,8 +185,9 @@ def check(
         return _report_faults(report, charged(whole))
     if report.simulated < 1 or charged(report)[1:].sum() > PATIENCE:
         raise Uncounted
-    surfaces = Surfaces(shape, report.device, layout)
-    counted, paths = Counting(code, surfaces), walk(code, surfaces, np.arange(shape.wavefronts))
+    surfaces = Surfaces(shape, report.device.geometry, layout)
+    counted = Counting(code, surfaces, report.device)
+    paths = walk(code, surfaces, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
     wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
     faults = [

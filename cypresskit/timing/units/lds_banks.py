@@ -8,14 +8,14 @@ worst 64 for each word that a work-item asks for.
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.devices import AccessGeometry, Device
 from cypresskit.timing.native import native, part
 
 WORD_SHIFT = 2  # a bank of the LDS gives a word of 2**2 bytes
 
 
 def access_clocks(
-    addresses: np.ndarray, device: Device, active: np.ndarray | None = None
+    addresses: np.ndarray, device: Device | AccessGeometry, active: np.ndarray | None = None
 ) -> np.ndarray:
     """Clocks per access; ``addresses`` are bytes, shape (accesses, words per work-item, 64),
     integers.

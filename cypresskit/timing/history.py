@@ -1,0 +1,197 @@
+"""What wavefronts that are walked together have run, and the paths that this becomes.
+
+All wavefronts step through the code in one set of arrays, as the lanes of one wavefront do. A
+``History`` notes each clause, and which of the wavefronts ran it. In the end those that ran the
+same clauses make a ``Path``.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from cypresskit.timing.work import WRITE, Clause, Path, Stream, combined_stores
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Entry:
+    """Clauses that ``members`` (bool, of all wavefronts) ran; or without clauses, where a segment
+    of theirs ends, which they ran ``turns`` times; or, if these are None, where a turn of a loop
+    ends.
+    """
+
+    members: np.ndarray
+    clauses: tuple[Clause, ...] = ()
+    turns: np.ndarray | None = None
+
+
+class History:
+    """The clauses of so many wavefronts, and about how many ``bytes`` they hold."""
+
+    def __init__(self, wavefronts: int):
+        self.wavefronts, self.bytes = wavefronts, 0
+        self.entries: list[_Entry] = []
+        self.once = np.ones(wavefronts, np.int64)
+
+    def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
+        """Clauses whose streams have an entry for each of the members."""
+        self.entries.append(_Entry(members, tuple(clauses)))
+        for clause in clauses:
+            for s in clause.streams:
+                self.bytes += s.cost.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
+
+    def end_segment(self, members: np.ndarray, turns: np.ndarray | None = None) -> None:
+        """What the members ran since their last segment is one, repeated so many turns."""
+        self.entries.append(_Entry(members, (), self.once if turns is None else turns))
+
+    def end_turn(self, members: np.ndarray) -> None:
+        """Where a turn of a loop ends that is run turn by turn."""
+        self.entries.append(_Entry(members))
+
+    def paths(self, wavefronts: np.ndarray) -> list[Path]:
+        """The paths; ``wavefronts`` are the walked ones' numbers."""
+        self.end_segment(np.ones(self.wavefronts, bool))
+        kind = self._kinds()
+        leaders = np.unique(kind, return_index=True)[1]
+        ran = np.stack([entry.members[leaders] for entry in self.entries])
+        cuts = [_Cut(entry.members, kind) if entry.clauses else None for entry in self.entries]
+        found = []
+        for n, leader in enumerate(leaders):
+            path = _Assembly()
+            for at in np.flatnonzero(ran[:, n]):
+                entry, cut = self.entries[at], cuts[at]
+                if cut is not None:
+                    path.add([cut.clause(clause, n) for clause in entry.clauses])
+                elif entry.turns is None:
+                    path.end_turn()
+                else:
+                    path.end_segment(int(entry.turns[leader]))
+            found.append(Path(wavefronts[kind == n], tuple(path.segments)))
+        return found
+
+    def _kinds(self) -> np.ndarray:
+        """A number for each wavefront, equal for those that ran the same."""
+        columns = {
+            id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
+        }
+        for entry in self.entries:
+            if entry.turns is not None and entry.turns is not self.once:
+                turns = np.where(entry.members, entry.turns, 0)
+                columns[id(entry.turns)] = turns.view(np.uint8).reshape(-1, turns.itemsize)
+        varied = [column for column in columns.values() if (column != column[0]).any()]
+        if not varied:
+            return np.zeros(self.wavefronts, np.int64)
+        table = np.ascontiguousarray(np.concatenate(varied, axis=1))
+        rows = table.view(np.dtype((np.void, table.shape[1]))).ravel()
+        _, first, kind = np.unique(rows, return_index=True, return_inverse=True)
+        order = np.argsort(np.argsort(first))  # kinds in the order in which they first come
+        return order[kind.ravel()]
+
+
+class _Cut:
+    """Cuts the streams of the members of an entry into those of each kind of wavefronts."""
+
+    def __init__(self, members: np.ndarray, kind: np.ndarray):
+        self.kind = kind[members]
+        self.whole = bool((self.kind == self.kind[0]).all())
+        self.order: np.ndarray | None = None
+        self.sorted: dict[int, Stream] = {}
+
+    def clause(self, clause: Clause, n: int) -> Clause:
+        """The clause, as run by the wavefronts of kind ``n``."""
+        if self.whole or not clause.streams:
+            return clause
+        if self.order is None:
+            self.order = np.argsort(self.kind, kind="stable")
+            self.bounds = np.searchsorted(self.kind[self.order], np.arange(self.kind.max() + 2))
+        first, last = self.bounds[n], self.bounds[n + 1]
+        return replace(clause, streams=tuple(self._cut(s, first, last) for s in clause.streams))
+
+    def _cut(self, stream: Stream, first: int, last: int) -> Stream:
+        if id(stream) not in self.sorted:
+            assert self.order is not None
+            self.sorted[id(stream)] = picked(stream, self.order)
+        s = self.sorted[id(stream)]
+        entries = slice(first * s.phases, last * s.phases)
+        ptr = s.ptr[first * s.phases : last * s.phases + 1]
+        lines = slice(ptr[0], ptr[-1])
+        asked = None if s.asked is None else s.asked[entries]
+        return replace(
+            s,
+            cost=s.cost[entries],
+            ptr=ptr - ptr[0],
+            line=s.line[lines],
+            offset=s.offset[lines],
+            asked=asked,
+        )
+
+
+def picked(stream: Stream, order: np.ndarray) -> Stream:
+    """The stream with its wavefronts in another order."""
+    entry = (order[:, None] * stream.phases + np.arange(stream.phases)).ravel()
+    counts = np.diff(stream.ptr)[entry]
+    ptr = np.concatenate(([0], np.cumsum(counts)))
+    line = np.repeat(stream.ptr[:-1][entry] - ptr[:-1], counts) + np.arange(ptr[-1])
+    asked = None if stream.asked is None else stream.asked[entry]
+    return replace(
+        stream,
+        cost=stream.cost[entry],
+        ptr=ptr,
+        line=stream.line[line],
+        offset=stream.offset[line],
+        asked=asked,
+    )
+
+
+class _Assembly:
+    """The segments of one path, clause by clause."""
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[tuple[Clause, ...], int]] = []
+        self.clauses: list[Clause] = []
+        self.turn_ends: list[int] = []
+
+    def add(self, clauses: list[Clause]) -> None:
+        """Append clauses. Stores that follow one another are one clause."""
+        for clause in clauses:
+            if clause.kind == WRITE and self.clauses and self.clauses[-1].kind == WRITE:
+                last = self.clauses[-1]
+                streams, sources = last.streams + clause.streams, last.sources + clause.sources
+                self.clauses[-1] = replace(last, streams=streams, sources=sources)
+            else:
+                self.clauses.append(clause)
+
+    def end_turn(self) -> None:
+        self.turn_ends.append(len(self.clauses))
+
+    def end_segment(self, turns: int) -> None:
+        if self.clauses:
+            clauses = tuple(combined_stores(self.clauses))
+            if turns == 1 and self.turn_ends:
+                self.segments += _repeated(clauses, self.turn_ends)
+            else:
+                self.segments.append((clauses, turns))
+        self.clauses, self.turn_ends = [], []
+
+
+def _repeated(clauses: tuple[Clause, ...], ends: list[int]) -> list[tuple[tuple[Clause, ...], int]]:
+    """The clauses of a loop that was run turn by turn, cut where equal turns follow one another:
+    these are one that repeats.
+    """
+    bounds = sorted({0, *ends, len(clauses)})
+    turns = [clauses[a:b] for a, b in pairwise(bounds)]
+    result: list[tuple[tuple[Clause, ...], int]] = []
+    rest: tuple[Clause, ...] = ()  # of turns that aren't repeated
+    at = 0
+    while at < len(turns):
+        end = at + 1
+        while end < len(turns) and turns[end] == turns[at]:
+            end += 1
+        if end - at > 1:
+            result += [(rest, 1)] if rest else []
+            result.append((turns[at], end - at))
+            rest = ()
+        else:
+            rest += turns[at]
+        at = end
+    return result + ([(rest, 1)] if rest else [])
