@@ -496,7 +496,7 @@ def _draw_items(
         key=ITEM + np.arange(len(x)),
     )
     for item, name in enumerate(words):
-        sheet.about[ITEM + item] = name.capitalize() + (
+        sheet.about[ITEM + item] = name.replace("work", "Work", 1) + (
             "." if item in scene_of else ", not recorded here."
         )
     sheet.goes |= {ITEM + item: n for item, n in scene_of.items()}

@@ -1,0 +1,66 @@
+"""The ruler of exponents: what it says is exact arithmetic."""
+
+from fractions import Fraction
+
+import pytest
+from said import Rule, Said, assert_held, unheld
+
+from cypresskit import draw
+
+PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
+FRAMES = 7
+
+
+def steps(a: float, b: float) -> list[Fraction]:
+    """Knuth's two-sum in exact arithmetic, each step rounded to a double."""
+
+    def rounded(exact: Fraction) -> Fraction:
+        return Fraction(float(exact))
+
+    a, b = Fraction(a), Fraction(b)
+    s = rounded(a + b)
+    t = rounded(s - a)
+    rest = rounded(s - t)
+    lost_a, lost_b = rounded(a - rest), rounded(b - t)
+    return [a, b, s, t, rest, lost_a, lost_b, rounded(lost_a + lost_b)]
+
+
+def rules(pairs=PAIRS) -> dict[str, Rule]:
+    def caption(say: Said, shown):
+        scene, frame = divmod(say.frame, FRAMES)
+        values = steps(*pairs[scene])
+        if frame == 0:
+            return shown == [float(value) for value in values[:2]]
+        assert shown[0] == float(values[frame + 1]), "a double is written with all of its digits"
+        numbers = [float(values[frame + 1])]
+        if frame == 1 and sum(values[:2]) != values[2]:
+            numbers.append(float(sum(values[:2]) - values[2]))
+        return numbers
+
+    return {
+        r"a = #, b = #: .*": caption,
+        r".* is #\..*": caption,
+        r"#[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+": lambda *_: [2],
+        r"#": lambda say, _: [0] if say.where.startswith("nothing") else [2],
+    }
+
+
+def test_every_number_is_exact():
+    player = draw.exponents(PAIRS)
+    assert_held(player, rules(), frames=range(len(player)))
+
+
+def test_the_last_step_is_what_the_sum_lost():
+    for a, b in PAIRS:
+        *_, e = values = steps(a, b)
+        assert values[2] + e == Fraction(a) + Fraction(b)
+
+
+def test_another_pairs_numbers_are_found():
+    assert unheld(draw.exponents([(0.25, 0.7)]), rules([(0.25, 0.75)]))
+
+
+@pytest.mark.parametrize("pair", [(1.0, 1.0), (1e16, 1.0), (1.5, -0.25)])
+def test_any_pair_is_exact(pair):
+    player = draw.exponents([pair])
+    assert_held(player, rules([pair]), frames=range(len(player)))

@@ -1,0 +1,138 @@
+"""A tile of A through the LDS: what the picture says is what the accesses do at 32 banks."""
+
+import sys
+from collections import Counter
+
+import pytest
+from said import Rule, Said, assert_held, unheld
+
+from cypresskit import draw
+from cypresskit.kernels import samples
+
+
+class Bank:
+    """The first turn's accesses of a layout, served clock by clock: 16 work-items ask at a time,
+    each for two words at most, and a bank gives one word a clock.
+    """
+
+    def __init__(self, kernel: str) -> None:
+        traffic = samples.listened(kernel)
+        self.name = kernel.removeprefix("sgemm_64x64_")
+        body = traffic.launch.program.body
+        lds = [a for a in traffic.accesses if a.kind != "fetch"]
+        turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
+        self.clocks, self.asked, self.groups, held = 0, [], [], {}
+        for access in turn:
+            words = access.addresses // 4
+            store = access.kind == "store"
+            if store:
+                swizzle = body[access.at].sources[-1].swizzle
+                for row, letter in zip(words, swizzle):
+                    held |= {int(w): (item, "xyzw".index(letter)) for item, w in enumerate(row)}
+            for first in range(0, len(words), 2):
+                for lane in range(0, 64, 16):
+                    self._serve(
+                        words[first : first + 2, lane : lane + 16],
+                        lane,
+                        store,
+                        held,
+                        body[access.at].line,
+                    )
+
+    def _serve(self, words, lane: int, store: bool, held: dict, line: int) -> None:
+        who: dict[int, list[int]] = {}
+        for row in words:
+            for n, word in enumerate(row.tolist()):
+                who.setdefault(word, []).append(lane + n)
+        depth: Counter[int] = Counter()
+        for word, items in who.items():
+            self.asked.append((store, self.clocks + depth[word % 32], word, held[word], items))
+            depth[word % 32] += 1
+        items = sorted({item for group in who.values() for item in group})
+        self.groups.append((self.clocks, line, items, store, len(who), max(depth.values())))
+        self.clocks += max(depth.values())
+
+    def of(self, element: int, store: bool) -> tuple:
+        """(clock, word, items) of the first request that stores or loads an element."""
+        place = divmod(element, 4)
+        return next((c, w, items) for s, c, w, e, items in self.asked if s == store and e == place)
+
+
+def rules(kernels: list[str]) -> dict[str, Rule]:
+    banks = [Bank(kernel) for kernel in kernels]
+
+    def caption(say: Said, _):
+        if say.frame == 0:
+            return [0, 64]
+        clock, numbers = say.frame - 1, [say.frame - 1]
+        for bank in banks:
+            if clock >= bank.clocks:
+                numbers.append(bank.clocks)
+                continue
+            _, line, items, store, words, deep = max(g for g in bank.groups if g[0] <= clock)
+            assert f"{items[0]} to {items[-1]} {'store' if store else 'load'} {words} " in say.text
+            numbers += [line, items[0], items[-1], words, deep]
+        return numbers
+
+    def story(say: Said, _):
+        row, k = divmod(say.index, 4)
+        numbers, clocks = [row, k], []
+        for bank in banks:
+            begin, word, by = bank.of(say.index, True)
+            loaded, _, items = bank.of(say.index, False)
+            numbers += [*by, word, word % 32, items[0], items[-1]]
+            clocks += [begin, loaded]
+        return numbers + clocks * ("clocks:" in say.text)
+
+    def bank_of(say: Said) -> Bank:
+        return next(bank for bank in reversed(banks) if say.where.endswith(f" {bank.name}"))
+
+    def place(say: Said, _):
+        return divmod(say.index, 4) + (say.index // 4,)
+
+    def arrived(say: Said, _):
+        k, n = divmod(say.index, 8)
+        return [8 + n, k, 9]
+
+    return {
+        r"Clock #\. .*": caption,
+        r"A\[#, k = #\]\. .*": story,
+        r"A\[#, k = #\] in work-item #": place,
+        r"A\[#, k = #\] in a register of work-item #": arrived,
+        r"word #, bank #": lambda say, _: [say.index, say.index % 32],
+        r"C\[#, #\]": lambda say, _: [8 + say.index // 8, 8 + say.index % 8],
+        r"work-item #: rows # to # of C": lambda say, _: [
+            say.index,
+            8 * (say.index // 8),
+            8 * (say.index // 8) + 7,
+        ],
+        r"clock #": lambda say, _: [min(max(say.frame - 1, 0), bank_of(say).clocks)],
+        r"done at clock #": lambda say, _: [bank_of(say).clocks],
+        r"k = #": lambda say, _: [say.index],
+        r"(bank )?#": lambda _, shown: shown if shown[0] in (0, 8, 16, 24, 31) else [],
+        r"# work-items, each with .*": lambda *_: [64],
+        r"Work-item # gets columns": lambda *_: [9],
+        r"its # x # of C": lambda *_: [8, 8],
+        r"in its group's # x #": lambda *_: [64, 64],
+    }
+
+
+LAYOUTS = (
+    ["sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"],
+    ["sgemm_64x64_lds", "sgemm_64x64_lds_rows"],
+)
+
+
+@pytest.mark.parametrize("kernels", LAYOUTS)
+def test_every_number_is_the_banks(kernels):
+    player = draw.lds_transpose(*kernels)
+    frames = sorted({*range(0, len(player), 7), len(player) - 1})
+    assert_held(player, rules(kernels), frames=frames)
+
+
+def test_a_story_of_another_element_is_found(monkeypatch):
+    layout = sys.modules["cypresskit.draw.lds"].Layout
+    true = layout.story
+    monkeypatch.setattr(layout, "story", lambda self, element: true(self, (element + 4) % 256))
+    faults = unheld(draw.lds_transpose(*LAYOUTS[1]), rules(LAYOUTS[1]), frames=[0])
+    assert len(faults) == 256
