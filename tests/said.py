@@ -133,7 +133,7 @@ def unheld(
                 continue
             try:
                 true = rule(one, [value(n) for n in numbers])
-            except AssertionError as failed:
+            except (AssertionError, LookupError) as failed:
                 true = False
                 faults.append(f"{one.where} {one.index} at {frame}: {failed}")
             held = true if isinstance(true, bool) else fits(numbers, true)

@@ -1,0 +1,88 @@
+"""The bundles of a loop: what they say is what was compiled."""
+
+import sys
+
+import pytest
+from said import Rule, Said, assert_held, unheld
+
+import cypresskit as ck
+from cypresskit import draw
+
+LOOPS = [("sgemm_tn",), ("ddgemm_tn_fma", "sgemm_tn"), ("sgemm_64x64_lds",)]
+
+
+def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
+    codes = [ck.compile(ck.kernels[kernel].program) for kernel in kernels]
+    loops = [[b for clause in code.main_loop for b in clause.bundles] for code in codes]
+    frames = [(n, at) for n, loop in enumerate(loops) for at in range(len(loop))]
+
+    def source(loop: int, line: int) -> str:
+        return codes[loop].program.lines[line - 1].split(";")[0].strip()
+
+    def caption(say: Said, _):
+        loop, at = frames[say.frame]
+        bundle = loops[loop][at]
+        lines = sorted({o.line for o in bundle.operations})
+        reads = {
+            (o.slot, k, r.kind, r.index, r.channel)
+            for o in bundle.operations
+            for k, r in enumerate(o.reads)
+        }
+        ports = {(kind, index, channel) for _, _, kind, index, channel in reads if kind == "gpr"}
+        handed = {
+            (kind, channel if kind == "pv" else 4, slot)
+            for slot, _, kind, _, channel in reads
+            if kind in ("pv", "ps")
+        }
+        numbers = [at + 1, len(loops[loop]), bundle.filled, 5, *lines, len(ports), 12]
+        return numbers + [len(handed)] * bool(handed)
+
+    def story(say: Said, _):
+        loop, line = divmod(say.index, 10_000)
+        places = [
+            f"{at + 1} {'xyzwt'[o.slot]}"
+            for at, bundle in enumerate(loops[loop])
+            for o in bundle.operations
+            if o.line == line
+        ]
+        code = source(loop, line)
+        done = f"is done in these bundles and slots: {', '.join(places)}."
+        return say.text == f"**Line {line}**, {code}, {done}"
+
+    def line(say: Said, shown):
+        loop, _ = frames[say.frame]
+        number, text = int(shown[0]), say.text.strip("\u200b ")
+        code = f"{number}  {source(loop, number)}"
+        return text == code or (text.endswith("…") and code.startswith(text[:-1]))
+
+    def tip(say: Said, _):
+        loop, _ = frames[say.frame]
+        return any(
+            source(loop, n) == say.text for n in range(1, len(codes[loop].program.lines) + 1)
+        )
+
+    return {
+        r"@, bundle # of #.*": caption,
+        r"Line #, .*": story,
+        r"cycle #, bank .": lambda say, _: [say.index // 4],
+        r"cycle #": lambda say, _: [say.index],
+        r" *# +.*": line,
+        r".*#.*": tip,
+    }
+
+
+@pytest.mark.parametrize("kernels", LOOPS)
+def test_every_number_is_the_codes(kernels):
+    player = draw.bundles(*kernels)
+    assert_held(player, rules(kernels), frames=range(len(player)))
+
+
+def test_a_port_too_many_is_found(monkeypatch):
+    loop = sys.modules["cypresskit.draw.bundles"]._Loop
+    true = loop.say
+    monkeypatch.setattr(loop, "say", lambda self, n: true(self, n).replace(" 5 slots", " 4 slots"))
+    assert unheld(draw.bundles("sgemm_tn"), rules(("sgemm_tn",)))
+
+
+def test_another_kernels_loop_is_found():
+    assert unheld(draw.bundles("sgemm_nn"), rules(("sgemm_tn",)))

@@ -1,0 +1,68 @@
+"""The road: what it says is what was timed for it."""
+
+import sys
+
+import pytest
+from said import Rule, Said, assert_held, unheld
+
+from cypresskit import draw
+from cypresskit.draw.road import FIGURES, RUNGS
+
+WHOSE = {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
+
+
+def sentence(rung) -> str:
+    """What a rung says, from the figures alone."""
+    gflops, ceiling, unit = FIGURES[rung.launch]
+    than = ""
+    if rung.before:
+        old = FIGURES[rung.before][0]
+        first = next((r for r in RUNGS if r.launch == rung.before), None)
+        whose = WHOSE.get(rung.before) or f"lesson {first.lesson:02}'s"
+        faster = gflops > old
+        gain = gflops / old if faster else old / gflops
+        than = f", {gain:.3g} times {'as fast as' if faster else 'slower than'} {whose} {old:.0f}"
+    head = f"Lesson {rung.lesson:02}: {rung.name}: {gflops:.0f} Gflop/s{than}."
+    return f"{head} Its busiest part, {unit}, would allow {ceiling:.0f}."
+
+
+def rules() -> dict[str, Rule]:
+    def spoken(say: Said, _):
+        return all(line in map(sentence, RUNGS) for line in say.text.replace("*", "").split("\n"))
+
+    def about(say: Said, _):
+        rung = RUNGS[say.index]
+        later = f"Lesson {rung.lesson:02}: {rung.name}. Its figures come with the lesson."
+        return say.text.replace("*", "") in (sentence(rung), later)
+
+    def figure(say: Said, _):
+        return [FIGURES[RUNGS[say.index].launch][0]]
+
+    def label(say: Said, shown):
+        """A rung's number, or a line of its name."""
+        lines = {line for rung in RUNGS for line in rung.phrase.split("\n")}
+        return say.text in lines | {f"{rung.lesson:02}" for rung in RUNGS}
+
+    return {
+        r"Lesson #: .*would allow #\.(\n.*)*": lambda say, shown: (
+            about(say, shown) if say.where == "about" else spoken(say, shown)
+        ),
+        r"Lesson #: .* Its figures come with the lesson\.": about,
+        r"#": lambda say, shown: (
+            figure(say, shown) if say.where == "figures" else label(say, shown)
+        ),
+        r".*#.*": label,
+    }
+
+
+@pytest.mark.parametrize("lesson", [None, *range(14)])
+def test_every_number_is_the_figures(lesson):
+    player = draw.road(lesson)
+    assert_held(player, rules(), frames=range(len(player)))
+
+
+def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
+    module = sys.modules["cypresskit.draw.road"]
+    swapped = {name: [ceiling, gflops, unit] for name, (gflops, ceiling, unit) in FIGURES.items()}
+    monkeypatch.setattr(module, "FIGURES", swapped)
+    assert unheld(draw.road(), rules())
