@@ -53,7 +53,7 @@ class Steady:
     def __init__(self, chip: Chip, farthest: float, strict: float):
         self.chip, self.farthest, self.strict, self.looks = chip, farthest, strict, list[Look]()
         work = chip.work
-        self.length = work.segments[:, 1] - work.segments[:, 0]
+        self.length = np.maximum(work.clauses_a_turn, 1)
         self.passed = 0  # clauses
         self.logged: int | None = (
             None  # rows of the timeline from before anything was passed over, if anything was
@@ -141,7 +141,7 @@ class Steady:
         log.over[0] += clauses
         self.passed += clauses
         for unit in (engines, slots, memory, memory.l1, memory.l2):
-            for name, kind in unit.__annotations__.items():
+            for name, kind in type(unit).__annotations__.items():
                 if kind is Times and name != "pending":  # clocks at which something happens
                     getattr(unit, name)[...] += clocks
 

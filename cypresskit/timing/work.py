@@ -97,8 +97,16 @@ class Packed(NamedTuple):
     @property
     def clauses_run(self) -> np.ndarray:
         """The number of clauses that a wavefront of each path runs, repeats counted."""
-        each = (self.segments[:, 1] - self.segments[:, 0]) * self.segments[:, 2]
+        each = self.clauses_a_turn * self.segments[:, 2]
         return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
+
+    @property
+    def clauses_a_turn(self) -> np.ndarray:
+        """The number of clauses in one turn of each segment. Barriers don't count: nothing works on
+        them, and the engine's log (``units.sequencer.note_clause``) has no row for them.
+        """
+        counted = np.concatenate(([0], np.cumsum(self.clauses[:, 0] != BARRIER)))
+        return counted[self.segments[:, 1]] - counted[self.segments[:, 0]]
 
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
