@@ -23,7 +23,7 @@ from cypresskit.timing.units.dispatch import dispatch_first, retire
 from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause
 from cypresskit.timing.units.state import NEVER, Chip, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
-from cypresskit.timing.units.texture import AHEAD, run_texture_clause
+from cypresskit.timing.units.texture import run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
 
 MOST_CLAUSES = 1 << 62
@@ -72,17 +72,17 @@ def run(
     makes what passes over steady turns, if any are. ``parts`` is given the numbers of the parts in
     which that is done, a hundredth of the clauses each, and may show how they go by.
     """
-    chip, order = make_chip(work, device, slots), np.arange(device.simd_engines)
+    chip = make_chip(work, device, slots)
     clauses, over, steady = (
         int(work.clauses_run[work.path].sum()),
         chip.log.over,
         watch and watch(chip),
     )
-    run_chip(chip, order, slots, 0)  # which dispatches the first workgroups
+    run_chip(chip, slots, 0)  # which dispatches the first workgroups
     for step in parts(range(100)):
         until = clauses * (step + 1) // 100 if step < 99 else MOST_CLAUSES
-        while over[0] < until and chip.engines.next_clock[order[0]] < NEVER:
-            run_chip(chip, order, slots, over[0] + steady.stretch if steady else until)
+        while over[0] < until and chip.engines.next_clock.min() < NEVER:
+            run_chip(chip, slots, over[0] + steady.stretch if steady else until)
             if steady:
                 steady.look()
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
@@ -98,15 +98,13 @@ def run(
 
 
 @native
-def run_chip(chip, order, room, until):
-    """Run until so many clauses are over, or all wavefronts. Of the engines in ``order``, the first
-    is at work.
-    """
+def run_chip(chip, room, until):
+    """Run until so many clauses are over, or all wavefronts."""
     work, clocks, engines, slots, groups, memory, tally, log = chip
     if groups.upcoming[0] == 0:
         dispatch_first(work, slots, groups, engines, room)
-    while engines.next_clock[order[0]] < NEVER and log.over[0] < until:
-        e = order[0]
+    e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
+    while engines.next_clock[e] < NEVER and log.over[0] < until:
         s = engines.next_slot[e]
         kind, ended, over = work.clauses[slots.clause[e, s], 0], False, -1.0
         if kind == BARRIER:
@@ -123,20 +121,7 @@ def run_chip(chip, order, room, until):
             ended = next_clause(work, slots, groups, e, s, over)
         if ended:
             retire(work, slots, groups, engines)
-            for at in range(len(order) - 1, 0, -1):
-                requeue(order[at:], engines.next_clock)
         first = e * slots.ready.shape[1]
         s = engines.next_slot[e] = place_of_least(slots.ready, first, slots.ready.shape[1]) - first
         engines.next_clock[e] = slots.ready[e, s]
-        if len(order) > 1 and engines.next_clock[order[1]] < engines.next_clock[e] - AHEAD:
-            requeue(order, engines.next_clock)
-
-
-@part
-def requeue(order, clocks):
-    """Bring the first engine to its place among the others, which are sorted by their clocks."""
-    e, at = order[0], 0
-    while at + 1 < len(order) and clocks[order[at + 1]] < clocks[e]:
-        order[at] = order[at + 1]
-        at += 1
-    order[at] = e
+        e = place_of_least(engines.next_clock, 0, len(engines.next_clock))

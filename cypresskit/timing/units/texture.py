@@ -12,8 +12,6 @@ from cypresskit.timing.units.l2 import read_l2
 from cypresskit.timing.units.sequencer import stream_entry
 from cypresskit.timing.units.state import NEVER
 
-AHEAD = 64  # clocks for which an engine may be ahead of the others
-
 
 @part
 def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
@@ -25,23 +23,17 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
         return -1.0
     if slots.fetch[e, s] < 0:
         slots.fetch[e, s], slots.data[e, s], slots.began[e, s] = work.clauses[c, 2], now, now
-    until = now + AHEAD
+    asked = False
     while slots.fetch[e, s] < work.clauses[c, 3]:
         stream = slots.fetch[e, s]
         entry, moved = stream_entry(work, slots, e, s, stream)
-        if now >= until and work.ptr[entry] < work.ptr[entry + 1]:
-            break  # its turn comes at its own time
+        asks = work.ptr[entry] < work.ptr[entry + 1]
+        if asked and asks:
+            break  # what others ask for meanwhile comes first
+        asked = asked or asks
+        uncached = work.streams[stream, 3] != 0
         slots.data[e, s] = fetch(
-            work,
-            memory,
-            clocks,
-            tally,
-            engines.data_free,
-            e,
-            entry,
-            moved,
-            now,
-            work.streams[stream, 3] != 0,
+            work, memory, clocks, tally, engines.data_free, e, entry, moved, now, uncached
         )
         slots.fetch[e, s] += 1
         now += work.cost[entry]
