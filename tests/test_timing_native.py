@@ -133,3 +133,9 @@ def test_a_file_of_another_numba_is_replaced(session, tmp_path):
     for path in kept(tmp_path, "nbi"):
         path.write_bytes(pickle.dumps("0.1.0") + b"whatever it kept")
     assert session() == (0, []) and session() == (2, [])
+
+
+def test_a_silence_that_is_no_number_is_2_seconds():
+    assert module.seconds_of_silence("0.5") == 0.5
+    with pytest.warns(RuntimeWarning, match="CYPRESSKIT_SILENT = 'abc' isn't a number"):
+        assert module.seconds_of_silence("abc") == 2

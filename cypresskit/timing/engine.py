@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.native import native, part
+from cypresskit.timing.native import native
 from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.cache import place_of_least
@@ -40,7 +40,8 @@ class Outcome:
     "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram"
     busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of
     all. Work counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of
-    clauses not passed over.
+    clauses that weren't skipped. ``error``: the share of ``end_clock`` by which it may be off for
+    those that were, as far as their pace was seen to change.
     """
 
     end_clock: float
@@ -53,6 +54,7 @@ class Outcome:
     done: dict[str, np.ndarray]
     counts: dict[str, float]
     simulated: float
+    error: float
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
         """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were
@@ -92,9 +94,10 @@ def run(
         max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max())
     )
     simulated = steady.simulated / int(over[0]) if steady else 1.0
+    error = steady.doubt / end if steady else 0.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
     rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
-    return Outcome(end, *wavefronts, rows, log.progress, log.pace, done, counts, simulated)
+    return Outcome(end, *wavefronts, rows, log.progress, log.pace, done, counts, simulated, error)
 
 
 @native

@@ -21,16 +21,32 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
-OPTIONS: dict = {"error_model": "numpy", "_nrt": False, "nogil": True}
-OPTIONS |= {
-    "forceinline": True
-}  # or what comes from disk is three times as slow, with the units' state to pass on
+OPTIONS: dict = {
+    "error_model": "numpy",
+    "_nrt": False,
+    "nogil": True,
+    # Or what comes from disk is three times as slow, with the units' state to pass on.
+    "forceinline": True,
+}
 LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
 WORD, VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
-SILENT = float(
-    os.environ.get("CYPRESSKIT_SILENT", 2)
-)  # seconds that may pass before somebody is told why
+
+
+def seconds_of_silence(text: str) -> float:
+    """The seconds that ``text``, the variable CYPRESSKIT_SILENT, asks for; 2 if it isn't a number,
+    with a warning.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        message = f"CYPRESSKIT_SILENT = {text!r} isn't a number of seconds: it is taken to be 2"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return 2.0
+
+
+#: Seconds that may pass before a bar of progress is shown.
+SILENT = seconds_of_silence(os.environ.get("CYPRESSKIT_SILENT", "2"))
 NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 

@@ -1,14 +1,13 @@
 """``Report``: how long a simulated launch took, and why.
 
-Busy shares are of the whole launch: clocks in which a unit worked over all clocks of all such
-units. ``bound`` is the busiest unit if it is busy most of the time, or "DRAM rows" if the channels
-are, with the time in which they wait for banks to open rows; else, if the engines' wavefront slots
-stand empty too long, "too few wavefronts", or "tail" where there is more than a round of them; or
-"latency": they were there, and all of them waited.
+A report keeps the model's law: no launch is faster than its busiest unit, nobody is busy for more
+than all of the time, and no kernel computes above the device's peak. One that breaks it can't be
+made.
 """
 
 import copyreg
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -18,9 +17,11 @@ import numpy as np
 
 from cypresskit.devices import Device, open_boards
 from cypresskit.tables import quantity, table
+from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
+ROUNDING = 1e-9  # of sums of shares
 FULL = 0.6  # below this share of occupied wavefront slots too few are there
 
 
@@ -53,9 +54,9 @@ class Event:
 class Use:
     """How busy each part of the chip was, in equal intervals bounded by ``clocks`` (n + 1,).
     ``shares`` of 1 are arrays (n, parts): "ALU", "texture", "LDS", "L1 hits" of each SIMD engine,
-    "L2", "L2 hits" of each slice, "DRAM" and "DRAM rows" of each channel. Work counts from where it
-    begins. Hits are NaN where nothing was asked for. ``wavefronts`` has a row (SIMD engine, first
-    clock, last clock) for each wavefront, in the order of dispatch.
+    "L2", "L2 hits" of each slice, "DRAM" and "DRAM rows" of each channel; the last two together
+    are at most 1. Hits are NaN where nothing was asked for. ``wavefronts`` has a row (SIMD engine,
+    first clock, last clock) for each wavefront, in the order of dispatch.
     """
 
     clocks: np.ndarray
@@ -63,18 +64,52 @@ class Use:
     wavefronts: np.ndarray
 
 
+class LawError(RuntimeError):
+    """A report would break the law of the timing model: a fault of the model, not of the kernel."""
+
+
 @dataclass(frozen=True)
 class Report:
     """A simulated launch.
 
-    ``clocks`` of the core, ``seconds`` with the launch cost, ``gflops`` in 10^9 flop/s (0 if
-    ``flops`` is unknown), ``peak_gflops`` of the kernel's precision. ``busy``: shares of "ALU",
-    "texture", "LDS", "L2", "DRAM", and "DRAM rows", in which a channel waits for a row and sends
-    nothing. ``hits``: shares for "L1", of the lines that quads ask it for, and "L2". ``bytes``:
-    "L1" delivered to work-items, "L2" to L1, "DRAM" read, "written". ``active`` wavefronts share a
-    SIMD engine. ``simulated`` is the share of clauses that were simulated; the rest was extended
-    from them. ``use`` tells what each part did during the simulated time, ``timeline`` the first
-    few thousand clauses of SIMD engine 0, or those before the first turns that aren't simulated.
+    Attributes
+    ----------
+    kernel : the kernel's name.
+    device : the board.
+    size : (m, n, k) of a catalogue kernel, else None.
+    clocks : core clocks, from the first wavefront's start to the last store's end.
+    seconds : the same time in seconds, with the cost of a launch (``Device.launch_us``).
+    flops : floating-point operations of the launch; 0 if they aren't known.
+    peak_gflops : the device's peak in the kernel's precision, in 10^9 flop/s.
+    bound : the bottleneck.
+
+        - "ALU", "texture", "LDS", "L2" or "DRAM": the units of this kind are busy for 80 % of the
+          time or more.
+        - "DRAM channel 3": this channel is, while others wait; "DRAM rows of channel 3": it is,
+          with the time in which it waits for rows.
+        - "DRAM rows": all channels together are, with the time in which they wait for banks to open
+          rows.
+        - "latency": wavefronts were there, in 60 % of the slots or more, and all of them waited.
+        - "too few wavefronts": the launch has less than the chip has slots for.
+        - "tail": it has more, but slots stand empty while its last wavefronts end.
+    registers : of a work-item.
+    active : wavefronts that share a SIMD engine.
+    wavefronts : of the launch.
+    simulated : the share of clauses that were simulated; the rest was extended from them.
+    busy : for "ALU", "texture", "LDS", "L2" and "DRAM" the share of the launch in which such a unit
+        worked, on average over all units of the kind; for "DRAM rows" the share in which a channel
+        waited for a row and sent nothing.
+    hits : "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 asks for.
+    bytes : "L1", delivered to work-items by texture fetches; "L2", lines to L1; "DRAM", lines read
+        from memory, those of ``g[]`` among them; "written", lines stored.
+    error : the share of ``clocks`` by which a launch that was simulated in part may be off, judged
+        by what was seen; 0 if all was simulated. See ``steady``.
+    events : rows of ``timeline``, as in ``engine.Outcome``.
+    use : what each part of the chip did during the simulated time.
+    again : ``simulate`` with the same arguments, for another device.
+
+    Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
+    for more flops than the device can compute in the time.
     """
 
     kernel: str
@@ -92,13 +127,28 @@ class Report:
     busy: Mapping[str, float]
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
-    events: np.ndarray | None = field(
-        default=None, repr=False, compare=False
-    )  # rows of the timeline, as in an Outcome
+    error: float = 0.0
+    events: np.ndarray | None = field(default=None, repr=False, compare=False)
     use: Use | None = field(default=None, repr=False, compare=False)
-    again: Callable[..., "Report"] | None = field(
-        default=None, repr=False, compare=False
-    )  # the same on another device
+    again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = f"{self.kernel} on {self.device.name}"
+        if not 0 < self.clocks < math.inf:
+            raise LawError(f"{name}: {self.clocks} clocks; please report this")
+        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
+        shares.append(("simulated", self.simulated))
+        if self.use:
+            shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
+        for part, share in shares:
+            if not -ROUNDING <= share <= 1 + ROUNDING:
+                raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
+        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
+            raise ValueError(
+                f"{name}: {self.flops:,.0f} flops in {self.seconds * 1e3:.3f} ms are"
+                f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}: is flops, or"
+                " precision, right?"
+            )
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:
@@ -116,6 +166,18 @@ class Report:
         assert self.again is not None
         low, high = sorted(self.again(device=board).gflops for board in open_boards(self.device))
         return min(low, self.gflops), max(high, self.gflops)
+
+    @property
+    def steady(self) -> bool:
+        """Whether ``error`` is at most 2 %. A launch that isn't steady would take more than some
+        five seconds to simulate whole, as ``exact=True`` does.
+        """
+        return self.error <= STEADY
+
+    @property
+    def uncertainty(self) -> str:
+        """What has to be said after a figure: " (not steady: +- 5 %)", or nothing if it is."""
+        return "" if self.steady else f" (not steady: +- {100 * self.error:.0f} %)"
 
     @property
     def gflops(self) -> float:
@@ -148,13 +210,11 @@ class Report:
             "active": self.active,
         }
         row |= {"wavefronts": self.wavefronts, "simulated": round(self.simulated, 4)}
+        row |= {"error": round(self.error, 4), "steady": self.steady}
         row |= {f"busy_{unit}": round(share, 4) for unit, share in self.busy.items()}
         row |= {f"hits_{level}": round(share, 4) for level, share in self.hits.items()}
         row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
-        return {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in row.items()
-        }
+        return row
 
     def _repr_html_(self) -> str:
         first, *more = str(self).splitlines()
@@ -163,15 +223,14 @@ class Report:
     def __repr__(self) -> str:
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
-        sampled = (
-            ""
-            if self.simulated == 1
-            else f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
-        )
+        sampled = ""
+        if self.simulated < 1:
+            sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
         return "\n".join(
             [
                 f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
-                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch",
+                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch"
+                f"{self.uncertainty}",
                 f"  {quantity(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD"
                 " engine, " + quantity(self.registers, "register"),
                 "  busy "
@@ -184,15 +243,39 @@ class Report:
         )
 
 
-def bound(busy: dict[str, float], occupied: float, rounds: float) -> str:
-    """The bottleneck of a launch: its units are ``busy`` and its wavefront slots ``occupied`` for
-    these shares of the time, and its wavefronts fill the slots so many times (``rounds``).
+def _extremes(use: Use) -> Iterator[tuple[str, float]]:
+    """The least and the largest share of each part, as far as there are any."""
+    for part, shares in use.shares.items():
+        known = shares[~np.isnan(shares)]
+        if known.size:
+            yield part, float(known.min())
+            yield part, float(known.max())
+
+
+def bound(
+    busy: Mapping[str, float],
+    occupied: float,
+    rounds: float,
+    channels: Sequence[tuple[float, float]] = (),
+) -> str:
+    """The bottleneck of a launch, in the words of ``Report.bound``.
+
+    Its units are ``busy`` and its wavefront slots ``occupied`` for these shares of the time; its
+    wavefronts fill the slots ``rounds`` times. ``channels`` has for each DRAM channel the shares of
+    the time in which it sends, and in which it waits for a row.
     """
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY:
         return unit
     if busy.get("DRAM", 0) + busy.get("DRAM rows", 0) >= BUSY:
         return "DRAM rows"
+    if channels:
+        busiest = max(range(len(channels)), key=lambda n: sum(channels[n]))
+        sending, waiting = channels[busiest]
+        if sending >= BUSY:
+            return f"DRAM channel {busiest}"
+        if sending + waiting >= BUSY:
+            return f"DRAM rows of channel {busiest}"
     if occupied >= FULL:
         return "latency"
     return "tail" if rounds > 1 else "too few wavefronts"

@@ -1,13 +1,21 @@
-"""Sampling: how much of a launch is simulated, and how its time follows from that.
+"""Sampling: how much of a launch is simulated, how its time follows from that, and how far the
+result may be off.
 
-A short launch is simulated whole. In a longer one, turns of loops that go by as those before them
-did are passed over (``steady``): the longer the launch, the more. Rounds of wavefronts (as many as
-the chip holds) are alike too: a launch of many is cut to its first ones and its ragged last one,
-and what was left out is added at the pace of those that were simulated; more of them if that pace
-changes, or will as more and more lines are missed in L2. Of a launch whose late wavefronts have
-other work than its first ones, all rounds are simulated.
+A launch of up to ``WHOLE`` cache lines and clauses is simulated whole. Of a longer one, turns of
+loops that go by as those before them did are skipped (``steady``), the more the longer it is.
+Rounds of wavefronts (as many as the chip holds) are alike too: a launch of many is cut to its first
+``ROUNDS`` and its ragged rest, and the others are added at the pace of the later half of these,
+unless late wavefronts have other work than the first ones.
+
+What a sample can't know is for how long nobody works. A unit that is always busy takes as long as
+its work does, however the wavefronts drift; where all units wait for one another, a few clocks
+decide which wavefronts share lines, and the pace may double later on. So the error that a sample
+states is the square of the time in which even the busiest unit was idle, and the changes of pace
+that were seen. A launch with more than ``STEADY`` of error is simulated whole, if that takes no
+more than ``PATIENCE`` lines and clauses.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,50 +27,58 @@ from cypresskit.devices import Device
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.native import SILENT
-from cypresskit.timing.steady import Steady
+from cypresskit.timing.steady import STEADY, Steady
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Clause, Packed, Path, pack
 
-SURVEYED = 256  # wavefronts that are looked at to see whether a launch does the same work all over
-# by which late wavefronts' bundles may differ from the first ones', and so may the pace of rounds
-UNEVEN = 0.004
-RAGGED = 0.02  # by which their accesses may, which spares the last row of tiles of most sizes
-DRIFT = 0.05  # by which L2 misses may grow from the first half of the rounds to the second
-# by which they may from quarter 3 to 4, at rest: a choice between 0.5 and 4 %, see docs/model.md
-REST = 0.02
-MOVING = (
-    0.02,
-    0.008,
-    0.75,
-)  # by which pace, or pace where DRAM has no room, or L2 misses change before all is simulated
-BUSY = 0.9  # from this share of the time on a unit hides what others wait for
-
 
 @dataclass(frozen=True)
 class Policy:
-    """How much is simulated. ``whole``: a launch of so many cache lines and clauses is simulated
-    whole, and about as many of a longer one; up to about ``most`` where its pace doesn't settle. Of
-    many rounds as many as the first of ``rounds``; as the next where these are uneven, and all, up
-    to ``moving``, where much changes.
+    """How much is simulated: up to ``whole`` lines and clauses (a quarter of a second) everything,
+    and about as many of a longer launch; up to ``patience`` (some five seconds) everything where
+    the pace isn't steady; of many rounds the first ``rounds``.
     """
 
-    whole: float = 4e6
-    most: float = 1e8
-    moving: float = 3e8  # some ten seconds
-    rounds: tuple[int, ...] = (6, 24)
+    whole: float = 8e6
+    patience: float = 1.5e8
+    rounds: int = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The ``share`` of the clauses that was simulated, its outcome, which stands for the ``part``
-    of the launch's wavefronts, and the clocks of the whole launch.
+    """A launch's ``clocks``, from an ``outcome`` that stands for the ``part`` of its wavefronts.
+
+    ``share`` of the clauses was simulated. ``error`` is the share of the clocks by which these may
+    be off, from what was seen; 0 if all was simulated.
     """
 
     outcome: Outcome
     share: float
     part: float
     clocks: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """What is to be timed."""
+
+    code: Code
+    surfaces: Surfaces
+    device: Device
+    group: int
+    total: int  # wavefronts
+    active: int  # wavefronts that share an engine
+    parts: Callable[[range], Iterable]
+
+    @property
+    def round(self) -> int:
+        return self.active * self.device.simd_engines
+
+    def walk(self, count: int) -> list[Path]:
+        """The ways of the first ``count`` wavefronts."""
+        return walk(self.code, self.surfaces, np.arange(count))
 
 
 def sample(
@@ -71,46 +87,86 @@ def sample(
     device: Device,
     layout: str,
     active: int,
+    *,
     exact: bool,
     progress: bool = True,
     policy: Policy = Policy(),
 ) -> Sample:
-    """Simulate a launch, ``active`` wavefronts an engine, all if ``exact``; past ``SILENT`` s with
-    ``progress``.
+    """Simulate a launch with ``active`` wavefronts an engine: everything if ``exact``, else as much
+    as ``policy`` says. Shows its ``progress`` if it takes more than ``SILENT`` seconds.
     """
-    surfaces = Surfaces(shape, device.geometry, layout)
-    total, round_ = shape.wavefronts, active * device.simd_engines
-    whole, rest = divmod(total, round_)
-    parts = partial(
+    bar = partial(
         tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress
     )
-    alike = not exact and _alike(code, surfaces, min(total, policy.rounds[0] * round_), total)
-    for rounds in [*(r for r in policy.rounds if alike and 1.5 * r < whole), whole]:
-        some = rest + rounds * round_
-        paths = walk(code, surfaces, np.arange(some))
-        work, effort = pack(paths, shape.group_wavefronts), _effort(paths)
-        clauses = work.clauses_run[work.path].sum()
-        watch = partial(
-            Steady, farthest=2 * effort / policy.whole - 2, strict=policy.most / effort * clauses
-        )
-        outcome = run(
-            work, device, active, None if exact or effort <= policy.whole else watch, parts
-        )
-        share = outcome.simulated * some / total
-        if some == total:
-            break
-        pace, even, moving = observed_pace(outcome, work, rounds, round_)
-        if moving and effort * total <= policy.moving * some:
-            return sample(code, shape, device, layout, active, True, progress)
-        if (
-            even
-            or rounds == policy.rounds[-1]
-            or (not moving and outcome.simulated * effort > policy.most / 2)
-        ):
-            return Sample(
-                outcome, share, some / total, outcome.end_clock + (total - some) / round_ * pace
-            )
-    return Sample(outcome, share, 1.0, outcome.end_clock)
+    surfaces = Surfaces(shape, device.geometry, layout)
+    group, total = shape.group_wavefronts, shape.wavefronts
+    launch = _Launch(code, surfaces, device, group, total, active, bar)
+    if exact:
+        return _whole(launch, launch.walk(launch.total))
+    rounds, rest = divmod(launch.total, launch.round)
+    apart = 0.0
+    count = launch.total
+    if rounds > 2 * policy.rounds:
+        count = policy.rounds * launch.round + rest
+        apart = _difference(launch, count)
+        if apart > STEADY:
+            count = launch.total
+            apart = 0.0
+    paths = launch.walk(count)
+    effort = _effort(paths)
+    everything = effort * launch.total / count
+    if everything <= policy.whole:
+        return _whole(launch, launch.walk(launch.total))
+    sampled = _sampled(launch, paths, effort, policy)
+    error = sampled.error + apart * (1 - sampled.part)
+    if error > STEADY and everything <= policy.patience:
+        return _whole(launch, launch.walk(launch.total))
+    return Sample(sampled.outcome, sampled.share, sampled.part, sampled.clocks, error)
+
+
+def _whole(launch: _Launch, paths: list[Path]) -> Sample:
+    work = pack(paths, launch.group)
+    outcome = run(work, launch.device, launch.active, None, launch.parts)
+    return Sample(outcome, 1.0, 1.0, outcome.end_clock, 0.0)
+
+
+def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) -> Sample:
+    """The launch's time from its first wavefronts, whose ways are ``paths``."""
+    work = pack(paths, launch.group)
+    count = len(work.path)
+    clauses = int(work.clauses_run[work.path].sum())
+    watch = None
+    if effort > policy.whole:
+        # The longer a launch, the longer its gaps: a third of the shortest is simulated, and of all
+        # others about as much.
+        farthest = 4 * effort / policy.whole - 2
+        watch = partial(Steady, farthest=farthest, strict=policy.patience / effort * clauses)
+    outcome = run(work, launch.device, launch.active, watch, launch.parts)
+    error = outcome.error
+    clocks = outcome.end_clock
+    part = count / launch.total
+    if part == outcome.simulated == 1:
+        return Sample(outcome, 1.0, 1.0, clocks, 0.0)
+    if part < 1:
+        pace, change = observed_pace(outcome, work, count // launch.round, launch.round)
+        clocks += (launch.total - count) / launch.round * pace
+        error = error * part + change * (1 - part)
+    least = least_clocks(outcome, launch.device) / part
+    idle = max(1 - least / clocks, 0.0)
+    return Sample(outcome, outcome.simulated * part, part, max(clocks, least), error + idle**2)
+
+
+def least_clocks(outcome: Outcome, device: Device) -> float:
+    """Clocks for which the busiest kind of unit is at work, on average over the units of that kind:
+    no launch takes less.
+    """
+    counts = outcome.counts
+    slices = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
+    return max(
+        *(counts[unit] / device.simd_engines for unit in ("alu", "texture", "lds")),
+        counts["dram"] / device.memory_channels,
+        slices / device.l2_slices,
+    )
 
 
 def _effort(paths: list[Path]) -> float:
@@ -128,59 +184,30 @@ def _lines(clause: Clause) -> float:
     return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
-def _alike(code: Code, surfaces: Surfaces, first: int, total: int) -> bool:
-    """Whether the first wavefronts have as much to do as the whole launch's, of which some are
-    looked at all over.
+def _difference(launch: _Launch, count: int) -> float:
+    """By what share the work of the first ``count`` wavefronts differs from that of all, per
+    wavefront: a round's number of each is looked at.
     """
-    if first >= total:
-        return True
     work = []
-    for end in (first, total):
-        paths = walk(code, surfaces, np.unique(np.linspace(0, end - 1, SURVEYED).astype(np.int64)))
+    for end in (count, launch.total):
+        some = np.linspace(0, end - 1, launch.round).astype(np.int64)
+        paths = walk(launch.code, launch.surfaces, np.unique(some))
         each = [path.amount(_work) for path in paths]
         work.append(np.average(each, axis=0, weights=[len(path.wavefronts) for path in paths]))
-    bundles, accesses = abs(work[1] / np.maximum(work[0], 1) - 1)
-    return bool(bundles <= UNEVEN and accesses <= RAGGED)
+    return float(abs(work[1] / np.maximum(work[0], 1) - 1).max())
 
 
 def _work(clause: Clause) -> np.ndarray:
     """Bundles of a clause, and clocks and lines of its accesses."""
-    return np.array(
-        [
-            1.0 + clause.bundles,
-            sum(stream.cost.mean() for stream in clause.streams) + _lines(clause),
-        ]
-    )
+    accesses = sum(stream.cost.mean() for stream in clause.streams) + _lines(clause)
+    return np.array([1.0 + clause.bundles, accesses])
 
 
-def observed_pace(
-    outcome: Outcome, work: Packed, rounds: int, round_: int
-) -> tuple[float, bool, bool]:
-    """(pace, even, moving): clocks of a round after the cold first ones, or if uneven of a late
-    one; whether the pace and felt L2 misses hardly change from the first half to the second, or no
-    longer; whether one changes much.
+def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, float]:
+    """(clocks of a round, the share by which they changed), from the two later thirds of so many
+    ``rounds``: the first ones find caches and queues empty.
     """
-    marks = np.linspace(rounds / 4, rounds - 0.5, 5)
+    marks = np.linspace(rounds / 3, rounds - 0.5, 3)
     clauses = marks * work.clauses_run[work.path].mean() * round_
-    clocks = np.diff(outcome.when(clauses, outcome.progress))
-    did = {
-        name: np.diff(outcome.when(clauses, of[:-1].mean(axis=1)))
-        for name, of in outcome.done.items()
-    }
-    missed = did["l2_missed"]
-    early, late, sooner, later = (
-        clocks[:2].sum(),
-        clocks[2:].sum(),
-        missed[:2].sum(),
-        missed[2:].sum(),
-    )
-    busy = max(did[unit][2:].sum() for unit in ("alu", "texture", "lds")) >= BUSY * late
-    room = (did["dram"] + did["dram_rows"])[
-        2:
-    ].sum() * later <= sooner * late  # for as many more misses
-    change = abs(early - late) / late
-    even = change <= UNEVEN and (later <= (1 + DRIFT) * sooner or (busy and room))
-    moving = not even and (change > MOVING[0 if room else 1] or later > (1 + MOVING[2]) * sooner)
-    rest = abs(clocks[3] - clocks[2]) <= UNEVEN * clocks[3] and missed[3] <= (1 + REST) * missed[2]
-    pace = ((early + late) / 2 if even else late) / (marks[4] - marks[2])
-    return pace, bool(even or (rest and not moving)), bool(moving)
+    early, late = np.diff(outcome.when(clauses, outcome.progress)) / np.diff(marks)
+    return float((early + late) / 2), float(abs(late - early) / late)

@@ -22,11 +22,8 @@ from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.walk import keep
 
 LONGEST = 1 << 20  # of a vector
-INTERVALS, SHORTEST = (
-    64,
-    500,
-)  # how many a report tells the use of, and how many clocks one has at least
-
+INTERVALS = 64  # of ``Report.use``, at most
+SHORTEST = 500  # clocks of such an interval, at least
 KEPT = 64  # reports
 _reports: dict[tuple, Report] = {}
 
@@ -43,7 +40,7 @@ def simulate(
     beta: float = 0.0,
     count: int = 1,
     flops: float | None = None,
-    precision: str = "single",
+    precision: str | None = None,
     exact: bool = False,
     style: str = "amd",
     progress: bool = True,
@@ -52,23 +49,31 @@ def simulate(
 
     Parameters
     ----------
-    kernel: a catalogue kernel or its name, with ``n`` (and ``m``, ``k``, otherwise equal to n): C
-        is m x n; or a program, assembled or compiled, with its ``launch``, ``ck.Shape(program,
-        domain, textures, constants)``.
-    layout: how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
-    beta: other than 0, C is read too.
-    count: products in one launch, for a packed kernel.
-    flops: floating-point operations of the launch; 2 m n k for a catalogue kernel. With
-        ``precision`` ("single", "double", "double-double") it gives Gflop/s and per cent of peak of
-        other kernels.
-    style: in which it is compiled, "amd" or "best" (``ck.compile``).
-    exact: simulate every turn of every wavefront; else, of long launches, as many as tell a steady
-        pace within 1 %.
-    progress: show a bar if it takes more than two seconds.
+    kernel : a catalogue kernel or its name, with ``n``; or a program, assembled or compiled, with
+        its ``launch``.
+    n, m, k : C is m x n, and k numbers are summed up for each of its elements; m and k are n where
+        they aren't given. For catalogue kernels alone.
+    device : the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
+    launch : ``ck.Shape(program, domain, textures, constants)``, for a program alone.
+    layout : how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
+    beta : other than 0, C is read too.
+    count : products in one launch, for a packed kernel.
+    flops : floating-point operations of the launch, for Gflop/s; 2 m n k times ``count`` for a
+        catalogue kernel.
+    precision : of a program's flops, "single" (if not given), "double" or "double-double", for per
+        cent of peak. A catalogue kernel has its own.
+    exact : simulate every turn of every wavefront. Else a long launch is simulated in part; its
+        report states by how much it may be off (``Report.error``), and where that is more than 2 %,
+        ``Report.steady`` is False. Such a launch is simulated whole all the same, if that takes no
+        more than some five seconds.
+    style : in which it is compiled, "amd" or "best" (``ck.compile``).
+    progress : show a bar if it takes more than two seconds.
 
-    A catalogue kernel's report is kept, and given again to whoever asks for the same. Raises
-    ``ValueError`` for sizes or boards that make no sense, and ``DataDependentError`` for a kernel
-    whose addresses or branches depend on data.
+    Returns a ``Report``. A catalogue kernel's is kept, and given again to whoever asks for the
+    same. Raises ``TypeError`` and ``ValueError`` for arguments that make no sense, and
+    ``DataDependentError`` for a kernel whose addresses or branches depend on data.
+
+        ck.simulate("sgemm_tn", 2048).gflops
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
@@ -94,13 +99,13 @@ def simulate(
     _check_shape(shapes, device)
     lds = sum(size for _, size in shapes.program.lds.values())
     active = device.active_wavefronts(code.gprs, lds, shapes.group_wavefronts)
-    result = sample(code, shapes, device, layout, active, exact, progress)
+    result = sample(code, shapes, device, layout, active, exact=exact, progress=progress)
     report = _report(
         name,
         device,
         size,
         flops or 0.0,
-        precision,
+        precision or "single",
         code.gprs,
         active,
         shapes.wavefronts,
@@ -110,7 +115,7 @@ def simulate(
     return keep(_reports, key, report, KEPT) if key else report
 
 
-def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str) -> None:
+def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> None:
     """Arguments of other types and values that make no sense."""
     if not isinstance(kernel, (str, Kernel, Program, Code)):
         raise TypeError(
@@ -129,8 +134,11 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision: str
         raise ValueError(
             f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0"
         )
-    device.peak_gflops(precision)
+    if precision is not None:
+        device.peak_gflops(precision)  # raises ValueError for one that there isn't
     if not isinstance(kernel, (Program, Code)):
+        if precision is not None:
+            raise ValueError("a catalogue kernel has its own precision: leave it out")
         if launch is not None:
             raise ValueError("a catalogue kernel has its own launch: pass n, or its program")
         return
@@ -181,17 +189,17 @@ def _report(
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
+    channel_clocks = of.clocks * device.memory_channels
+    line_clocks = device.line_bytes / device.l2_slice_bytes_clock
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    busy["L2"] = (
-        counts["l2_asked"]
-        * device.line_bytes
-        / device.l2_slice_bytes_clock
-        / (of.clocks * device.l2_slices)
-    )
-    busy["DRAM"] = counts["dram"] / (of.clocks * device.memory_channels)
-    busy["DRAM rows"] = counts["dram_rows"] / (of.clocks * device.memory_channels)
+    busy["L2"] = counts["l2_asked"] * line_clocks / (of.clocks * device.l2_slices)
+    busy["DRAM"] = counts["dram"] / channel_clocks
+    busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
     out = of.outcome
+    last = {unit: out.done[unit][-1] / of.part / of.clocks for unit in ("dram", "dram_rows")}
+    channels = list(zip(last["dram"].tolist(), last["dram_rows"].tolist()))
     occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
+    rounds = wavefronts / (active * device.simd_engines)
     hits = {
         level.upper(): (
             1 - counts[f"{level}_missed"] / counts[f"{level}_asked"]
@@ -210,7 +218,7 @@ def _report(
         seconds=of.clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
         flops=flops,
         peak_gflops=device.peak_gflops(precision),
-        bound=bound(busy, occupied, wavefronts / (active * device.simd_engines)),
+        bound=bound(busy, occupied, rounds, channels),
         registers=gprs,
         active=active,
         wavefronts=wavefronts,
@@ -220,6 +228,7 @@ def _report(
         bytes=read_only(
             {"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}
         ),
+        error=of.error,
         use=_use(out, device),
         events=out.timeline,
         again=again,
@@ -229,9 +238,8 @@ def _report(
 def _use(out: Outcome, device: Device) -> Use:
     """How busy each part was, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
-    clock = np.maximum.accumulate(
-        [*out.progress[noted], out.end_clock]
-    )  # an engine may be ahead of another
+    # The log notes a clause's start when it is over, so that clocks may go back.
+    clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])
     at = np.append(np.flatnonzero(noted), len(noted))
     count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
     bounds = np.linspace(0, out.end_clock, count + 1)
@@ -241,8 +249,11 @@ def _use(out: Outcome, device: Device) -> Use:
     }
     slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
-    busy |= {"DRAM": did["dram"], "DRAM rows": did["dram_rows"]}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
+    # A channel sends a line or waits for a row, never both: what begins in an interval and can't be
+    # done in it is left for the next, and each keeps its share of that.
+    asked = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
+    shares["DRAM"], shares["DRAM rows"] = _served_together(asked)
     shares |= {
         f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"])
         for level in ("l1", "l2")
@@ -259,6 +270,17 @@ def _served(given: np.ndarray) -> np.ndarray:
         served[n] = np.minimum(left + new, 1)
         left += new - served[n]
     return served
+
+
+def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for two kinds of work of one unit, (intervals, units, 2): together at most 1."""
+    served, left = np.empty_like(given), np.zeros(given.shape[1:])
+    for n, new in enumerate(given):
+        waiting = left + new
+        together = waiting.sum(axis=1, keepdims=True)
+        served[n] = waiting * np.minimum(1 / np.maximum(together, 1), 1)
+        left = waiting - served[n]
+    return served[..., 0], served[..., 1]
 
 
 def _hits(asked: np.ndarray, missed: np.ndarray) -> np.ndarray:

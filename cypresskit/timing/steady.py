@@ -1,11 +1,12 @@
-"""Fast-forward: turns of loops that go by as the turns before them did are passed over.
+"""Skipping turns: turns of loops that go by as the turns before them did aren't simulated.
 
 Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long
-as another. So the chip is run a few turns at a time. Once the last third of a stretch had the pace
-of the second, every wavefront is moved on by some turns at that pace, and all clocks with it: who
-is ahead of whom, what waits in which queue, and what is counted go on from there. A pace that
-doesn't settle is simulated on: nothing is started again. When that has become too much, it may vary
-``LOOSE`` times as much.
+as another. So the chip is run ``TURNS`` turns at a time, and looked at. Once the last third of
+``LOOKS`` such stretches had the pace of the second, and some unit was busy nearly all the time,
+every wavefront is moved on by some turns at that pace, and all clocks with it: who is ahead of
+whom, what waits in which queue, and what is counted go on from there. A pace that doesn't settle is
+simulated on; nothing is started again. When that has become too much, turns are skipped at whatever
+pace there is. By how much the pace changed while it was looked at is added up as the error.
 
 Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses
 more.
@@ -18,18 +19,9 @@ import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 
-# In brackets: the worst of twelve launches (N = 512 and 1024, of which 40 % are simulated) with
-# half, and with double. As they are it is 0.6 % off.
-TURNS = 4  # of every wavefront between two looks (1.1 %; 0.5 %, and 50 % are simulated)
-# or a multiple, before the pace is judged (7 %: a buffer kernel is judged too early; 0.7 %, and 49
-# %)
-LOOKS = 6
-# by which the pace may differ from the second third to the last; it may scatter twice as much (the
-# same)
-AGREE = 0.01
-LOOSE = 20  # times that, when enough is simulated: only chaotic launches come so far
-APART = 0.15  # by which wavefronts' speeds may differ: standard deviation over mean (the same)
-MARGIN = 4  # turns before its loop's end in which a wavefront is simulated again (0.8 %; 0.7 %)
+STEADY = 0.02  # share by which a time may be off, and still be called steady
+TURNS = 4  # of every wavefront between two looks, and simulated before its loop's end
+LOOKS = 6  # or a multiple, before the pace is judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,89 +34,94 @@ class Look:
     clock: float
     clauses: int
     done: np.ndarray
+    busy: np.ndarray  # clocks for each kind of unit, on average over its units
 
 
 class Steady:
     """Watches a chip that is run for ``stretch`` clauses at a time, and moves it on: by
-    ``farthest`` times what it has looked at, at most. It is strict until so many clauses are
-    simulated.
+    ``farthest`` times what it has looked at, at most. It insists on a settled pace until ``strict``
+    clauses are simulated.
     """
 
     def __init__(self, chip: Chip, farthest: float, strict: float):
-        self.chip, self.farthest, self.strict, self.looks = chip, farthest, strict, list[Look]()
-        work = chip.work
-        self.length = np.maximum(work.clauses_a_turn, 1)
-        self.passed = 0  # clauses
-        self.logged: int | None = (
-            None  # rows of the timeline from before anything was passed over, if anything was
-        )
-        self.phases = int(np.lcm.reduce(work.streams[:, 1], initial=1))
+        self.chip = chip
+        self.farthest = farthest
+        self.strict = strict
+        self.looks: list[Look] = []
+        self.length = np.maximum(chip.work.clauses_a_turn, 1)
+        self.passed = 0  # clauses that were skipped
+        self.doubt = 0.0  # clocks by which they may have taken more or less
+        # Rows of the timeline from before anything was skipped, if anything was.
+        self.logged: int | None = None
+        self.phases = int(np.lcm.reduce(chip.work.streams[:, 1], initial=1))
 
     @property
     def stretch(self) -> int:
         """Clauses in which every wavefront on the chip takes so many turns."""
         slots = self.chip.slots
-        return max(int(self.length[slots.segment[slots.wavefront >= 0]].sum()) * TURNS, 200)
+        return max(int(self.length[slots.segment[slots.wavefront >= 0]].sum()) * TURNS, 1)
 
     @property
     def simulated(self) -> int:
-        """Clauses that weren't passed over."""
+        """Clauses that weren't skipped."""
         return int(self.chip.log.over[0]) - self.passed
 
     def look(self) -> None:
-        """Note what the chip has done. If the last looks show one pace, skip turns without
-        simulating them.
-        """
+        """Note what the chip has done. If the last looks show one pace, skip turns."""
         now = self._now()
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
         self.looks.append(now)
         looks = len(self.looks) - 1
-        if looks and looks % LOOKS == 0:
-            first, middle, last = self.looks[
-                looks // 3 :: looks // 3
-            ]  # the first third lets caches and queues settle
-            paces = [_pace(one, other) for one, other in pairwise(self.looks[looks // 3 :])]
-            early, late = _pace(first, middle), _pace(middle, last)
-            agree = AGREE * (1 if self.simulated < self.strict else LOOSE)
-            if max(abs(late - early), float(np.std(paces)) / 2) <= agree * late and self._move_on(
-                first, middle, last
-            ):
-                self.looks.clear()
+        if looks == 0 or looks % LOOKS:
+            return
+        third = looks // 3
+        settled = self.looks[third:]  # the first third lets caches and queues settle
+        first, middle, last = settled[::third]
+        paces = [_pace(one, other) for one, other in pairwise(settled)]
+        early, late = _pace(first, middle), _pace(middle, last)
+        change = abs(late - early) / late
+        scatter = float(np.std(paces)) / late
+        idle = 1 - (last.busy - first.busy).max() / (last.clock - first.clock)
+        agree = change <= STEADY / 2 and scatter <= STEADY and idle**2 <= STEADY
+        if (agree or self.simulated >= self.strict) and self._move_on(first, middle, last, change):
+            self.looks.clear()
 
     def _now(self) -> Look:
         slots, segments = self.chip.slots, self.chip.work.segments
         segment = np.where(slots.wavefront >= 0, slots.segment, 0)
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
         clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
-        return Look(
-            slots.wavefront.copy(), segment, turn, clock, clauses, self.chip.tally.all.copy()
-        )
+        tally = self.chip.tally
+        slices = tally.l2_asked * self.chip.clocks.slice_line
+        units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
+        busy = np.array([unit.mean() for unit in units])
+        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, tally.all.copy(), busy)
 
-    def _move_on(self, first: Look, middle: Look, last: Look) -> bool:
-        """Pass over the turns that follow, at the pace from ``first`` to ``last``. Whether that was
-        possible.
+    def _move_on(self, first: Look, middle: Look, last: Look, change: float) -> bool:
+        """Skip the turns that follow, at the pace from ``first`` to ``last``, which has changed by
+        a share of ``change``. Returns whether there were any.
         """
         here = last.wavefront >= 0
         rate = _rates((middle.turn - first.turn)[here], (last.turn - middle.turn)[here])
-        left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - MARGIN
+        left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - TURNS
         times = min((left / rate).min(), self.farthest)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
         turns = _together(turns, last.wavefront[here] // self.chip.work.group)
-        strict = self.simulated < self.strict
-        if times < 0.5 or not turns.any() or (strict and rate.std() > APART * rate.mean()):
+        if times < 0.5 or not turns.any():
             return False
         moved = np.zeros_like(last.wavefront)
         moved[here] = turns
         self.chip.slots.turn[...] += moved
         clauses = int((moved * self.length[last.segment]).sum())
-        self._advance(first, last, clauses)
+        clocks = self._advance(first, last, clauses)
+        self.doubt += clocks * change
         return True
 
-    def _advance(self, first: Look, last: Look, clauses: int) -> None:
-        """Move all clocks on by the time that so many clauses take, and count what is done in
-        it.
+    def _advance(self, first: Look, last: Look, clauses: int) -> float:
+        """Move all clocks on by the time that so many clauses take, which is returned, and count
+        what is done in it.
         """
         _, _, engines, slots, _, memory, tally, log = self.chip
         if self.logged is None:
@@ -144,6 +141,7 @@ class Steady:
             for name, kind in type(unit).__annotations__.items():
                 if kind is Times and name != "pending":  # clocks at which something happens
                     getattr(unit, name)[...] += clocks
+        return clocks
 
 
 def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:

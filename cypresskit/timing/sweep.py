@@ -67,14 +67,27 @@ def sweep(
     progress: bool = True,
     **options,
 ) -> Table:
-    """Simulate every kernel at every N (square matrices) on every device, one or several of each,
-    with a progress bar.
+    """Simulate every kernel at every N on every device.
 
-    ``executor`` runs the points, in place of as many threads as there are cores; ``ranges=True``
-    adds what the calibrations leave open (``low``, ``high``: ``Report.range``); other ``options``
-    go to ``simulate``. A point that fails stops no other: the first error is raised when all are
+    Parameters
+    ----------
+    kernels : names or kernels, one or several.
+    ns : N, one or several: the matrices are square.
+    devices : boards, one or several.
+    executor : a ``concurrent.futures`` executor that runs the points, in place of as many threads
+        as there are cores.
+    progress : show a bar.
+    options : ``ranges=True`` adds what the calibrations leave open (``low``, ``high``:
+        ``Report.range``); others go to ``simulate``.
+
+    Returns a ``Table``. A point that fails stops no other: the first error is raised when all are
     done.
+
+        ck.sweep(["sgemm_tn", "dgemm_tn"], [1024, 2048])["gflops"]
     """
+    for name, instead in (("device", "devices"), ("n", "ns")):
+        if name in options:
+            raise TypeError(f"sweep has no {name}=: pass {instead}=, one or several")
     given = (devices, kernels, ns)
     axes = (
         list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]

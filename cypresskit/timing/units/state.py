@@ -193,7 +193,13 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
         Clocks._make(
             [*clocks, device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device)]
         ),
-        blank(Engines, e, alu_free=np.zeros((e, turns)), next_clock=np.full(-(-e // LANES) * LANES, NEVER), **texture),
+        blank(
+            Engines,
+            e,
+            alu_free=np.zeros((e, turns)),
+            next_clock=np.full(-(-e // LANES) * LANES, NEVER),
+            **texture,
+        ),
         blank(
             Slots,
             here,
