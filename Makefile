@@ -40,10 +40,13 @@ lint: $(VENV)/installed-tests  ## check style and types
 	$(bin)/ruff check cypresskit tests tools
 	$(bin)/ruff format --check cypresskit tests tools
 	$(bin)/mypy
+	@if [ -d node_modules ]; then npm run --silent lint; else\
+	 echo "JavaScript isn't checked: that needs Node, and once: npm install --no-package-lock"; fi
 
 format: $(VENV)/installed-tests  ## put the code in the project's style
 	$(bin)/ruff check --fix cypresskit tests tools
 	$(bin)/ruff format cypresskit tests tools
+	@if [ -d node_modules ]; then npm run --silent format; fi
 
 oldest: $(bin)/python  ## the quick tests of the core with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
 	$(bin)/python -m pip install --quiet $$($(bin)/python -c 'import re, tomllib; print(*(re.sub(">=", "==", line) for line in\

@@ -2,7 +2,6 @@
 HD 5870.
 """
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -84,17 +83,12 @@ else:
 
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
-        resume = gc.enable if gc.isenabled() else gc.disable
-        # modules stay: to look through them for garbage would take a quarter of the time
-        gc.disable()
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
             ) from error
-        finally:
-            resume()
         return getattr(module, name) if _LATER[name] else module
 
 

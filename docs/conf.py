@@ -132,7 +132,7 @@ def _left_out(link):
 def amend(app, name, template, context, doctree):
     """Pages with pictures load what plays them, and go without a list of their headings: pictures take its place.
     Headings have a level."""
-    if pictures := "cypresskit-player" in context.get("body", ""):
+    if pictures := "<cypresskit-picture" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
     if name == root_doc:
         app.add_js_file("front.js", loading_method="defer")

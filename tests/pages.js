@@ -17,7 +17,7 @@ const at = async ([k, name]) => {
         data[m.name] = Object.fromEntries(Object.entries(m.data).map(([n, v]) => [n, Array.from(v, String)]))
     return {step: slider.valueAsNumber, frame: +player.host.dataset.frame, data,
             words: [...player.children].slice(1).map(part => part.innerHTML).join(" "),
-            labels: models.filter(m => m.type === "Plot").map(m => Bokeh.index.get_one(m).el.ariaLabel).join(" ")}
+            labels: [...player.querySelectorAll(".figure")].map(figure => figure.ariaLabel).join(" ")}
 }
 
 // Puts the slider to one step after another, each until it is painted.
@@ -197,6 +197,6 @@ const append = html => {
     const output = document.body.appendChild(document.createElement("div"))
     document.body.prepend(output)
     output.innerHTML = html
-    for (const {innerText} of [...output.querySelectorAll("script")])
-        output.appendChild(Object.assign(document.createElement("script"), {text: innerText})).remove()
+    for (const {innerText: text, type} of [...output.querySelectorAll("script")])
+        output.appendChild(Object.assign(document.createElement("script"), {text, type})).remove()
 }

@@ -84,7 +84,7 @@ def shown(player: Player, source, frame: int) -> dict:
         if track.source is source:
             data[track.column] = track.frames[frame]
             if track.text:
-                data[track.text] = [track.written(value) for value in track.frames[frame].tolist()]
+                data[track.text] = [track.text_of(value) for value in track.frames[frame].tolist()]
     return data
 
 

@@ -1,15 +1,15 @@
 """The bundle game: its rules against the compiler's legality check, and how it is played."""
 
 from dataclasses import replace
-from importlib.resources import files
 
 import cypresskit as ck
 from cypresskit.compiler import Bundle, Code, Read, compile
 from cypresskit.compiler.legality import CONSTANTS, SLOT_SETS, check
 from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.draw.bundle_game import TABLES, bundle_game, cards
+from cypresskit.draw.shown import joined
 
-RULES = files("cypresskit.draw").joinpath("bundle_rules.js").read_text(encoding="utf-8")
+RULES = joined("bundle_rules.js")
 GAME = ".cypresskit-toy"
 
 

@@ -13,8 +13,8 @@ from conftest import JS, READY
 from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
-from cypresskit.draw.player import Shown
 from cypresskit.draw.predict import KEPT
+from cypresskit.draw.shown import Shown
 from cypresskit.draw.theme import packaged
 
 LESSON = "01_register_block.ipynb"
@@ -394,14 +394,14 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     lab.run_all(page)
     page.wait_for_function(READY)
     ink = """() => { const doc = Bokeh.documents.findLast(d => d.get_model_by_name("cells C"))
-                      return [...doc.all_models].filter(m => m.type === "Text").map(m
-                        => m.text_color.value).join() }"""
+                      return [...doc.all_models].filter(m => m.type === "Text").map(
+                        m => m.text_color.value).join() }"""
     light = page.evaluate(ink)
     page.evaluate(
         "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab"
         " Dark'})"
     )
-    page.wait_for_function("() => document.querySelector('[data-ready]').hasAttribute('data-dark')")
+    page.wait_for_selector(".cypresskit-player[data-look=dark] [data-ready]")
     assert page.evaluate(ink) != light
     page.evaluate(
         "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab"

@@ -55,7 +55,7 @@ def test_the_first_page_plays_and_is_light(site, page, scheme):
         " : 'dark'"
     )
     page.wait_for_selector(
-        f"[data-ready]{'[data-dark]' if scheme == 'light' else ':not([data-dark])'}"
+        f".cypresskit[data-look={'dark' if scheme == 'light' else 'light'}] [data-ready]"
     )
     assert (
         sum(Path(unquote(url[7:])).stat().st_size for url in loaded if url.startswith("file:"))

@@ -141,7 +141,7 @@ def test_the_channels_strips_are_the_reports_shares():
             and sum(sums) > 0.95
         )
     assert (
-        "16 wavefronts on 16 engines" in player.html
+        "16 wavefronts on 16 engines" in player.figures[0].tags[0]["question"]
         and player.figures[0].tags[0]["right"] == "no faster"
     )
 

@@ -14,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit import draw, host
-from cypresskit.draw.player import Shown
+from cypresskit.draw.shown import Shown
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 from tools.book import PLACE

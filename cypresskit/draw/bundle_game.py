@@ -42,8 +42,10 @@ def bundle_game(kernel: str = "sgemm_tn") -> Toy:
     keys = (
         "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
     )
-    scripts, data = ("bundle_rules.js", "bundle_game.js"), {"levels": levels, "tables": TABLES}
-    return Toy(title, keys, "\n".join(lines), scripts, _marks(levels[0]["lines"]), (860, 300), data)
+    data = {"levels": levels, "tables": TABLES}
+    return Toy(
+        title, keys, "\n".join(lines), "bundle_game", _marks(levels[0]["lines"]), (860, 300), data
+    )
 
 
 def _marks(lines: dict[int, str]) -> str:

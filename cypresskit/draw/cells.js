@@ -1,47 +1,67 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
 //
-// One that runs for over a second says so, beside it; after 15, which button stops it. What a kernel that is gone has left
-// of fields for guesses and of sliders says how they come back.
-(() => {
+// One that runs for over a second says so, beside it; after 15, which button stops it. What a
+// kernel that is gone has left of fields for guesses and of sliders says how they come back.
+;(() => {
   if (window.cypresskitClock) return
   window.cypresskitClock = true
-  const BACK = "Fields for guesses, and sliders, come back when their cells run: in the menu Run, choose Run All Cells. What you guessed has to be entered again."
-  const rule = '.jp-InputPrompt[data-works]::after { content: attr(data-works); display: block; white-space: pre }'
+  const BACK =
+    "Fields for guesses, and sliders, come back when their cells run: in the menu Run, choose " +
+    "Run All Cells. What you guessed has to be entered again."
+  const rule =
+    ".jp-InputPrompt[data-works]::after " +
+    "{ content: attr(data-works); display: block; white-space: pre }"
   document.head.append(Object.assign(document.createElement("style"), {textContent: rule}))
-  let running = null, since = 0
+  let running = null,
+    since = 0
   setInterval(() => {
     if (document.hidden) return
     for (const lost of document.querySelectorAll(".jp-OutputArea-output"))
       if (lost.textContent === "Error displaying widget: model not found") lost.textContent = BACK
-    const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) => one.textContent.includes("*"))
+    const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) =>
+      one.textContent.includes("*"),
+    )
     if (first !== running) {
       if (running) delete running.dataset.works
       running = first
       since = performance.now()
     }
     const seconds = Math.floor((performance.now() - since) / 1000)
-    if (running && seconds > 0) running.dataset.works = `${seconds} s${seconds > 15 ? "\n■ stops" : ""}`
+    if (running && seconds > 0)
+      running.dataset.works = `${seconds} s${seconds > 15 ? "\n■ stops" : ""}`
   }, 250)
-})();
+})()
 
-// IL has colours where a reader edits it: the lines between '''. The editor knows Python alone and takes no other language
-// without an extension, so its text is left as it is: ranges of it are given names, and the browser paints these (the
-// CSS Custom Highlight API; without it nothing happens).
-(() => {
+// IL has colours where a reader edits it: the lines between '''. The editor knows Python alone and
+// takes no other language without an extension, so its text is left as it is: ranges of it are
+// given names, and the browser paints these (the CSS Custom Highlight API; without it nothing
+// happens).
+;(() => {
   if (!window.CSS?.highlights || window.cypresskitColours) return
   window.cypresskitColours = true
-  const PARTS = new RegExp([
-    "(?<comment>;.*)",
-    "(?<keyword>^\\s*\\w+(?:\\([\\w.,]+\\)\\w*)*)", // the instruction, with what belongs to its name
-    "(?<def>\\b(?:[rlogx]|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
-    "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
-  ].join("|"), "g")
+  const PARTS = new RegExp(
+    [
+      "(?<comment>;.*)",
+      // The instruction, with what belongs to its name.
+      "(?<keyword>^\\s*\\w+(?:\\([\\w.,]+\\)\\w*)*)",
+      "(?<def>\\b(?:[rlogx]|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
+        "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
+      "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
+    ].join("|"),
+    "g",
+  )
   const KINDS = ["comment", "keyword", "def", "number"]
-  const rules = KINDS.map((kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`)
-  rules.push("::highlight(il-rest) { color: var(--jp-content-font-color1) }") // which the editor takes for a string
-  document.head.append(Object.assign(document.createElement("style"), {textContent: rules.join("\n")}))
+  const rules = KINDS.map(
+    (kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`,
+  )
+  // The editor takes the rest for a string.
+  rules.push("::highlight(il-rest) { color: var(--jp-content-font-color1) }")
+  document.head.append(
+    Object.assign(document.createElement("style"), {textContent: rules.join("\n")}),
+  )
 
-  // The lines of an editor's IL. What is far from the screen is left out, first lines too: then it began above.
+  // The lines of an editor's IL. What is far from the screen is left out, first lines too: then it
+  // began above.
   const lines = (editor) => {
     let inside = editor.firstElementChild.classList.contains("cm-gap")
     return [...editor.querySelectorAll(".cm-line")].filter((line) => {
@@ -50,37 +70,58 @@
       return inside && !edge
     })
   }
+  /** @returns {[string, StaticRange][]} ranges, each with its kind */
   const ranges = (line) => {
     const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT)
+    /** @type {[Text, number][]} */
     const nodes = []
-    for (let at = 0; walker.nextNode(); at += walker.currentNode.length) nodes.push([walker.currentNode, at])
-    const place = (offset) => nodes.findLast(([, at]) => at <= offset)
+    let at = 0
+    while (walker.nextNode()) {
+      const text = /** @type {Text} */ (walker.currentNode)
+      nodes.push([text, at])
+      at += text.length
+    }
+    const place = (offset) => nodes.findLast(([, start]) => start <= offset)
     return [...line.textContent.matchAll(PARTS)].map((found) => {
       const [first, last] = [place(found.index), place(found.index + found[0].length - 1)]
       const range = new StaticRange({
-        startContainer: first[0], startOffset: found.index - first[1],
-        endContainer: last[0], endOffset: found.index + found[0].length - last[1],
+        startContainer: first[0],
+        startOffset: found.index - first[1],
+        endContainer: last[0],
+        endOffset: found.index + found[0].length - last[1],
       })
       return [KINDS.find((kind) => found.groups[kind] !== undefined), range]
     })
   }
   const paint = () => {
     const holdsIL = ({textContent: text}) => text.includes("'''")
-    const all = [...document.querySelectorAll(".jp-CodeCell .cm-content")].filter(holdsIL).flatMap(lines)
+    const all = [...document.querySelectorAll(".jp-CodeCell .cm-content")]
+      .filter(holdsIL)
+      .flatMap(lines)
     const found = all.flatMap(ranges)
-    const rest = all.map((line) => new StaticRange({
-      startContainer: line, startOffset: 0, endContainer: line, endOffset: line.childNodes.length,
-    }))
+    const rest = all.map(
+      (line) =>
+        new StaticRange({
+          startContainer: line,
+          startOffset: 0,
+          endContainer: line,
+          endOffset: line.childNodes.length,
+        }),
+    )
     CSS.highlights.set("il-rest", Object.assign(new Highlight(...rest), {priority: -1}))
     for (const kind of KINDS) {
-      CSS.highlights.set(`il-${kind}`, new Highlight(...found.filter(([name]) => name === kind).map(([, range]) => range)))
+      CSS.highlights.set(
+        `il-${kind}`,
+        new Highlight(...found.filter(([name]) => name === kind).map(([, range]) => range)),
+      )
     }
   }
   let soon
   const within = (node) => (node.closest ? node : node.parentElement)?.closest(".cm-content")
   const brings = (node) => within(node) || node.querySelector?.(".cm-content")
   new MutationObserver((changes) => {
-    if (!changes.some(({target, addedNodes}) => within(target) || [...addedNodes].some(brings))) return
+    if (!changes.some(({target, addedNodes}) => within(target) || [...addedNodes].some(brings)))
+      return
     clearTimeout(soon)
     soon = setTimeout(paint, 50)
   }).observe(document.body, {childList: true, characterData: true, subtree: true})

@@ -15,9 +15,10 @@ from html import escape
 from numbers import Real
 from threading import current_thread, main_thread
 
-from cypresskit.draw.player import Shown
+from cypresskit.draw.shown import Shown
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
+HEARD = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 MOVES = (
     "<p><em>In a notebook these controls compute anew; this is what they show at first.</em></p>"
 )
@@ -40,6 +41,13 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
 
 def _label(value) -> str:
     return "empty" if value is None else str(value)
+
+
+def _saved(shown: Shown | str) -> str:
+    """What a saved notebook holds of a view, as HTML."""
+    if isinstance(shown, str):
+        return f"<pre>{escape(shown)}</pre>"
+    return shown.bundle()["text/html"]
 
 
 @contextmanager
@@ -82,29 +90,34 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     ]
     chosen = {name: _chooser(name, choices[name], start or {}, name in sliders) for name in choices}
     waiting: list[asyncio.TimerHandle] = []
+    first: str | None = None
 
     def words() -> str:
-        return ", ".join(
-            f"{name} = {chosen[name].value}" for name in sliders
-        )  # a menu says itself what it is at
+        """What the sliders are at, as HTML. A menu says itself what it is at."""
+        return escape(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
 
     def draw() -> None:
         status.value = f'<span role="status">Computing {words()} ...</span>'
         try:
             with _stoppable():
                 shown = view(**{name: widget.value for name, widget in chosen.items()})
-        except (
-            Exception,
-            KeyboardInterrupt,
-        ) as error:  # whatever it is, whoever moved the slider has to see it
+        # Whatever it is, whoever moved the slider has to see it.
+        except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            status.value = f'<span role="alert">{words()}: {kind}{escape(str(error))}</span>'
+            said = escape(f"{kind}{error}")
+            status.value = f'<span role="alert">{words()}: {said}</span>'
             return
         # Set, not displayed: what is displayed here would, without a browser, become an output of
         # the cell itself.
-        data = {"text/plain": shown} if isinstance(shown, str) else shown._repr_mimebundle_()
+        # A notebook that is saved keeps the still of what the controls showed at first; what is
+        # redrawn all the time carries none.
+        nonlocal first
+        if first is None:
+            first = _saved(shown)
+        data = {"text/plain": shown} if isinstance(shown, str) else shown.bundle(still=False)
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-        status.value = f'<span role="status">{words()}</span>'
+        # The sliders say for themselves what they are at, but not to those who only listen.
+        status.value = f'<span role="status" style="{HEARD}">{words()}</span>'
 
     def choose(_) -> None:
         """Draw, in a notebook after the waiting messages have been read, since they may change the
@@ -124,13 +137,13 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     draw()
     row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
-    at = "".join(f"<p>{name}: <b>{_label(widget.value)}</b></p>" for name, widget in chosen.items())
-    first = "".join(
-        out["data"].get("text/html") or f"<pre>{escape(out['data']['text/plain'])}</pre>"
-        for out in place.outputs
+    settings = "".join(
+        f"<p>{escape(name)}: <b>{escape(_label(widget.value))}</b></p>"
+        for name, widget in chosen.items()
     )
     saved = {"text/plain": f"Controls for {', '.join(chosen)} (run this cell to use them)"}
-    saved |= {"text/html": at + first + MOVES} if first else {}
+    if first is not None:
+        saved["text/html"] = settings + first + MOVES
     made = whole._repr_mimebundle_
     whole._repr_mimebundle_ = lambda **options: made(**options) | saved
     return whole

@@ -9,17 +9,15 @@ report keeps no timeline, and the steps after the first.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from string import Template
 
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.draw import theme
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import ENGINES, chip
-from cypresskit.draw.player import Player, Shown
+from cypresskit.draw.player import Player
 from cypresskit.draw.register_block import register_block
+from cypresskit.draw.shown import Shown, embed
 from cypresskit.draw.wavefronts import wavefronts
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
@@ -57,25 +55,16 @@ class Journey(Shown):
         """The first level's still."""
         return self.levels[0].player.still()
 
-    def _embedded(self, alone: bool = False) -> str:
-        crumbs = [f'<button type="button">{escape(level.name)}</button>' for level in self.levels]
-        players = [level.player._embedded(alone) for level in self.levels]
-        shown = [
-            f"<section{' hidden' * (n > 0)}>{player}</section>" for n, player in enumerate(players)
+    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+        players = [level.player.embedded(links=links, still=still) for level in self.levels]
+        sections = [f"<section hidden>{player}</section>" for player in players]
+        sections[0] = f"<section>{players[0]}</section>"
+        levels = [
+            {"name": level.name, "hint": level.hint, "ways": level.ways} for level in self.levels
         ]
-        ways = json.dumps(
-            [{str(key): way for key, way in level.ways.items()} for level in self.levels]
-        )
-        hints = json.dumps([level.hint for level in self.levels]).replace("<", "\\u003c")
-        start = json.dumps([0, next(iter(self.levels[0].ways), None)])
-        parts = {
-            "crumbs": "&rsaquo;".join(crumbs),
-            "levels": "".join(shown),
-            "script": theme.packaged("journey.js"),
-        }
-        return Template(theme.packaged("journey.html")).substitute(
-            **parts, ways=ways, hints=hints, start=start
-        )
+        start = [0, next(iter(self.levels[0].ways), None)]
+        data = json.dumps({"levels": levels, "start": start})
+        return embed("journey", data, "".join(sections))
 
 
 def explore(kernel: str = "sgemm_tn", n: int = 256) -> Journey:

@@ -1,28 +1,61 @@
-// A journey through levels, one of which is seen at a time. Its first line, which Python writes, sets host, ways, hints
-// and start.
-const levels = [...host.querySelectorAll("section")], crumbs = [...host.querySelectorAll("nav button")]
-const say = (words) => { host.querySelector("nav span").textContent = words }
-let at = 0
-const to = (level, go) => {
-  at = level
-  levels.forEach((one, n) => { one.hidden = n !== at })
-  crumbs.forEach((one, n) => one.toggleAttribute("aria-current", n === at))
-  say(hints[at])
-  const place = levels[at].querySelector(".cypresskit-player")
-  if (go) place.dataset.go = JSON.stringify({frame: go[0], key: go[1], focus: level > 0})
-  if (go) place.dispatchEvent(new Event("cypresskit-go"))
-  else place.querySelector("[data-ready]")?.focus({preventScroll: true})
+// A journey through levels, one of which is seen at a time: pictures in sections, with a line of
+// links above them.
+import {make, takeFocus} from "./shell.js"
+
+/** Bring a journey to life.
+ *
+ * `levels`: the name of each level, its hint, and for keys that lead on, where to: a frame and
+ * maybe a key. `start`: the same for the first. */
+export function beginJourney(box, {levels, start}, place, ends) {
+  const sections = [...place.querySelectorAll(":scope > section")]
+  const nav = make(box, "nav", {"aria-label": "Levels, from the chip to the register"})
+  place.prepend(box)
+  const links = levels.map(({name}, n) => {
+    if (n) nav.append("\u203a")
+    return make(nav, "button", {type: "button"}, name)
+  })
+  const status = make(nav, "span", {role: "status"})
+  let level = 0
+  const to = (next, way) => {
+    level = next
+    sections.forEach((section, n) => {
+      section.hidden = n !== level
+    })
+    links.forEach((link, n) => {
+      link.toggleAttribute("aria-current", n === level)
+    })
+    status.textContent = levels[level].hint
+    const picture = sections[level].querySelector(".cypresskit-player")
+    if (way) {
+      picture.dataset.go = JSON.stringify({frame: way[0], key: way[1], focus: level > 0})
+      picture.dispatchEvent(new Event("cypresskit-go"))
+    } else {
+      const player = picture.querySelector("[data-ready]")
+      if (player) takeFocus(player)
+    }
+  }
+  to(0, start)
+  links.forEach((link, n) => {
+    link.addEventListener("click", () => to(n))
+  })
+  place.addEventListener("cypresskit-enter", (event) => {
+    const way = levels[level].ways[event.detail.key]
+    if (way) {
+      event.preventDefault()
+      to(level + 1, way)
+    } else if (level + 1 < levels.length) {
+      status.textContent = `Not recorded clause by clause. ${levels[level].hint}`
+    }
+  })
+  // Before the level's own picture hears it.
+  const ear = place.closest(".cypresskit-page") ?? place
+  const back = (event) => {
+    if (event.key !== "Escape" || level === 0 || event.defaultPrevented) return
+    event.preventDefault()
+    event.stopPropagation()
+    to(level - 1)
+  }
+  ear.addEventListener("keydown", back, true)
+  ends.push(() => ear.removeEventListener("keydown", back, true))
+  window.dispatchEvent(new Event("cypresskit-journey"))
 }
-to(0, start)
-crumbs.forEach((one, n) => one.addEventListener("click", () => to(n)))
-host.addEventListener("cypresskit-enter", (event) => {
-  const way = ways[at][event.detail.key]
-  if (way) event.preventDefault()
-  if (way) to(at + 1, way)
-  else if (at + 1 < levels.length) say(`Not recorded clause by clause. ${hints[at]}`)
-})
-;(host.closest(".cypresskit-page") ?? host).addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || at === 0) return
-  event.stopPropagation()
-  to(at - 1)
-}, true)

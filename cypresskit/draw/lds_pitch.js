@@ -1,115 +1,221 @@
-// Rows of A in the banks of the LDS: `data` comes from lds_pitch.py. A bank serves one word a clock, a work-item asks for
-// two words at a time, and eight neighbours that want the same word get it at once: so what is asked for are words of rows.
-const {banks, groups, rows, pitches, choices, most, series} = data
-const SIDE = 16, WIDE = banks * SIDE, LEFT = [8, WIDE + 76], FOOT = 150, TOP = 160, HIGH = 10, BARS = 422
+// Rows of A in the banks of the LDS: the data come from lds_pitch.py. A bank serves one word a
+// clock, a work-item asks for two words at a time, and eight neighbours that want the same word get
+// it at once: so what is asked for are words of rows.
+import {askGuess} from "./guess.js"
+import {leave, listenKeys, make, makeButton, takeFocus} from "./shell.js"
+import {dressToy} from "./toy.js"
 
-// The banks that two words of each of some rows are asked of, and how many of these stand before each in its bank.
-const asked = (start, some, half) => some.flatMap((row) => [0, 1].map((word) => ({row, bank: (start[row] + 2 * half + word) % banks})))
-function stacked(requests) {
-  const deep = Array(banks).fill(0)
-  return requests.map((request) => ({...request, layer: deep[request.bank]++}))
-}
-const deepest = (requests) => 1 + Math.max(...stacked(requests).map(({layer}) => layer))
-const clocks = (start, some) => deepest(asked(start, some, 0)) + deepest(asked(start, some, 1))
-const all = Array.from({length: rows}, (_, row) => row), half = rows / 2
-// Of a whole turn: work-item i stores row i, and loads rows 0 to 7 or 8 to 15, one after another.
-const turn = (start) => [clocks(start, all), all.slice(0, half).reduce((sum, row) => sum + clocks(start, [row, row + half]), 0)].map((n) => groups * n)
-const laid = (pitch) => all.map((row) => (pitch * row) % banks)
-const total = (pitch) => turn(laid(pitch)).reduce((a, b) => a + b)
-const totals = new Map(pitches.map((pitch) => [pitch, total(pitch)]))
-const best = choices.reduce((a, b) => (total(b) < total(a) ? b : a))
-const [fewest, highest] = [Math.min(...totals.values()), Math.max(...totals.values())]
+/** Bring the rows to life. */
+export function beginPitch(host, data, _place, ends) {
+  const {banks, groups, rows, pitches, choices, most, series} = data
+  const button = (parent, text, act, title) => makeButton(parent, host, text, act, title)
+  dressToy(host, data)
+  const SIDE = 16,
+    WIDE = banks * SIDE,
+    LEFT = [8, WIDE + 76],
+    FOOT = 150,
+    TOP = 160,
+    HIGH = 10,
+    BARS = 422
 
-let pitch = pitches[0], start = laid(pitch), row = 0, seen = new Set([pitch]), over = false
-const bar = make(host, "div", {class: "bar"})
-const asks = make(bar, "span", {}, "Guess first: which pitch costs the fewest clocks?")
-const answers = choices.map((choice) => button(bar, choice, () => guess(choice)))
-const label = make(bar, "label", {}, "Pitch, in words: ")
-const typed = make(label, "input", {type: "number", min: 4, max: most, value: pitch})
-// JupyterLab lets no Enter through to `change`. While a number is typed, one below 4 may be the beginning of a larger one.
-const enter = () => lay(Math.max(4, Math.min(most, Math.round(typed.value) || 4)))
-typed.addEventListener("input", () => { if (typed.value < 0 || typed.value >= 4) enter() })
-typed.addEventListener("change", enter)
-typed.addEventListener("keydown", ({key}) => { if (key === "Enter") enter() })
-button(bar, "Lay out by the pitch", () => lay(pitch), "key R")
-const status = make(host, "p", {role: "status"})
-const drawing = make(host, "svg", {viewBox: "0 0 1106 440", class: "banks", role: "img", "aria-label": "32 banks with 16 rows of A, and who stacks up"})
-make(host, "p", {class: "soft"}, "Drag a row to another bank, or choose it by the arrows up and down and move it left and right. Each work-item stores a row; eight work-items load one. What waits is framed in red.")
+  // The banks that two words of each of some rows are asked of, and how many of these stand before
+  // each in its bank.
+  const wanted = (start, some, half) =>
+    some.flatMap((row) =>
+      [0, 1].map((word) => ({row, bank: (start[row] + 2 * half + word) % banks})),
+    )
+  function stacked(requests) {
+    const deep = Array(banks).fill(0)
+    return requests.map((request) => ({...request, layer: deep[request.bank]++}))
+  }
+  const deepest = (requests) => 1 + Math.max(...stacked(requests).map(({layer}) => layer))
+  const clocks = (start, some) => deepest(wanted(start, some, 0)) + deepest(wanted(start, some, 1))
+  const all = Array.from({length: rows}, (_, row) => row),
+    half = rows / 2
+  // Of a whole turn: work-item i stores row i, and loads rows 0 to 7 or 8 to 15, one after another.
+  const turn = (start) =>
+    [
+      clocks(start, all),
+      all.slice(0, half).reduce((sum, row) => sum + clocks(start, [row, row + half]), 0),
+    ].map((n) => groups * n)
+  const laid = (pitch) => all.map((row) => (pitch * row) % banks)
+  const total = (pitch) => turn(laid(pitch)).reduce((a, b) => a + b)
+  const totals = new Map(pitches.map((pitch) => [pitch, total(pitch)]))
+  const best = choices.reduce((a, b) => (total(b) < total(a) ? b : a))
+  const [fewest, highest] = [Math.min(...totals.values()), Math.max(...totals.values())]
 
-function lay(value) {
-  pitch = typed.value = value
-  start = laid(pitch)
-  seen.add(pitch)
-  draw()
-}
-function guess(choice) {
-  const [said, not] = choice === best ? ["and that is right", ""] : [`but it is ${best}`, `, not ${total(choice)}`]
-  asks.textContent = `You said ${choice}, ${said}: ${total(best)} clocks a turn${not}.`
-  for (const one of answers) one.remove()
-  over = true
-  pitches.forEach((one) => seen.add(one))
-  lay(best)
-}
-function move(way) {
-  start[row] = (start[row] + way + banks) % banks
-  draw()
-}
-function choose(way) { row = (row + way + rows) % rows; draw() }
-function drag(event, from, scale) {
-  row = from
-  const begin = start[row], x = event.clientX
-  const follow = ({clientX}) => move((((begin + Math.round((clientX - x) / scale)) % banks) + banks - start[row]) % banks)
-  const drop = () => { window.removeEventListener("pointermove", follow); window.removeEventListener("pointerup", drop) }
-  window.addEventListener("pointermove", follow)
-  window.addEventListener("pointerup", drop)
-  event.preventDefault()
-  host.focus({preventScroll: true})
-  draw()
-}
+  let pitch = pitches[0]
+  let start = laid(pitch)
+  let row = 0
+  let over = false
+  const seen = new Set([pitch]) // the pitches whose bars are drawn
+  const bar = make(host, "div", {class: "bar"})
+  const asks = make(bar, "div", {class: "asks"})
+  const asked = {
+    question: "Guess first: which pitch costs the fewest clocks?",
+    choices: choices.map(String),
+  }
+  const guess = askGuess(asks, host, asked, (n) => tell(choices[n]))
+  const label = make(bar, "label", {}, "Pitch, in words: ")
+  const typed = make(label, "input", {type: "number", min: 4, max: most, value: pitch})
+  // JupyterLab lets no Enter through to `change`. While a number is typed, one below 4 may be the
+  // beginning of a larger one.
+  const enter = () => lay(Math.max(4, Math.min(most, Math.round(typed.value) || 4)))
+  typed.addEventListener("input", () => {
+    if (typed.value < 0 || typed.value >= 4) enter()
+  })
+  typed.addEventListener("change", enter)
+  typed.addEventListener("keydown", ({key}) => {
+    if (key === "Enter") enter()
+  })
+  button(bar, "Lay out by the pitch", () => lay(pitch), "key R")
+  const status = make(host, "p", {role: "status"})
+  const drawing = make(host, "svg", {
+    viewBox: "0 0 1106 440",
+    class: "banks",
+    role: "img",
+    "aria-label": "32 banks with 16 rows of A, and who stacks up",
+  })
+  make(
+    host,
+    "p",
+    {class: "soft"},
+    "Drag a row to another bank, or choose it by the arrows up and down and move it left and " +
+      "right. Each work-item stores a row; eight work-items load one. What waits is framed in red.",
+  )
 
-function draw() {
-  const [store, load] = turn(start), byPitch = start.every((bank, n) => bank === laid(pitch)[n])
-  status.textContent = `${byPitch ? `Pitch ${pitch}` : "Your rows"}: storing takes ${store} clocks of a turn and loading ${load}, together ${store + load}.`
-    + (over && store + load === fewest ? " Nobody waits." : "")
-  drawing.replaceChildren()
-  const box = (x, y, w, h, look) => make(drawing, "rect", {x, y, width: w, height: h, ...look})
-  const text = (x, y, words, look = {}) => make(drawing, "text", {x, y, "font-size": 13, ...look}, words)
-  const first = row % half
-  const panels = [[all, "A store: each of 16 work-items puts down two words of its row"], [[first, first + half], `A load: 8 work-items want row ${first}, 8 want row ${first + half}; two words of each`]]
-  panels.forEach(([some, title], panel) => {
-    const left = LEFT[panel], stack = stacked(asked(start, some, 0)), deep = deepest(stack), up = Math.min(12, 110 / deep)
-    text(left, 14, title, {"font-weight": "bold"})
-    text(left + WIDE, 34, `clocks: ${deep}`, {"text-anchor": "end"})
-    for (let bank = 0; bank < banks; bank++) {
-      box(left + bank * SIDE, 40, SIDE - 2, TOP + rows * HIGH - 36, {fill: "var(--ck-faint)", opacity: 0.5})
-      if (bank % 8 === 0 || bank === banks - 1) text(left + (bank + 0.5) * SIDE, TOP + rows * HIGH + 20, bank ? bank : "bank 0", {class: "soft", "text-anchor": bank ? "middle" : "start"})
+  function lay(value) {
+    pitch = typed.value = value
+    start = laid(pitch)
+    seen.add(pitch)
+    draw()
+  }
+  function tell(choice) {
+    const not = choice === best ? "" : `, not ${total(choice)}`
+    guess.reveal(String(best), `${total(best)} clocks a turn${not}.`)
+    over = true
+    for (const one of pitches) seen.add(one)
+    lay(best)
+  }
+  function move(way) {
+    start[row] = (start[row] + way + banks) % banks
+    draw()
+  }
+  function choose(way) {
+    row = (row + way + rows) % rows
+    draw()
+  }
+  function drag(event, from, scale) {
+    row = from
+    const begin = start[row],
+      x = event.clientX
+    const follow = ({clientX}) =>
+      move((((begin + Math.round((clientX - x) / scale)) % banks) + banks - start[row]) % banks)
+    const drop = () => {
+      window.removeEventListener("pointermove", follow)
+      window.removeEventListener("pointerup", drop)
     }
-    for (const {row: from, bank, layer} of stack)
-      box(left + bank * SIDE, FOOT - (layer + 1) * up, SIDE - 3, up - 1.5, {fill: series[from % 8], class: layer ? "late" : ""})
-    all.forEach((from) => {
-      for (let word = 0; word < 4; word++) {
-        const one = box(left + ((start[from] + word) % banks) * SIDE, TOP + from * HIGH, SIDE - 2, HIGH - 2, {
-          fill: series[from % 8], opacity: some.includes(from) && word < 2 ? 1 : 0.35, class: `lie${from === row ? " aim" : ""}`})
-        make(one, "title", {}, `row ${from}, word ${word}: bank ${(start[from] + word) % banks}`)
-        one.addEventListener("pointerdown", (event) => drag(event, from, SIDE * drawing.getScreenCTM().a))
+    window.addEventListener("pointermove", follow)
+    window.addEventListener("pointerup", drop)
+    event.preventDefault()
+    takeFocus(host)
+    draw()
+  }
+
+  function draw() {
+    const [store, load] = turn(start),
+      byPitch = start.every((bank, n) => bank === laid(pitch)[n])
+    status.textContent =
+      `${byPitch ? `Pitch ${pitch}` : "Your rows"}: storing takes ${store} clocks of a turn ` +
+      `and loading ${load}, together ${store + load}.` +
+      (over && store + load === fewest ? " Nobody waits." : "")
+    drawing.replaceChildren()
+    const box = (x, y, w, h, look) => make(drawing, "rect", {x, y, width: w, height: h, ...look})
+    const text = (x, y, words, look = {}) =>
+      make(drawing, "text", {x, y, "font-size": 13, ...look}, words)
+    const first = row % half
+    /** @type {[number[], string][]} */
+    const panels = [
+      [all, "A store: each of 16 work-items puts down two words of its row"],
+      [
+        [first, first + half],
+        `A load: 8 work-items want row ${first}, 8 want row ${first + half}; two words of each`,
+      ],
+    ]
+    panels.forEach(([some, title], panel) => {
+      const left = LEFT[panel]
+      const stack = stacked(wanted(start, some, 0))
+      const deep = deepest(stack)
+      const up = Math.min(12, 110 / deep)
+      text(left, 14, title, {"font-weight": "bold"})
+      text(left + WIDE, 34, `clocks: ${deep}`, {"text-anchor": "end"})
+      for (let bank = 0; bank < banks; bank++) {
+        box(left + bank * SIDE, 40, SIDE - 2, TOP + rows * HIGH - 36, {
+          fill: "var(--ck-faint)",
+          opacity: 0.5,
+        })
+        if (bank % 8 === 0 || bank === banks - 1)
+          text(left + (bank + 0.5) * SIDE, TOP + rows * HIGH + 20, bank ? bank : "bank 0", {
+            class: "soft",
+            "text-anchor": bank ? "middle" : "start",
+          })
       }
+      for (const {row: from, bank, layer} of stack)
+        box(left + bank * SIDE, FOOT - (layer + 1) * up, SIDE - 3, up - 1.5, {
+          fill: series[from % 8],
+          class: layer ? "late" : "",
+        })
+      all.forEach((from) => {
+        for (let word = 0; word < 4; word++) {
+          const one = box(
+            left + ((start[from] + word) % banks) * SIDE,
+            TOP + from * HIGH,
+            SIDE - 2,
+            HIGH - 2,
+            {
+              fill: series[from % 8],
+              opacity: some.includes(from) && word < 2 ? 1 : 0.35,
+              class: `lie${from === row ? " aim" : ""}`,
+            },
+          )
+          make(one, "title", {}, `row ${from}, word ${word}: bank ${(start[from] + word) % banks}`)
+          one.addEventListener("pointerdown", (event) =>
+            drag(event, from, SIDE * drawing.getScreenCTM().a),
+          )
+        }
+      })
     })
-  })
-  const each = 1090 / pitches.length
-  text(8, BARS - 62, "Clocks of a turn, by pitch", {class: "soft"})
-  pitches.forEach((one, n) => {
-    const cost = totals.get(one), tall = (56 * cost) / highest, x = 8 + n * each
-    const look = !over ? "" : cost === fewest ? "fewest" : cost === highest ? "most" : ""
-    text(x + each / 2, BARS + 13, one, {"text-anchor": "middle", "font-weight": one === pitch && byPitch ? "bold" : "normal"})
-    if (seen.has(one)) {
-      box(x + 2, BARS - tall, each - 5, tall, {fill: "var(--ck-read)", class: look})
-      text(x + each / 2, BARS - tall - 4, cost, {"text-anchor": "middle", "font-size": 11})
-    }
-    const room = box(x, BARS - 74, each, 90, {fill: "transparent", class: "room"})
-    room.addEventListener("click", () => { lay(one); host.focus({preventScroll: true}) })
-  })
-  host.dataset.clocks = store + load
+    const each = 1090 / pitches.length
+    text(8, BARS - 62, "Clocks of a turn, by pitch", {class: "soft"})
+    pitches.forEach((one, n) => {
+      const cost = totals.get(one),
+        tall = (56 * cost) / highest,
+        x = 8 + n * each
+      const look = !over ? "" : cost === fewest ? "fewest" : cost === highest ? "most" : ""
+      text(x + each / 2, BARS + 13, one, {
+        "text-anchor": "middle",
+        "font-weight": one === pitch && byPitch ? "bold" : "normal",
+      })
+      if (seen.has(one)) {
+        box(x + 2, BARS - tall, each - 5, tall, {fill: "var(--ck-read)", class: look})
+        text(x + each / 2, BARS - tall - 4, cost, {"text-anchor": "middle", "font-size": 11})
+      }
+      const room = box(x, BARS - 74, each, 90, {fill: "transparent", class: "room"})
+      room.addEventListener("click", () => {
+        lay(one)
+        takeFocus(host)
+      })
+    })
+    host.dataset.clocks = store + load
+  }
+  const keys = {
+    ArrowDown: () => choose(1),
+    ArrowUp: () => choose(-1),
+    ArrowRight: () => move(1),
+    ArrowLeft: () => move(-1),
+    r: () => lay(pitch),
+    Escape: () => leave(host),
+  }
+  ends.push(listenKeys(host, keys))
+  draw()
 }
-listen({ArrowDown: () => choose(1), ArrowUp: () => choose(-1), ArrowRight: () => move(1), ArrowLeft: () => move(-1), r: () => lay(pitch)})
-draw()
-host.dataset.ready = "yes"

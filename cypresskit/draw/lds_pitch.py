@@ -32,9 +32,7 @@ def lds_pitch() -> Toy:
         "up and down choose a row, left and right move it by a bank, R lays all rows out by the"
         " pitch"
     )
-    return Toy(
-        title, keys, f"{title}: who stacks up?", ("lds_pitch.js",), _marks(), (1100, 400), data
-    )
+    return Toy(title, keys, f"{title}: who stacks up?", "lds_pitch", _marks(), (1100, 400), data)
 
 
 def _marks() -> str:

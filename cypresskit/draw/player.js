@@ -1,477 +1,581 @@
-// The player's half that runs in the browser: a function's body, run once for each player when its figures are drawn.
-//
-// `el` is the element with the player in its shadow root, `index` finds the view of a model. `told` is what Python says
-// about the picture; see Player and Sheet. A track is a column of a source over time: its changes (arrays frame, cell and
-// value) are spread out once, from the column as it stands, into an array of frames x cells. No message to Python is ever
-// needed.
-const {label, figures, scenes, captions, marks, tracks, listing, inks, fitted, step, hint, unguessed, truth, right,
-  choices, picks, about, goes, heads, dials, tells, begins} = told
-const child = (model) => index.get_one(model)
-const place = el.closest(".cypresskit-player")
-const part = Object.fromEntries([...el.shadowRoot.querySelectorAll("[data-part]")].map((one) => [one.dataset.part, one]))
-const {play, slider, speed, asked} = part
-const count = captions.length
+// A picture over many frames that plays in the browser, without Python. What Python says about it
+// is `spec`: see Player and Sheet.
+import {askGuess} from "./guess.js"
+import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
+import {dataAt, moveBetween, spread, valuesAt} from "./tracks.js"
 
-// What is written already stays: a browser would lay it out anew.
-const texts = new Map()
-function write(box, text) {
-  if (texts.get(box) !== text) box.innerHTML = text
-  texts.set(box, text)
+const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
+const LISTED = 13 // lines of a listing that are shown
+const ONE_STEP = 220 // milliseconds in which a single step travels
+const LEAST_PAUSE = 28 // milliseconds from one picture of a journey to the next
+const SHARE = 5 // of the time at most a fifth is spent on drawing what travels
+
+/** @returns {HTMLElement[]} */
+const elements = (root, selector) => [...root.querySelectorAll(selector)]
+
+/** The controls around a picture, if there are some.
+ * @returns {HTMLElement | null} */
+const aroundOf = (place) => place.closest(".cypresskit-controls")
+
+/** The lines of a listing round the current one. */
+function listed({lines}, current) {
+  const first = current - 1 - Math.floor(LISTED / 3)
+  const from = Math.max(0, Math.min(first, lines.length - LISTED))
+  return lines
+    .slice(from, from + LISTED)
+    .map((text, n) => {
+      const line = from + n + 1
+      const [kind, mark] = line === current ? ["now", "&#9654;"] : ["row", ""]
+      const number = `<span class="n">${mark} ${line}</span>`
+      return `<div data-line="${line}" class="${kind}">${number}${text}</div>`
+    })
+    .join("")
 }
-// One of several buttons: it looks pressed; and what a click on one does with its number. After the mouse the keys are
-// the picture's.
-const press = (group, n) => [...group.children].forEach((one, k) => one.setAttribute("aria-pressed", k === n))
-const offer = (group, act) => [...group.children].forEach((one, n) => one.addEventListener("click", ({detail}) => {
-  act(n)
-  if (detail) el.focus({preventScroll: true})
-}))
 
-// Bokeh's arrays know their shape and refuse to be cut; these are the plain ones.
-const kinds = {float32: Float32Array, float64: Float64Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array}
-
-for (const track of tracks) {
-  const first = track.source.data[track.column]
-  const {frame: at, cell, value} = track.changes
-  const size = first.length
-  const all = new kinds[first.dtype](count * size)
-  all.set(first)
-  for (let frame = 1, next = 0; frame < count; frame++) {
-    all.copyWithin(frame * size, (frame - 1) * size, frame * size)
-    for (; next < at.length && at[next] === frame; next++) all[frame * size + cell[next]] = value[next]
+class Player {
+  /** @param {HTMLElement} el the element with the player's parts in its shadow root
+   * @param {HTMLElement} place the picture that it is in */
+  constructor(el, spec, place) {
+    this.el = el
+    this.place = place
+    this.spec = spec
+    /** @type {Record<string, any>} */
+    this.part = {}
+    for (const part of elements(el.shadowRoot, "[data-part]")) this.part[part.dataset.part] = part
+    this.count = spec.captions.length
+    this.tracks = spec.tracks.map((track) => spread(track, this.count))
+    this.first = spec.scenes[0][0] // frame of the scene that is shown
+    this.frames = spec.scenes[0][1]
+    this.frame = -1
+    this.shown = 0
+    this.pick = null // the key that is chosen
+    this.motion = 0 // counts what was set in motion: only the latest goes on
+    this.painting = 0 // milliseconds that a picture takes
+    this.timer = null
+    this.about = new Map(spec.about)
+    this.sceneOf = new Map(spec.goes)
+    this.scene = 0
+    this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
+    this.ends = []
   }
-  Object.assign(track, {all, size, written: new Map(track.texts)})
-}
 
-// Bokeh has four more of every glyph, for what is selected, or isn't, or is muted, or drawn in haste. Nothing ever is, so
-// they needn't be told of every frame. And it keeps an empty element where each glyph is, by a style sheet written anew
-// whenever that is painted.
-const nothing = () => {}
-for (const figure of figures) for (const view of child(figure).renderer_views.values()) {
-  view.update_position = nothing
-  for (const glyph of [view.selection_glyph, view.nonselection_glyph, view.muted_glyph, view.decimated_glyph])
-    if (glyph) Object.assign(glyph, {set_data: nothing, set_visuals: nothing, after_visuals: nothing, map_data: nothing})
-}
+  get last() {
+    return this.first + this.frames - 1
+  }
 
-let frame = -1, timer = null, due = 0, shown = 0
-let [first, frames] = scenes[0]  // of the scene that is shown
-let motion = 0  // counts what was set in motion: only the latest goes on
-let pick = null  // the key that is chosen
-let guessed = null
-const still = window.matchMedia("(prefers-reduced-motion: reduce)")
+  get over() {
+    return this.frame >= this.last
+  }
 
-// The lines of a listing round the current one.
-function list({lines}, current, window = 13) {
-  const from = Math.max(0, Math.min(current - 1 - Math.floor(window / 3), lines.length - window))
-  const rows = lines.slice(from, from + window).map((text, i) => {
-    const n = from + i + 1, now = n === current
-    return `<div data-line="${n}" class="${now ? "now" : "row"}"><span class="n">${now ? "&#9654;" : ""} ${n}</span>${text}</div>`
-  })
-  return rows.join("")
-}
+  get words() {
+    return plain(this.spec.captions[this.frame])
+  }
 
-// What a screen reader hears of HTML, and of the caption.
-function plain(html) {
-  const text = document.createElement("template")
-  text.innerHTML = html.replaceAll("<br>", " ")
-  return text.content.textContent
-}
-const words = () => plain(captions[frame])
+  begin() {
+    const {el, part, spec} = this
+    el.setAttribute("role", "group")
+    el.setAttribute("aria-label", spec.label)
+    el.tabIndex = 0
+    this.addControls()
+    this.addClicks()
+    this.addKeys()
+    this.addFits()
+    if (spec.truth) this.addGuess()
+    this.keepRoomForCaptions()
+    part.slider.max = Math.max(this.frames - 1, 1)
+    press(part.scene.children, 0)
+    this.recolour()
+    this.stop()
+    this.show(spec.dials.length ? spec.tells : spec.begins, {quiet: true})
+    this.choose(null)
+    this.visit()
+  }
 
-// What moves goes from one frame's places to the next one's; what comes from nowhere, or goes there, jumps.
-const movers = new Map()
-for (const track of tracks) if (track.moves) movers.set(track.source, [...(movers.get(track.source) ?? []), track])
+  end() {
+    this.stop()
+    this.motion++
+    for (const end of this.ends) end()
+    // Where it was, should it come back to the page.
+    this.place.dataset.go = JSON.stringify({frame: this.frame, key: this.pick})
+  }
 
-function between(from, to, part, changed = new Map()) {
-  for (const [source, list] of movers) for (const {column, size, all} of list) {
-    const a = all.subarray(from * size, (from + 1) * size), b = all.subarray(to * size, (to + 1) * size)
-    let now = null
-    for (let i = 0; i < size; i++) {
-      const way = b[i] - a[i]
-      if (way) (now ??= b.slice())[i] = a[i] + way * part
+  listen(target, event, act, options) {
+    target.addEventListener(event, act, options)
+    this.ends.push(() => target.removeEventListener(event, act, options))
+  }
+
+  // -- frames
+
+  /** Show a frame. A frame shown quietly is not read out: twenty a second would be noise. What
+   * moves takes `time` milliseconds. */
+  show(frame, {quiet = false, time = 0} = {}) {
+    const {part, spec} = this
+    const to = Math.max(this.first, Math.min(this.last, frame))
+    if (to === this.frame) return
+    const from = this.frame
+    this.frame = to
+    this.motion++
+    const travels = time > 0 && from >= this.first && from <= this.last && !CALM.matches
+    const changed = dataAt(this.tracks, to)
+    if (travels) moveBetween(this.tracks, from, to, 0, changed)
+    this.paint(changed)
+    if (travels) this.travel(from, to, time)
+    if (this.pick !== null) {
+      this.light()
+      this.say()
     }
-    if (now) changed.set(source, {...changed.get(source) ?? source.data, [column]: now})
+    const step = to - this.first
+    part.slider.value = step
+    const words = `${spec.step.toLowerCase()} ${step + 1} of ${this.frames}`
+    part.slider.setAttribute("aria-valuetext", words)
+    write(part.caption, spec.captions[to])
+    this.guess?.hide(step > 0) // later frames give the answer away
+    if (part.listing) write(part.listing, listed(spec.listing, spec.listing.current[to]))
+    this.labels.forEach((figure, n) => {
+      figure.setAttribute("aria-label", `${spec.labels[n]}. ${this.words}`)
+    })
+    if (!quiet) part.live.textContent = this.words
+    this.turnDials()
+    this.el.dataset.frame = String(to)
+    this.shown++
+    this.el.dataset.shown = String(this.shown)
   }
-  for (const [source, data] of changed) source.data = data
-}
 
-// At most a fifth of the time is spent on painting, however slow the browser.
-function travel(from, to, time) {
-  const mine = motion, begin = performance.now(), even = time < 180
-  let last = begin
-  painting = 0
-  const move = () => {
-    if (mine !== motion || !el.isConnected) return
-    const now = performance.now(), part = Math.min(1, (now - begin) / time)
-    if (now - last > Math.max(28, 5 * painting) || part === 1) {
-      last = now
-      painting = 0
-      between(from, to, even ? part : part * part * (3 - 2 * part))
-    }
-    if (part < 1) requestAnimationFrame(move)
+  /** Hand data over to the figures, and note how long that and the next picture of them take. */
+  paint(changed) {
+    if (!changed.size) return
+    const began = performance.now()
+    for (const [source, data] of changed) source.data = data
+    const handing = performance.now() - began
+    requestAnimationFrame(() => {
+      const drawing = performance.now()
+      setTimeout(() => {
+        this.painting = handing + performance.now() - drawing
+      })
+    })
   }
-  requestAnimationFrame(move)
-}
 
-// Bokeh paints a figure anew if anything in it has changed. Here what lies one upon the other and stands still is painted
-// once more on a canvas of its own, and then copied from there, until it changes.
-const LEVELS = ["image", "underlay", "glyph", "guide", "annotation"]
-let painting = 0  // milliseconds
-for (const figure of figures) {
-  const plot = child(figure), paint = plot._actual_paint
-  let stale = null  // what has changed since the figure was painted; null for all of it
-  plot._actual_paint = () => {
-    const begin = performance.now()
-    stale = plot._invalidate_all ? null : new Set(plot._invalidated_painters)
-    paint.call(plot)
-    painting += performance.now() - begin
-  }
-  const stills = []
-  let last = null
-  for (const level of LEVELS) for (const view of plot.computed_renderer_views) if (view.model.level === level) {
-    if (!view.glyph || movers.has(view.model.data_source)) last = null
-    else if (last) last.push(view)
-    else stills.push(last = [view])
-  }
-  for (const views of stills) {
-    const paints = views.map((view) => view.paint.bind(view))
-    let copy = null, kept = false
-    const draw = (ctx) => { for (const paint of paints) { ctx.save(); paint(ctx); ctx.restore() } }
-    const cost = views.reduce((all, {model, glyph}) => all + model.data_source.length * (glyph.model.type === "Text" ? 8 : 1), 0)
-    if (cost < 100) continue
-    for (const view of views) view.paint = () => {}
-    views[0].paint = (ctx) => {
-      if (!stale || views.some((view) => stale.has(view))) { kept = false; return draw(ctx) }
-      if (!kept) {
-        copy ??= plot.canvas_view.create_layer()
-        copy.resize(ctx.layer.bbox.width, ctx.layer.bbox.height)
-        const on = copy.prepare()
-        on.beginPath()
-        on.rect(...plot.frame.bbox.args)
-        on.clip()  // as Bokeh does: edges look as they do there
-        draw(on)
-        copy.finish()
-        kept = true
+  travel(from, to, time) {
+    const mine = this.motion
+    const began = performance.now()
+    let last = began
+    const move = () => {
+      if (mine !== this.motion || !this.el.isConnected) return
+      const now = performance.now()
+      const part = Math.min(1, (now - began) / time)
+      if (now - last > Math.max(LEAST_PAUSE, SHARE * this.painting) || part === 1) {
+        last = now
+        const eased = time < 180 ? part : part * part * (3 - 2 * part)
+        this.paint(moveBetween(this.tracks, from, to, eased, new Map()))
       }
-      ctx.layer.undo_transform(() => ctx.drawImage(copy.canvas, 0, 0))
+      if (part < 1) requestAnimationFrame(move)
+    }
+    requestAnimationFrame(move)
+  }
+
+  // -- playing
+
+  get playing() {
+    return this.timer !== null
+  }
+
+  get period() {
+    return 1000 / Number(this.part.speed.value)
+  }
+
+  stop() {
+    if (this.playing) clearTimeout(this.timer)
+    this.timer = null
+    this.part.play.textContent = CALM.matches ? "Step" : "Play"
+    this.el.dataset.playing = ""
+  }
+
+  /** Frames are due at fixed times: a late one doesn't delay those after it, none is left out. */
+  start() {
+    this.part.play.textContent = "Pause"
+    this.el.dataset.playing = "yes"
+    this.due = performance.now() + this.period
+    this.timer = setTimeout(() => this.tick(), this.period)
+  }
+
+  tick() {
+    if (!this.el.isConnected || this.over) {
+      this.stop()
+      this.part.live.textContent = this.words
+      this.reveal()
+      return
+    }
+    this.show(this.frame + 1, {quiet: true, time: this.period})
+    this.due = Math.max(this.due + this.period, performance.now() - 200)
+    this.timer = setTimeout(() => this.tick(), Math.max(0, this.due - performance.now()))
+  }
+
+  toggle() {
+    if (this.spec.dials.length) return
+    takeFocus(this.el)
+    if (this.playing) {
+      this.stop()
+      this.part.live.textContent = this.words
+    } else if (CALM.matches) {
+      this.show(this.frame + 1)
+    } else {
+      if (this.over) this.show(this.first, {quiet: true})
+      this.start()
     }
   }
-}
 
-// What is chosen is lit wherever it is, and that may change with the frame.
-function light() {
-  for (const {source, on} of picks) {
-    const {key, lit} = source.data
-    const now = Array.from(key, (k) => k === pick ? on : 0)
-    if (now.some((v, i) => v !== lit[i])) source.data = {...source.data, lit: now}
+  go(frame) {
+    this.stop()
+    this.show(frame, {time: Math.abs(frame - this.frame) === 1 ? ONE_STEP : 0})
+    if (this.over) this.reveal()
   }
-}
 
-const said = new Map(about), scenesOf = new Map(goes)
-function say() {
-  const told = said.get(pick)
-  write(part.chosen, (Array.isArray(told) ? told.findLast(([from]) => from <= frame)?.[1] : told) ?? `<span class="soft">Click anything to keep it highlighted.</span> ${hint}`)
-}
-function choose(key) {
-  pick = said.has(key) ? key : null
-  light()
-  say()
-  el.dataset.pick = pick ?? ""
-  if (pick !== null) part.live.textContent = part.chosen.textContent
-}
-// What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way to another picture,
-// which whoever is around this one knows. Whether it was the latter.
-function enter() {
-  if (scenesOf.has(pick)) change(scenesOf.get(pick))
-  const detail = {key: pick, frame}
-  return !place.dispatchEvent(new CustomEvent("cypresskit-enter", {bubbles: true, cancelable: true, detail}))
-}
-
-// A frame shown quietly is not read out: twenty a second would be noise. What moves takes `time` milliseconds.
-function show(k, quiet, time) {
-  k = Math.max(first, Math.min(first + frames - 1, k))
-  if (k === frame) return
-  const from = frame
-  frame = k
-  motion++
-  const changed = new Map()
-  for (const track of tracks) {
-    const {source, column, size, all, text, written} = track
-    const now = all.slice(k * size, (k + 1) * size), before = source.data[column]
-    if (track.drawn && now.every((v, i) => Object.is(before[i], v))) continue
-    track.drawn = true
-    if (!changed.has(source)) changed.set(source, {...source.data})
-    changed.get(source)[column] = now
-    if (text) changed.get(source)[text] = Array.from(now, (value) => written.get(value))
+  goToMark(way) {
+    const {marks} = this.spec
+    const mark = way > 0 ? marks.find((m) => m > this.frame) : marks.findLast((m) => m < this.frame)
+    const end = way > 0 ? this.last : this.first
+    this.go(Math.max(this.first, Math.min(this.last, mark ?? end)))
   }
-  const moves = time && from >= first && movers.size && !still.matches
-  between(moves ? from : k, k, 0, changed)
-  if (moves) travel(from, k, time)
-  if (pick !== null) { light(); say() }
-  slider.value = k - first
-  slider.setAttribute("aria-valuetext", `${step.toLowerCase()} ${k - first + 1} of ${frames}`)
-  write(part.caption, captions[k])
-  if (truth) ask(k > first && guessed === null)  // later frames give the answer away
-  if (part.listing) write(part.listing, list(listing, listing.current[k]))
-  for (const figure of figures) child(figure).el.setAttribute("aria-label", `${figure.html_attributes["aria-label"]}. ${words()}`)
-  if (!quiet) part.live.textContent = words()
-  turn()
-  shown++
-  el.dataset.frame = k
-  el.dataset.shown = shown
-}
 
-// Dials: what they are set to, together, is a frame; and a frame that is shown turns them.
-const turned = [...el.shadowRoot.querySelectorAll("label")].map((one) => one.children)
-const strides = dials.map((_, n) => dials.slice(0, n).reduce((all, [, values]) => all * values.length, 1))
-for (const [, dial] of turned)
-  dial.addEventListener("input", () => show(turned.reduce((at, [, {value}], n) => at + value * strides[n], 0)))
-function turn() {
-  dials.forEach(([name, values], n) => {
-    const [words, dial] = turned[n], at = Math.floor(frame / strides[n]) % values.length
-    dial.value = at
-    dial.setAttribute("aria-valuetext", values[at])
-    words.replaceChildren(`${name}: `, Object.assign(document.createElement("b"), {textContent: values[at]}))
-  })
-}
+  /** Show another recording, at the same step. */
+  change(scene) {
+    const {part, spec} = this
+    const around = aroundOf(this.place)
+    if (around) around.dataset.scene = scene // what is drawn there anew begins with it
+    const step = this.frame - this.first
+    this.stop()
+    this.first = spec.scenes[scene][0]
+    this.frames = spec.scenes[scene][1]
+    part.slider.max = this.frames - 1
+    press(part.scene.children, scene)
+    this.show(this.first + Math.min(step, this.frames - 1))
+  }
 
-function stop() {
-  if (timer !== null) clearTimeout(timer)
-  timer = null
-  play.textContent = still.matches ? "Step" : "Play"
-  el.dataset.playing = ""
-}
-// Frames are due at fixed times, so a late frame doesn't delay those after it; none is ever left out.
-const period = () => 1000 / Number(speed.value)
-const over = () => frame >= first + frames - 1
-function tick() {
-  if (!el.isConnected || over()) { stop(); part.live.textContent = words(); reveal(); return }
-  show(frame + 1, true, period())
-  due = Math.max(due + period(), performance.now() - 200)
-  timer = setTimeout(tick, Math.max(0, due - performance.now()))
-}
+  // -- controls
 
-function toggle() {
-  if (dials.length) return
-  el.focus({preventScroll: true})
-  if (timer !== null) { stop(); part.live.textContent = words(); return }
-  if (still.matches) { show(frame + 1); return }
-  if (over()) show(first, true)
-  start()
-}
-function start() {
-  play.textContent = "Pause"
-  el.dataset.playing = "yes"
-  due = performance.now() + period()
-  timer = setTimeout(tick, period())
-}
+  addControls() {
+    const {part, el, spec} = this
+    this.listen(CALM, "change", () => this.stop())
+    part.play.addEventListener("click", () => this.toggle())
+    part.back.addEventListener("click", () => this.go(this.frame - 1))
+    part.forward.addEventListener("click", () => this.go(this.frame + 1))
+    part.slider.addEventListener("input", () => {
+      this.stop()
+      this.show(part.slider.valueAsNumber + this.first)
+      if (this.over) this.reveal()
+    })
+    ;[...part.scene.children].forEach((button, n) => {
+      button.addEventListener("click", ({detail}) => {
+        this.change(n)
+        if (detail) takeFocus(el)
+      })
+    })
+    // Dials: what they are set to, together, is a frame; and a frame that is shown turns them.
+    this.dials = elements(el.shadowRoot, "label").map(
+      (label) => /** @type {any[]} */ ([...label.children]),
+    )
+    let stride = 1
+    this.strides = spec.dials.map(([, values]) => {
+      const own = stride
+      stride *= values.length
+      return own
+    })
+    for (const [, dial] of this.dials)
+      dial.addEventListener("input", () => {
+        const frame = this.dials.reduce((sum, [, d], n) => sum + d.value * this.strides[n], 0)
+        this.show(frame)
+      })
+  }
 
-function go(k) { stop(); show(k, false, Math.abs(k - frame) === 1 ? 220 : 0); if (over()) reveal() }
-const mark = (way) => {
-  const [last, found] = [first + frames - 1, way > 0 ? marks.find((m) => m > frame) : marks.findLast((m) => m < frame)]
-  return Math.max(first, Math.min(last, found ?? (way > 0 ? last : first)))
-}
+  turnDials() {
+    this.spec.dials.forEach(([name, values], n) => {
+      const [words, dial] = this.dials[n]
+      const setting = Math.floor(this.frame / this.strides[n]) % values.length
+      dial.value = setting
+      dial.setAttribute("aria-valuetext", values[setting])
+      const bold = Object.assign(document.createElement("b"), {textContent: values[setting]})
+      words.replaceChildren(`${name}: `, bold)
+    })
+  }
 
-play.addEventListener("click", toggle)
-part.back.addEventListener("click", () => go(frame - 1))
-part.forward.addEventListener("click", () => go(frame + 1))
-slider.addEventListener("input", () => { stop(); show(slider.valueAsNumber + first); if (over()) reveal() })
-// What is drawn anew by controls shows the scene that was shown before.
-const around = place.closest(".cypresskit-controls")
-function change(scene) {
-  if (around) around.dataset.scene = scene
-  const at = frame - first
-  stop();
-  [first, frames] = scenes[scene]
-  slider.max = frames - 1
-  press(part.scene, scene)
-  show(first + Math.min(at, frames - 1))
-}
-offer(part.scene, change)
+  addGuess() {
+    const {question, choices, unguessed} = this.spec
+    this.guess = askGuess(this.part.guess, this.el, {question, choices, unguessed}, () => {
+      this.show(this.first, {quiet: true})
+      if (!CALM.matches) this.toggle()
+    })
+    this.el.style.setProperty("--ck-room", "34px")
+  }
 
-// A guess, and at the end what was recorded.
-const question = asked.innerHTML
-// A button that hides would leave the focus to the page, and the next key with it.
-function release() {
-  if (part.answers.contains(el.shadowRoot.activeElement)) el.focus({preventScroll: true})
-}
-function ask(late) {
-  const kept = late && !el.dataset.revealed
-  if (kept) release()
-  part.answers.style.visibility = kept ? "hidden" : ""
-  if (!el.dataset.revealed) write(asked, kept ? unguessed : question)
-}
-offer(part.answers, (n) => {
-  if (guessed !== null) return  // a guess is a guess
-  guessed = choices[n]
-  press(part.answers, n)
-  show(first, true)
-  if (!still.matches) toggle()
-})
-function reveal() {
-  if (!truth) return
-  const bar = asked.parentElement
-  bar.style.minHeight = `${bar.offsetHeight}px`  // the truth gets the room that question and answers had: nothing moves
-  const but = guessed === right ? "and that is right" : `but it is <b>${right}</b>`
-  const verdict = guessed === null ? `It is <b>${right}</b>: ` : `You said <b>${guessed}</b>, ${but}: `
-  write(asked, verdict + truth)
-  part.live.textContent = `${words()} ${plain(verdict + truth)}`
-  release()
-  part.answers.hidden = true
-  el.dataset.revealed = "yes"
-  ask(false)
-}
+  reveal() {
+    if (!this.guess) return
+    const verdict = this.guess.reveal(this.spec.right, this.spec.truth)
+    this.part.live.textContent = `${this.words} ${plain(verdict)}`
+    this.el.dataset.revealed = "yes"
+  }
 
-// Clicks: in a figure on what can be chosen, in a listing on a line.
-for (const figure of new Set(picks.map((p) => p.figure).filter((f) => f))) {
-  figure.on_event("tap", ({x, y}) => {
-    for (const {source, w, h} of picks.filter((p) => p.figure === figure).reverse()) {  // the topmost first
-      const data = source.data, wide = (i) => data[w]?.[i] ?? w, high = (i) => data[h]?.[i] ?? h
-      const at = Array.from(data.key).findLastIndex((key, i) =>
-        said.has(key) && Math.abs(x - data.x[i]) <= wide(i) / 2 && Math.abs(y - data.y[i]) <= high(i) / 2)
-      if (at >= 0) {
-        const again = data.key[at] === pick
-        choose(data.key[at])
-        if (!enter() && again) choose(null)
-        return
+  // -- choosing
+
+  /** What is chosen is lit wherever it is, and that may change with the frame. */
+  light() {
+    for (const {source, on} of this.spec.picks) {
+      const {key, lit} = source.data
+      const now = Array.from(key, (k) => (k === this.pick ? on : 0))
+      if (now.some((value, n) => value !== lit[n])) source.data = {...source.data, lit: now}
+    }
+  }
+
+  say() {
+    const words = this.about.get(this.pick)
+    const now = Array.isArray(words) ? words.findLast(([from]) => from <= this.frame)?.[1] : words
+    const invite = `<span class="soft">Click anything to keep it highlighted.</span>`
+    write(this.part.chosen, now ?? `${invite} ${this.spec.hint}`)
+  }
+
+  choose(key) {
+    this.pick = this.about.has(key) ? key : null
+    this.light()
+    this.say()
+    this.el.dataset.pick = this.pick ?? ""
+    if (this.pick !== null) this.part.live.textContent = this.part.chosen.textContent
+  }
+
+  chooseNext(way) {
+    const keys = [...this.about.keys()]
+    const at = keys.indexOf(this.pick)
+    const start = way > 0 ? 0 : keys.length - 1
+    this.choose(keys[at < 0 ? start : (at + way + keys.length) % keys.length])
+  }
+
+  /** What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way
+   * to another picture, which whoever is around this one knows. Returns whether it was that. */
+  enter() {
+    if (this.sceneOf.has(this.pick)) this.change(this.sceneOf.get(this.pick))
+    const detail = {key: this.pick, frame: this.frame}
+    const options = {bubbles: true, cancelable: true, detail}
+    return !this.place.dispatchEvent(new CustomEvent("cypresskit-enter", options))
+  }
+
+  /** The key at a point of a figure, the topmost first; undefined where there is none. */
+  keyAt(figure, x, y) {
+    for (const {source, w, h} of this.spec.picks.filter((p) => p.figure === figure).reverse()) {
+      const {data} = source
+      const sizeOf = (size, n) => data[size]?.[n] ?? size
+      const n = Array.from(data.key).findLastIndex(
+        (key, i) =>
+          this.about.has(key) &&
+          Math.abs(x - data.x[i]) <= sizeOf(w, i) / 2 &&
+          Math.abs(y - data.y[i]) <= sizeOf(h, i) / 2,
+      )
+      if (n >= 0) return data.key[n]
+    }
+    return undefined
+  }
+
+  tap(figure, x, y) {
+    const key = this.keyAt(figure, x, y)
+    const again = key === this.pick
+    this.choose(key ?? null)
+    if (key === undefined) return
+    if (!this.enter() && again) this.choose(null)
+  }
+
+  /** A play head follows the pointer that drags it: to the nearest frame. */
+  drag(source, x) {
+    const track = this.tracks.find((t) => t.source === source && t.column === "x")
+    const away = (k) => Math.min(...Array.from(valuesAt(track, k), (at) => Math.abs(at - x)))
+    let nearest = this.first
+    for (let k = this.first; k <= this.last; k++) if (away(k) < away(nearest)) nearest = k
+    if (nearest === this.frame) return
+    this.stop()
+    this.show(nearest, {quiet: true})
+    if (this.over) this.reveal()
+  }
+
+  addClicks() {
+    const {el, part, spec} = this
+    const clicked = new Set(spec.picks.map(({figure}) => figure).filter((figure) => figure))
+    for (const figure of clicked) figure.on_event("tap", ({x, y}) => this.tap(figure, x, y))
+    for (const {figure, source} of spec.heads) {
+      const drag = ({x}) => this.drag(source, x)
+      figure.on_event("pan", drag)
+      if (!clicked.has(figure)) figure.on_event("tap", drag)
+    }
+    part.listing?.addEventListener("click", (event) => {
+      const row = event.composedPath().find((node) => node.dataset?.line)
+      const line = Number(row?.dataset.line)
+      const runs = []
+      for (let k = this.first; k <= this.last; k++)
+        if (spec.listing.current[k] === line) runs.push(k)
+      if (runs.length) this.go(runs.find((k) => k > this.frame) ?? runs[0])
+    })
+    // A strip of time zooms by the wheel, too, once its player has the focus.
+    const zoom = (event) => {
+      if (!el.matches(":focus-within")) return
+      event.preventDefault()
+      this.go(this.frame + (event.deltaY < 0 ? 1 : -1))
+    }
+    if (spec.step === "Zoom") el.addEventListener("wheel", zoom, {passive: false})
+    // On the site lessons are pages, in a folder beside that of the pictures.
+    const follow = (event) => {
+      const link = event.composedPath().find((node) => node.localName === "a")
+      if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))
+        link.href = link.href.replace(/(notebooks|pictures)\/(\w+)\.ipynb$/, "notebooks/$2.html")
+    }
+    el.addEventListener("click", follow, true)
+    el.addEventListener("pointerdown", (event) => {
+      const target = /** @type {Element} */ (event.composedPath()[0])
+      if (target.matches("button, select, input")) return
+      setTimeout(() => takeFocus(el))
+    })
+  }
+
+  addKeys() {
+    const {el, spec} = this
+    const keys = {
+      Escape: () => (this.pick === null ? leave(el) : this.choose(null)),
+    }
+    if (!spec.dials.length)
+      Object.assign(keys, {
+        Enter: () => this.enter(),
+        " ": () => this.toggle(),
+        ArrowRight: () => this.go(this.frame + 1),
+        ArrowLeft: () => this.go(this.frame - 1),
+        Home: () => this.go(this.first),
+        End: () => this.go(this.last),
+        PageDown: () => this.goToMark(1),
+        PageUp: () => this.goToMark(-1),
+      })
+    if (this.about.size)
+      Object.assign(keys, {
+        ArrowDown: () => this.chooseNext(1),
+        ArrowUp: () => this.chooseNext(-1),
+      })
+    this.ends.push(listenKeys(el, keys))
+  }
+
+  // -- looks
+
+  /** Colours on a canvas can't be CSS variables: each is looked up and handed to its glyph. */
+  recolour() {
+    const probe = this.part.live.appendChild(document.createElement("span"))
+    const colours = new Map()
+    const colourOf = (token) => {
+      if (!colours.has(token)) {
+        probe.style.color = `var(--ck-${token})`
+        colours.set(token, getComputedStyle(probe).color)
       }
+      return colours.get(token)
     }
-    choose(null)
+    for (const [model, property, token] of this.spec.inks) {
+      const colour = colourOf(token)
+      model[property] = typeof model[property] === "string" ? colour : {value: colour}
+    }
+    probe.remove()
+  }
+
+  /** Texts scale with their figures. */
+  addFits() {
+    for (const [figure, glyph, part, most] of this.spec.fitted) {
+      const fit = () => {
+        const {start, end} = figure.x_range
+        const size = Math.min(most, (part * figure.inner_width) / Math.abs(end - start))
+        if (figure.inner_width > 0)
+          glyph.text_font_size = {value: `${Math.max(size > 8.4 ? 11 : 8, size).toFixed(1)}px`}
+      }
+      figure.properties.inner_width.change.connect(fit)
+      fit()
+    }
+  }
+
+  /** The tallest caption has room, so that the picture below it keeps its place. */
+  keepRoomForCaptions() {
+    const {caption} = this.part
+    const size = (html) => html.replace(/<[^>]*>/g, "").length + 100 * html.split("<br>").length
+    const {captions} = this.spec
+    const longest = captions.reduce((a, b) => (size(b) > size(a) ? b : a))
+    const observer = new ResizeObserver(() => {
+      const probe = Object.assign(caption.cloneNode(), {innerHTML: longest})
+      Object.assign(probe.style, {
+        position: "absolute",
+        visibility: "hidden",
+        minHeight: "",
+        width: `${caption.offsetWidth}px`,
+      })
+      caption.after(probe)
+      caption.style.minHeight = `${probe.offsetHeight}px`
+      probe.remove()
+    })
+    observer.observe(caption)
+    this.ends.push(() => observer.disconnect())
+  }
+
+  // -- what is around a picture
+
+  /** A journey or a page around this picture can set its frame and selection, and whether keys are
+   * meant for it. */
+  visit() {
+    const {place, spec} = this
+    const scene = Number(aroundOf(place)?.dataset.scene ?? -1)
+    if (scene in spec.scenes) this.change(scene)
+    this.goAsAsked()
+    this.listen(place, "cypresskit-go", () => this.goAsAsked())
+    this.listen(place, "cypresskit-play", () => {
+      if (!this.playing && !this.over && !spec.dials.length && !CALM.matches) this.start()
+    })
+  }
+
+  goAsAsked() {
+    const {frame: asked, key, focus} = JSON.parse(this.place.dataset.go ?? "{}")
+    const frame = Math.min(asked, this.count - 1)
+    if (!(frame in this.spec.captions)) return
+    this.change(this.spec.scenes.findLastIndex(([first]) => first <= frame))
+    this.go(frame)
+    this.choose(key)
+    if (focus) takeFocus(this.el)
+  }
+}
+
+/** Wait until all figures of a document are drawn. */
+const drawn = (made) =>
+  new Promise((resolve) => {
+    if (made.is_idle) resolve()
+    else made.idle.connect(resolve)
   })
-}
-// A play head follows the pointer that drags, and a click in a figure without anything to choose.
-for (const {figure, source} of heads) {
-  const track = tracks.find((one) => one.source === source && one.column === "x")
-  const drag = ({x}) => {
-    const away = (k) => Math.min(...Array.from(track.all.subarray(k * track.size, (k + 1) * track.size), (at) => Math.abs(at - x)))
-    let near = first
-    for (let k = first; k < first + frames; k++) if (away(k) < away(near)) near = k
-    if (near === frame) return
-    stop()
-    show(near, true)
-    if (over()) reveal()
-  }
-  figure.on_event("pan", drag)
-  if (!picks.some((pick) => pick.figure === figure)) figure.on_event("tap", drag)
-}
-// A strip of time zooms by the wheel, too, once its player has the focus.
-if (step === "Zoom") el.addEventListener("wheel", (event) => {
-  if (!el.matches(":focus-within")) return
-  event.preventDefault()
-  go(frame + (event.deltaY < 0 ? 1 : -1))
-}, {passive: false})
-// On the site lessons are pages, in a folder beside that of the pictures.
-el.addEventListener("click", (event) => {
-  const link = event.composedPath().find((one) => one.localName === "a")
-  if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))
-    link.href = link.href.replace(/(notebooks|pictures)\/(\w+)\.ipynb$/, "notebooks/$2.html")
-}, true)
-part.listing?.addEventListener("click", (event) => {
-  const line = Number(event.composedPath().find((e) => e.dataset?.line)?.dataset.line)
-  const runs = listing.current.flatMap((now, k) => now === line && k >= first && k < first + frames ? [k] : [])
-  if (runs.length) go(runs.find((k) => k > frame) ?? runs[0])
-})
-const neighbour = (way) => {
-  const keys = [...said.keys()], at = keys.indexOf(pick)
-  choose(keys[at < 0 ? (way > 0 ? 0 : keys.length - 1) : (at + way + keys.length) % keys.length])
-}
 
-// In a notebook or a lesson keys count only while the focus is in the player; a saved page has nothing else to use them.
-// A control keeps the keys that it uses itself. JupyterLab looks for its shortcuts before the page's elements see a key;
-// the attribute tells it to leave this element's keys alone.
-const keys = dials.length ? {} : {
-  Enter: enter, " ": toggle, ArrowRight: () => go(frame + 1), ArrowLeft: () => go(frame - 1), Home: () => go(first),
-  End: () => go(first + frames - 1), PageDown: () => go(mark(1)), PageUp: () => go(mark(-1)),
-}
-if (said.size) Object.assign(keys, {ArrowDown: () => neighbour(1), ArrowUp: () => neighbour(-1), Escape: () => choose(null)})
-el.setAttribute("data-lm-suppress-shortcuts", "true")
-function hear(event) {
-  if (!el.getClientRects().length || event.altKey || event.ctrlKey || event.metaKey || !(event.key in keys)) return
-  const target = event.composedPath()[0]
-  if (target.matches("select, textarea") || (target.matches("button, a") && [" ", "Enter"].includes(event.key))) return
-  if (target.matches("input") && event.key !== " ") return
-  event.preventDefault()
-  event.stopPropagation()
-  keys[event.key]()
-}
-for (const one of [el, ...(place.closest(".cypresskit-page") ? [document.body] : [])]) one.addEventListener("keydown", hear)
-el.addEventListener("pointerdown", (event) => {
-  if (!event.composedPath()[0].matches("button, select, input")) setTimeout(() => el.focus({preventScroll: true}))
-})
+// Documents are made one after another, so that each is known by being the newest.
+let turn = Promise.resolve()
 
-// Light or dark: JupyterLab, VS Code and the site say so on <body>, Colab on <html>; a plain page follows the reader's
-// setting. Colours on a canvas can't be CSS variables, so each ink is looked up and handed to its glyph.
-const wish = window.matchMedia("(prefers-color-scheme: dark)")
-let watch = null
-function forget() {
-  wish.removeEventListener("change", colour)
-  still.removeEventListener("change", stop)
-  watch.disconnect()
-}
-function colour() {
-  if (watch && !el.isConnected) return forget() // its cell has run again
-  const {jpThemeLight, vscodeThemeKind, theme} = document.body.dataset
-  const page = jpThemeLight ?? vscodeThemeKind ?? theme ?? document.documentElement.getAttribute("theme") ?? "auto"
-  el.toggleAttribute("data-dark", page === "auto" ? wish.matches : /false|dark|contrast$/.test(page))
-  const style = getComputedStyle(el)
-  for (const [model, property, token] of inks) {
-    const value = style.getPropertyValue(`--ck-${token}`).trim()
-    model[property] = typeof model[property] === "string" ? value : {value}
-  }
-}
-// Bokeh clears its canvas half a pixel off, so what it drew before it knew its width stays at the edge: wiped off here.
-for (const figure of figures) {
-  figure.properties.inner_width.change.connect(() => {
-    const {canvas, ctx} = child(figure).canvas_view.primary
-    ctx.save()
-    ctx.resetTransform()
-    ctx.clearRect(0, 0, canvas.width, canvas.height)
-    ctx.restore()
+/** Put a saved document's figures into their places. Returns the document. */
+async function embed(saved, inside, ends) {
+  const root_ids = saved.roots.map(({id}) => id)
+  const roots = Object.fromEntries(root_ids.map((id) => [id, inside.getElementById(id)]))
+  const before = new Set(Bokeh.documents)
+  let made = null
+  let managers = []
+  ends.push(() => {
+    made?.clear()
+    for (const manager of managers) for (const view of [...manager]) manager.remove(view)
+    if (made) Bokeh.documents.splice(Bokeh.documents.indexOf(made), 1)
   })
-}
-for (const [figure, glyph, part, most] of fitted) {
-  const fit = () => {
-    const cell = figure.inner_width / Math.abs(figure.x_range.end - figure.x_range.start)
-    const size = Math.min(most, part * cell)
-    if (cell > 0) glyph.text_font_size = {value: `${Math.max(size > 8.4 ? 11 : 8, size).toFixed(1)}px`}
+  try {
+    managers = await Bokeh.embed.embed_items({made: saved}, [{docid: "made", roots, root_ids}])
+  } finally {
+    made = Bokeh.documents.find((one) => !before.has(one))
   }
-  figure.properties.inner_width.change.connect(fit)
-  fit()
+  return made
 }
-wish.addEventListener("change", colour)
-still.addEventListener("change", stop)
-watch = new MutationObserver(colour)
-watch.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "data-vscode-theme-kind", "data-theme"]})
 
-// The tallest caption has room, so that the picture below it keeps its place.
-const size = (text) => text.replace(/<[^>]*>/g, "").length + 100 * text.split("<br>").length
-const longest = captions.reduce((a, b) => (size(b) > size(a) ? b : a))
-new ResizeObserver(() => {
-  const probe = Object.assign(part.caption.cloneNode(), {innerHTML: longest})
-  Object.assign(probe.style, {position: "absolute", visibility: "hidden", minHeight: "", width: `${part.caption.offsetWidth}px`})
-  part.caption.after(probe)
-  part.caption.style.minHeight = `${probe.offsetHeight}px`
-  probe.remove()
-}).observe(part.caption)
-
-for (const [name, value] of [["role", "group"], ["tabindex", 0], ["aria-label", label]]) el.setAttribute(name, value)
-if (truth) el.style.setProperty("--ck-room", "34px")
-slider.max = Math.max(frames - 1, 1)
-press(part.scene, 0)
-colour()
-stop()
-show(dials.length ? tells : begins, true)
-choose(null)
-// A journey or a page around this picture can set its frame and selection, and whether keys are meant for it.
-function visit() {
-  const {frame: asked, key, focus} = JSON.parse(place.dataset.go ?? "{}"), at = Math.min(asked, count - 1)
-  if (!(at in captions)) return
-  change(scenes.findLastIndex(([from]) => from <= at))
-  go(at)
-  choose(key)
-  if (focus) el.focus({preventScroll: true})
+/** Bring a player to life. What gives back what it took goes into `ends`. */
+export async function beginPlayer(box, {html, document: saved}, place, ends) {
+  const inside = box.attachShadow({mode: "open"})
+  inside.innerHTML = html
+  const embedding = turn.then(() => embed(saved, inside, ends))
+  turn = embedding.catch(() => {})
+  const made = await embedding
+  await drawn(made)
+  const player = new Player(box, made.roots()[0].tags[0], place)
+  ends.push(() => player.end())
+  player.begin()
+  return () => player.recolour()
 }
-if (Number(around?.dataset.scene ?? -1) in scenes) change(Number(around.dataset.scene))
-place.addEventListener("cypresskit-go", visit)
-place.addEventListener("cypresskit-play", () => { if (timer === null && !over() && !dials.length && !still.matches) start() })
-visit()
-el.dataset.ready = "yes"

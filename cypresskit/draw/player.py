@@ -10,27 +10,20 @@ still stands there. Call ``load()`` once in a notebook before the first player. 
 computed on demand. What needs a new simulation is built anew, in Python (see ``controls``).
 """
 
-import base64
-import gc
+import json
 import sys
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache
 from html import escape
-from pathlib import Path
 from string import Template
 
 import numpy as np
-from bokeh.core.json_encoder import serialize_json
-from bokeh.core.serialization import Serializer
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource, Plot
-from bokeh.resources import Resources
 
 from cypresskit.draw import still, theme
-from cypresskit.saving import save_file
+from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
@@ -88,7 +81,7 @@ class Track:
             "value": self.frames[1:][at, cell],
         }
 
-    def written(self, value: float) -> str:
+    def text_of(self, value: float) -> str:
         """A number as the player writes it."""
         if self.names:
             return self.names[int(value)]
@@ -96,15 +89,17 @@ class Track:
             return short(value)
         return f"{self.prefix}{value}" if value >= 0 else ""
 
-    def told(self) -> dict:
-        """The track as ``player.js`` takes it; every value that occurs comes with its text."""
-        texts = (
-            [(value, self.written(value)) for value in np.unique(self.frames).tolist()]
-            if self.text
-            else []
-        )
-        named = {name: getattr(self, name) for name in ("source", "column", "text", "moves")}
-        return named | {"changes": self.changes(), "texts": texts}
+    def as_dict(self) -> dict:
+        """The track as ``tracks.js`` takes it; every value that occurs comes with its text."""
+        values = np.unique(self.frames).tolist() if self.text else []
+        return {
+            "source": self.source,
+            "column": self.column,
+            "changes": self.changes(),
+            "text": self.text,
+            "texts": [(value, self.text_of(value)) for value in values],
+            "moves": self.moves,
+        }
 
 
 @dataclass(frozen=True)
@@ -117,52 +112,6 @@ class Guess:
     choices: Sequence[str]
     truth: str
     right: str
-
-
-class Shown:
-    """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and
-    HTML.
-    """
-
-    title: str
-    framed = False  # each output has a frame of its own; see load()
-
-    def still(self) -> str:
-        """The most telling frame as an SVG picture."""
-        raise NotImplementedError
-
-    def _embedded(self, alone: bool = False) -> str:
-        raise NotImplementedError
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        own = (
-            f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>"
-            if self.framed
-            else ""
-        )
-        return {"text/plain": repr(self), "text/html": own + self._embedded()}
-
-    def page(self, scripts: str, links: str = "") -> str:
-        """The picture as an HTML page, with the elements that load the players' ``scripts`` and
-        with ``links`` below it; without ``links`` none leads to a lesson. Its address may set frame
-        and selection: see page.js.
-        """
-        parts = {"player": self._embedded(alone=not links), "address": theme.packaged("page.js")}
-        return theme.PAGE.substitute(parts, title=escape(self.title), scripts=scripts, links=links)
-
-    def save(self, path: str | Path) -> Path:
-        """Write a page (.html) that plays from disk, without network, or a still (.svg), and return
-        its path. A page begins where its address says (page.html#frame=120&at=7). Raises
-        ``ValueError`` for other endings.
-        """
-        path = Path(path)
-        if path.suffix == ".svg":
-            save_file(path, self.still())
-        elif path.suffix in (".html", ".htm"):
-            save_file(path, self.page(f"<script>{scripts()}</script>"))
-        else:
-            raise ValueError(f"{path.name}: a player is saved as .html or .svg")
-        return path
 
 
 class Parts:
@@ -183,6 +132,7 @@ class Parts:
         self.about: dict[int, About] = {}
         self.goes: dict[int, int] = {}
         self.heads: list[dict] = []
+        self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
 
 
 class Player(Shown):
@@ -219,39 +169,32 @@ class Player(Shown):
         tells: int | None = None,
         begins: int = 0,
     ) -> None:
-        self.title, self.tracks, self.figures, self.about = (
-            parts.title,
-            parts.tracks,
-            parts.figures,
-            parts.about,
-        )
-        self._text, self._inks = text, parts.inks
+        self.title = parts.title
+        self.tracks = parts.tracks
+        self.figures = parts.figures
+        self.about = parts.about
+        self._text = text
+        self._inks = parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(
                 f"a player needs as many frames in each track as captions: {len(captions)}"
             )
-        self.captions, self.scenes = list(captions), list(scenes) or [("", len(captions))]
+        self.captions = list(captions)
+        self.scenes = list(scenes) or [("", len(captions))]
         usual = len(captions) // 3 if guess else -1
         self.tells = usual if tells is None else tells
         most = max(frames for _, frames in self.scenes)
         several = len(self.scenes) > 1
         moving = not dials and (most > 1 or several)
-        keys = (
-            "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
-            if moving
-            else ""
-        )
-        keys += ", up and down choose, Escape lets go" if self.about and keys else ""
-        hint = (
-            f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-            if keys
-            else ""
-        )
+        keys = self._keys() if moving else ""
+        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+        hint = hint if keys else ""
         lines, current = listing
-        beside = ['<div data-part="listing" class="code"></div>'] * bool(lines) + [
-            *map(_placed, side)
-        ]
-        question, choices = (guess.question, guess.choices) if guess else ("", ())
+        beside = [_placed(part) for part in side]
+        if lines:
+            beside.insert(0, '<div data-part="listing" class="code"></div>')
+        if hint and not self.about:
+            below = [*below, hint]
         shown = {
             "moving": moving,
             "several": several,
@@ -260,61 +203,58 @@ class Player(Shown):
             "clicks": self.about,
         }
         self.html = HTML.substitute(
-            {name: "" if there else "hidden" for name, there in shown.items()},
-            css=theme.PLAYER_CSS,
+            {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
+            css=theme.packaged("player.css"),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / lasts),
-            step=step,
+            step=escape(step),
             dials="".join(map(_dial, dials)),
-            answers=_buttons(choices),
-            asked=theme.html(f"**Guess first:** {question}"),
             picture="".join(map(_placed, picture)),
-            side=f'<div class="side">{"".join(beside)}</div>' * bool(beside),
-            below="".join(map(_placed, [*below, hint] if hint and not self.about else below)),
+            side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
+            below="".join(map(_placed, below)),
         )
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        # Not a figure's property: the script takes it from here.
+        question = theme.html(guess.question) if guess else ""
+        late = "Without a guess (go back to the start to make one):"
+        placed = [part for part in (*picture, *side) if not isinstance(part, str)]
+        # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
+        # those of ``shown.FIELDS``.
         self.figures[0].tags = [
             {
-                "label": f"{self.title}. {keys}".strip(),
-                "figures": self.figures,
+                "about": [[int(key), _words(words)] for key, words in self.about.items()],
+                "begins": begins,
                 "captions": [theme.html(caption) for caption in self.captions],
-                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-                "tracks": [track.told() for track in self.tracks],
-                "inks": [list(ink) for ink in self._inks.pairs],
+                "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
+                "dials": [[name, list(values)] for name, values in dials],
+                "figures": self.figures,
                 "fitted": [list(text) for text in self._inks.fitted],
-                "about": [
-                    [
-                        int(key),
-                        (
-                            theme.html(words)
-                            if isinstance(words, str)
-                            else [[frame, theme.html(part)] for frame, part in words]
-                        ),
-                    ]
-                    for key, words in self.about.items()
-                ],
+                "goes": list(parts.goes.items()),
+                "heads": parts.heads,
+                "hint": hint,
+                "inks": [list(ink) for ink in self._inks.pairs],
+                "label": f"{self.title}. {keys}".strip(),
+                "labels": [parts.labels[fig.id] for fig in placed],
                 "listing": {
                     "lines": [escape(line.replace("    ", "  ")) for line in lines],
                     "current": current,
                 },
-                "dials": [[name, list(values)] for name, values in dials],
-                "unguessed": theme.html(
-                    f"**Without a guess (go back to the start to make one):** {question}"
-                ),
-                "truth": theme.html(guess.truth) if guess else "",
-                "right": theme.html(guess.right) if guess else "",
-                "choices": [theme.html(choice) for choice in choices],
-                "picks": parts.picks,
-                "heads": parts.heads,
-                "tells": self.tells,
-                "step": step,
-                "hint": hint,
-                "goes": list(parts.goes.items()),
                 "marks": list(marks),
-                "begins": begins,
+                "picks": parts.picks,
+                "question": f"<b>Guess first:</b> {question}",
+                "right": theme.html(guess.right) if guess else "",
+                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
+                "step": step,
+                "tells": self.tells,
+                "tracks": [track.as_dict() for track in self.tracks],
+                "truth": theme.html(guess.truth) if guess else "",
+                "unguessed": f"<b>{late}</b> {question}",
             }
         ]
+
+    def _keys(self) -> str:
+        """What the keys of a moving picture do."""
+        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
+        return f"{keys}, up and down choose, Escape lets go" if self.about else keys
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -329,33 +269,37 @@ class Player(Shown):
             named, values = shown.setdefault(track.source.id, {}), track.frames[self.tells]
             named[track.column] = values
             if track.text:
-                named[track.text] = [track.written(value) for value in values.tolist()]
+                named[track.text] = [track.text_of(value) for value in values.tolist()]
         return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
 
-    def _embedded(self, alone: bool = False) -> str:
-        """The player as HTML for a page on which ``load()`` was called. Until the scripts run it is
-        a still, with the text form as alternative text. If it is ``alone`` there are no lessons to
-        link to.
-        """
-        # Figures are written beside an empty document: one that has them would look through all
-        # models three times.
-        document = Document(title=self.title).to_json(deferred=False)
-        document["roots"] = Serializer(deferred=False).encode(self.figures)
-        data = serialize_json({"document": document, "html": self.html})
-        data = (theme.without_links(data) if alone else data).encode()
-        image, packed = (
-            base64.b64encode(part).decode()
-            for part in (self.still().encode(), zlib.compress(data, 6))
-        )
-        return EMBED.substitute(text=escape(repr(self)), still=image, packed=packed)
+    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+        document = Document(title=self.title)
+        for figure in self.figures:
+            document.add_root(figure)
+        try:
+            saved = document.to_json(deferred=False)
+        finally:
+            document.clear()  # figures belong to one document at a time
+        data = json.dumps({"document": saved, "html": self.html})
+        inside = still_image(self.still(), repr(self)) if still else ""
+        return embed("player", data if links else theme.without_links(data), inside)
+
+
+def _words(words: About) -> str | list:
+    """The words for a key, or for a key from certain frames on, as HTML."""
+    if isinstance(words, str):
+        return theme.html(words)
+    return [[frame, theme.html(part)] for frame, part in words]
 
 
 def _speeds(frames: float) -> str:
     """The choice of speeds; the middle one shows so many ``frames`` a second, but 1 to 30."""
     rate = min(max(frames, 1.0), 30.0)
     options = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
+    chosen = {"normal": " selected"}
     return "".join(
-        f'<option value="{r}"{" selected" * (n == "normal")}>{n} speed</option>' for r, n in options
+        f'<option value="{rate}"{chosen.get(name, "")}>{name} speed</option>'
+        for rate, name in options
     )
 
 
@@ -376,43 +320,22 @@ def _placed(part: Plot | str) -> str:
     return (
         f'<div class="text">{part}</div>'
         if isinstance(part, str)
-        else f'<div class="figure" id="{part.id}"></div>'
+        else f'<div class="figure" role="img" id="{part.id}"></div>'
     )
 
 
-@cache
-def scripts() -> str:
-    """Bokeh's scripts and the player's as one that unpacks them, once on a page: 0.5 MB instead of
-    1.4.
-    """
-    bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
-    play = f"window.cypresskitPlay = (el, told, index) => {{\n{theme.packaged('player.js')}\n}}"
-    packed = zlib.compress("\n".join([*bokeh, play]).encode(), 6)
-    return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
-
-
-# The script finds its place as the first around it that no other has found, so nothing here depends
-# on a random name: some notebooks run a script where it stands, some (VS Code) at the end of the
-# whole output. They put outputs and scripts on the page in their own order: it waits for load()'s,
-# and a second for those that are nearer to the reader. Nothing is evaluated from text, so a page
-# may forbid that. A strict sanitizer leaves the image, its words, and the sentence.
-EMBED, UNPACK, HTML = (
-    Template(theme.packaged(name)) for name in ("embed.html", "unpack.js", "player.html")
-)
+HTML = Template(theme.packaged("player.html"))
 
 
 def load(frames: bool | None = None) -> None:
     """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells
-    gets colours, a running cell shows its seconds, and pictures star the element of ``follow``.
+    gets colours, a running cell shows its seconds.
     With ``frames``, by default on Colab alone, every picture brings the scripts along, for
     notebooks that show each output in a frame of its own.
     """
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
-    if not gc.get_freeze_count():
-        # modules stay: to look through them for garbage takes a tenth of a lesson's time
-        gc.freeze()
     # JupyterLab's breaks long lines in a word
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"

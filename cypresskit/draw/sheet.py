@@ -17,6 +17,7 @@ from bokeh.models import (
     Glyph,
     GlyphRenderer,
     HoverTool,
+    Line,
     Plot,
     Range1d,
     Rect,
@@ -31,6 +32,15 @@ from cypresskit.draw import theme
 from cypresskit.draw.element import STAR
 from cypresskit.draw.player import Parts, Player, Track
 
+#: What says where each kind of glyph is.
+PLACES: dict[type[Glyph], tuple[str, ...]] = {
+    Line: ("x", "y"),
+    Rect: ("x", "y", "width", "height"),
+    Scatter: ("x", "y"),
+    Segment: ("x0", "y0", "x1", "y1"),
+    Text: ("x", "y", "text"),
+}
+
 
 class Sheet(Parts):
     """A picture under construction."""
@@ -39,7 +49,11 @@ class Sheet(Parts):
         super().__init__(title)
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state
         # of their own.
-        self._policy, self._everything = UnionRenderers(), AllIndices()
+        self._policy = UnionRenderers()
+        self._everything = AllIndices()
+        # Bokeh keeps copies of a glyph for what is selected, isn't, or is muted. Nothing ever is:
+        # a single point stands in for them.
+        self._unused = Scatter(x=0, y=0)
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> None:
         """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so,
@@ -69,11 +83,11 @@ class Sheet(Parts):
             styles={"max-width": f"max(340px, min({most}))"},
             stylesheets=[theme.PLOT_CSS],
             title=None,
-            html_attributes={"role": "img", "aria-label": label},
             **bare,
             **options,
         )
         self.figures.append(fig)
+        self.labels[fig.id] = label
         self.fig = fig
         return fig
 
@@ -114,14 +128,20 @@ class Sheet(Parts):
         Selection doesn't change its look: bokeh.plotting would build a model for each of those
         looks, which takes time.
         """
-        given = dict(zip(kind._args, places))
+        given = dict(zip(PLACES[kind], places))
         if source is None:
             source = self.source(
                 "", **{name: value for name, value in given.items() if np.ndim(value)}
             )
             given |= {name: name for name in source.column_names}
         return self.fig.add_glyph(
-            source, kind(**given, **look), level=level, view=CDSView(filter=self._everything)
+            source,
+            kind(**given, **look),
+            level=level,
+            view=CDSView(filter=self._everything),
+            selection_glyph=self._unused,
+            nonselection_glyph=self._unused,
+            muted_glyph=self._unused,
         )
 
     def boxes(

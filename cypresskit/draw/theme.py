@@ -1,10 +1,10 @@
 """One look for every picture: colours that follow the page, and fonts.
 
-Colours are CSS variables named ``--ck-...`` on a picture's outermost element. In JupyterLab they
-take their values from the ``--jp-...`` variables of the current theme; elsewhere they follow the
-reader's light or dark setting. HTML uses them directly. A canvas can't, so a glyph that needs one
-is listed as an *ink*: the player looks the colour up in the browser and hands it over, again
-whenever the theme changes. Cell tints are translucent and serve both.
+Colours are CSS variables named ``--ck-...``, written once, in look.css, for a light page and for a
+dark one; in JupyterLab the first four are the current theme's. HTML uses them directly. A canvas
+can't, so a glyph that needs one is listed as an *ink*: the player looks the colour up in the
+browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve
+both.
 
 Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a
 picture must still say everything by shape or text as well.
@@ -13,75 +13,37 @@ picture must still say everything by shape or text as well.
 import re
 from html import escape
 from importlib.resources import files
-from string import Template
 
 from bokeh.model import Model
 from bokeh.models import GlyphRenderer, Plot
 
-# name: (light, dark); the first four come from JupyterLab where it is there.
-TOKENS = {
-    "ink": ("#1b1b1f", "#ececf1"),
-    "soft": ("#5c5c66", "#b0b0bc"),
-    "line": ("#b4b4be", "#5c5c68"),
-    "surface": ("#f2f2f5", "#2a2a31"),
-    "read": ("#0064a8", "#6cc0f5"),
-    "wrote": ("#b8460b", "#ff9d5c"),
-    "shade": ("rgba(120,120,135,0.22)", "rgba(170,170,185,0.25)"),
-    "green": ("#00694b", "#35c99a"),
-    "purple": ("#8a3d6b", "#e39ac3"),
-    "yellow": ("#8a5a00", "#f0b840"),
-    # The subjects of pictures, everywhere the same: the matrices, the units, and avoidable waiting.
-    "a": ("#0072b2", "#56b4e9"),
-    "b": ("#c98500", "#f0b840"),
-    "c": ("#009e73", "#35c99a"),
-    "alu": ("#93407c", "#e08fc8"),
-    "texture": ("#5f6b7a", "#a3acba"),
-    "wait": ("#d2321e", "#ff7a66"),
-    "faint": ("#e3e3e8", "#3a3a43"),
-    # What belongs to the element that the reader follows: seen on dots, tiles, and either page.
-    "star": ("#ffd21f", "#ffd21f"),
-    "edge": ("#1b1b1f", "#1b1b1f"),
-}
+FOLDER = files("cypresskit.draw")
+
+
+def packaged(name: str) -> str:
+    """The text of a file in this folder."""
+    return FOLDER.joinpath(name).read_text(encoding="utf-8")
+
+
+COLOUR = r"(#\w+|rgba\([^)]*\))"
+#: Each colour's name, and how it is on a light page and on a dark one.
+TOKENS: dict[str, tuple[str, str]] = {}
+for _name, _light, _dark in re.findall(
+    rf"--ck-(\w+):.*?light-dark\({COLOUR}, {COLOUR}\)", packaged("look.css")
+):
+    TOKENS.setdefault(_name, (_light, _dark))  # what follows is for high contrast
 # One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on
 # a dark page.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
 SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
-LAB = {
-    "ink": "content-font-color1",
-    "soft": "content-font-color2",
-    "line": "border-color1",
-    "surface": "layout-color2",
-}
 # Tints of a number, from the most negative through none to the most positive.
 ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
-
-def packaged(name: str) -> str:
-    """The text of a file in this folder."""
-    return files("cypresskit.draw").joinpath(name).read_text(encoding="utf-8")
-
-
-def _variables(which: int) -> str:
-    values = ((name, pair[which]) for name, pair in TOKENS.items())
-    return "".join(
-        f"--ck-{n}:{f'var(--jp-{LAB[n]},{value})' if n in LAB else value};" for n, value in values
-    )
-
-
 PLOT_CSS = ":host { --background-color: transparent; }"
-PLAYER_CSS = f"""{packaged("player.css")}
-:host {{ {_variables(0)} color-scheme: light }}
-:host([data-dark]) {{ {_variables(1)} color-scheme: dark }}"""
-
-# A page of its own: title, the players' scripts, the player, more links, and what reads and makes
-# addresses.
-PAGE = Template(packaged("page.html"))
-
-
 HIGH = 480  # pixels that a figure without axes takes at most in a still
 # The height that a window leaves for a figure: the rest is for controls, words and what the page
 # has around them. In a frame that is as high as what is in it that would shrink: load() gives it a

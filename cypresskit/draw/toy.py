@@ -2,41 +2,24 @@
 frames or clock.
 """
 
-import base64
 import json
 from dataclasses import dataclass, field
-from html import escape
-from string import Template
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Shown
-
-TOY = Template(theme.packaged("toy.html"))
-LIGHT, DARK = (
-    "".join(f"--ck-{name}:{pair[n]};" for name, pair in theme.TOKENS.items()) for n in (0, 1)
-)
-CSS = f"""
-.cypresskit-toy {{
- {LIGHT} color: var(--ck-ink); font: 13px sans-serif; max-width: 1250px; outline-offset: -1px }}
-@media (prefers-color-scheme: dark) {{
-  body:not([data-jp-theme-light], [data-theme="light"]) .cypresskit-toy {{ {DARK} }}
-}}
-:is([data-jp-theme-light="false"], [data-theme="dark"], [data-vscode-theme-kind*="dark"])
- .cypresskit-toy {{ {DARK} }}
-"""
+from cypresskit.draw.shown import Shown, embed, still_image
 
 
 @dataclass(frozen=True, eq=False)
 class Toy(Shown):
-    """An interactive picture. ``scripts``: files in this folder, which get their element as
-    ``host`` and Python's ``data``. ``keys``: the keyboard's use, for a screen reader. ``marks``:
+    """An interactive picture. ``kind`` names what brings it to life, with ``data``: see start.js.
+    ``keys``: the keyboard's use, for a screen reader. ``marks``:
     the still's SVG, in a box of ``size``, with the theme's colours as var(--ink) and so on.
     """
 
     title: str
     keys: str
     text: str
-    scripts: tuple[str, ...]
+    kind: str
     marks: str
     size: tuple[int, int]
     data: dict = field(default_factory=dict)
@@ -60,11 +43,7 @@ class Toy(Shown):
             f"@media(prefers-color-scheme:dark){{{dark}}}</style>{self.marks}</svg>"
         )
 
-    def _embedded(self, alone: bool = False) -> str:
-        script = "".join(map(theme.packaged, ("toy.js", *self.scripts)))
-        still = base64.b64encode(self.still().encode()).decode()
-        data = json.dumps(self.data | {"series": theme.SERIES}).replace("<", "\\u003c")
-        words = {"title": self.title, "keys": self.keys, "text": escape(repr(self))}
-        return TOY.substitute(
-            words, data=data, still=still, script=script, css=CSS + theme.packaged("toy.css")
-        )
+    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+        own = {"title": self.title, "keys": self.keys, "series": theme.SERIES}
+        inside = still_image(self.still(), repr(self)) if still else ""
+        return embed(self.kind, json.dumps(self.data | own), inside)

@@ -1,0 +1,57 @@
+// A lesson's question on a page without a kernel: its field or its choices; the result, further
+// down and folded, then begins with what was guessed.
+import {askGuess} from "./guess.js"
+import {escaped, make} from "./shell.js"
+
+/** Write the guess into the results that answer a question. */
+function answer(question, guess) {
+  for (const box of document.querySelectorAll(".cell_output pre"))
+    for (const text of textsOf(box)) {
+      const at = text.data.indexOf(question)
+      if (at < 0) continue
+      const rest = text.data.slice(at + question.length)
+      const said = rest.replace(
+        /^( |: )(You said .*?, and )?(it is)/i,
+        `$1You said ${guess}, and $3`,
+      )
+      text.data =
+        text.data.slice(0, at + question.length) + said.replace(", and It is", ", and it is")
+    }
+}
+
+function textsOf(box) {
+  const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT)
+  /** @type {Text[]} */
+  const texts = []
+  while (walker.nextNode()) texts.push(/** @type {Text} */ (walker.currentNode))
+  return texts
+}
+
+/** Bring a question to life. */
+export function beginGuess(box, {question, choices, unit}) {
+  box.classList.add("cypresskit-guess")
+  const noted = (guess) => {
+    status.textContent = `Noted: ${guess}. Open the result below.`
+    answer(question, guess)
+  }
+  if (choices.length) {
+    const asked = {
+      question: `<b>Your guess:</b> ${escaped(question)}`,
+      choices: choices.map(escaped),
+    }
+    askGuess(make(box, "span"), box, asked, (n) => noted(choices[n]))
+  } else {
+    const label = make(box, "label")
+    make(label, "b", {}, "Your guess: ")
+    label.append(`${question} `)
+    const field = /** @type {HTMLInputElement} */ (make(label, "input", {size: 8}))
+    label.append(` ${unit}`)
+    field.addEventListener("change", () => {
+      const readable = /\d/.test(field.value)
+      field.setAttribute("aria-invalid", String(!readable && field.value !== ""))
+      if (readable) noted(field.value.trim())
+      else status.textContent = field.value ? "That can't be read as a number." : ""
+    })
+  }
+  const status = make(box, "span", {role: "status"})
+}

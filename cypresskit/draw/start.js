@@ -1,0 +1,20 @@
+// What load() and a saved page bring to life.
+import {beginGame} from "./bundle_game.js"
+import {beginGuess} from "./guess_page.js"
+import {beginJourney} from "./journey.js"
+import {beginPitch} from "./lds_pitch.js"
+import {bringToLife} from "./picture.js"
+import {beginPlayer} from "./player.js"
+
+const LOOK = "$look"
+
+bringToLife(
+  {
+    bundle_game: beginGame,
+    guess: beginGuess,
+    journey: beginJourney,
+    lds_pitch: beginPitch,
+    player: beginPlayer,
+  },
+  LOOK,
+)

@@ -1,0 +1,329 @@
+"""The element that every picture is, in Chromium: what it gives back when it leaves the page, what
+stays when it can't play, which keys it takes, and that text is never an element.
+"""
+
+import base64
+import json
+import re
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import ipywidgets
+import pytest
+from pages import view
+
+import cypresskit as ck
+from cypresskit.draw import shown, theme
+
+PICTURE = "cypresskit-picture"
+DATA = re.compile(r'(<script type="application/x-cypresskit">)([^<]*)')
+SIZES = """() => ({
+    documents: Bokeh.documents.length,
+    nodes: document.querySelectorAll("*").length,
+    listeners: [...Bokeh.index.roots].length,
+})"""
+SHOWN = f"() => document.querySelector('{PICTURE} [data-ready]')"
+
+
+@pytest.fixture
+def stage(page):
+    """A page with the scripts and nothing else, and a function that puts HTML on it."""
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto("about:blank")
+    page.set_content("<body></body>")
+    page.add_script_tag(content=shown.scripts())
+    page.wait_for_function("() => customElements.get('cypresskit-picture')")
+
+    def put(html: str) -> None:
+        page.evaluate("html => { document.body.innerHTML = html }", html)
+
+    page.put = put
+    page.errors = errors
+    return page
+
+
+def packed_data(html: str) -> dict:
+    return json.loads(zlib.decompress(base64.b64decode(DATA.search(html)[2])))
+
+
+def with_data(html: str, data: dict) -> str:
+    return DATA.sub(lambda found: found[1] + shown.packed(json.dumps(data)), html)
+
+
+def test_thirty_redraws_leave_what_three_leave(stage):
+    """A cell that runs again, or a slider that is moved: no document, element or view stays."""
+    html = view("exponents").embedded(still=False)
+    sizes = []
+    for _ in range(30):
+        stage.put(html)
+        stage.wait_for_function(SHOWN)
+        stage.wait_for_timeout(20)  # what was there before is given back
+        sizes.append(stage.evaluate(SIZES))
+    assert sizes[2] == sizes[29], (sizes[2], sizes[29])
+    assert sizes[29]["documents"] == 1
+
+
+def test_a_picture_that_comes_back_to_the_page_goes_on_where_it_was(stage):
+    """As an output does that a notebook takes off the page while it is far from the screen."""
+    stage.put(view("exponents").embedded())
+    stage.wait_for_function(SHOWN)
+    stage.locator("[data-ready]").focus()
+    for _ in range(3):
+        stage.keyboard.press("ArrowRight")
+    frame = stage.locator("[data-ready]").get_attribute("data-frame")
+    stage.evaluate(f"() => {{ window.away = document.querySelector('{PICTURE}'); away.remove() }}")
+    stage.wait_for_function("() => Bokeh.documents.length === 0")
+    stage.evaluate("() => document.body.append(away)")
+    stage.wait_for_selector(f"[data-ready][data-frame='{frame}']")
+
+
+def broken(data: dict):
+    """The data with each field removed, and renamed, in turn."""
+    tag = next(model for model in data["document"]["roots"] if model["attributes"].get("tags"))
+    spec = tag["attributes"]["tags"][0]
+    pairs = spec["entries"] if isinstance(spec, dict) and spec.get("type") == "map" else None
+    assert pairs, "how Bokeh writes a mapping"
+    for place in ({"": data}, {"document.": data["document"]}):
+        ((where, fields),) = place.items()
+        for name in list(fields):
+            value = fields.pop(name)
+            yield f"{where}{name} removed", data
+            fields[f"{name}_"] = value
+            yield f"{where}{name} renamed", data
+            del fields[f"{name}_"]
+            fields[name] = value
+    for n, (name, value) in enumerate(list(pairs)):
+        del pairs[n]
+        yield f"{name} removed", data
+        pairs.insert(n, [f"{name}_", value])
+        yield f"{name} renamed", data
+        pairs[n] = [name, value]
+
+
+def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
+    """Of a picture that another version saved: either it plays, or its still can be read."""
+    stage.put("")
+    html = view("register_block").embedded()
+    for what, data in broken(packed_data(html)):
+        stage.put(with_data(html, data))
+        stage.wait_for_function(
+            """() => {
+            const picture = document.querySelector("cypresskit-picture")
+            return picture.querySelector("[data-ready]") ||
+                picture.querySelector("p").textContent.includes("can't play here")
+        }""",
+            timeout=20_000,
+        )
+        seen = stage.evaluate(
+            """() => {
+            const still = document.querySelector(".cypresskit-still")
+            const ready = document.querySelector("[data-ready]")
+            const high = (one) => one ? one.getBoundingClientRect().height : 0
+            const figures = [...(ready?.shadowRoot.querySelectorAll(".figure > *") ?? [])]
+            return {still: high(still), figures: figures.map(high)}
+        }"""
+        )
+        assert seen["still"] > 100 or sum(seen["figures"]) > 100, (what, seen)
+    assert stage.evaluate("Bokeh.documents.length") <= 1
+
+
+def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
+    html = view("exponents").embedded()
+    stage.put(html.replace(shown.FORMAT, "00000000"))
+    stage.get_by_text("saved by another version of cypresskit").wait_for()
+    assert stage.locator("img").bounding_box()["height"] > 100
+
+
+def test_the_format_names_every_field_of_the_data():
+    """So that a field that is added, or gone, changes the format by itself."""
+    for name in ("register_block", "texture_fetch", "waiting"):
+        (spec,) = view(name).figures[0].tags
+        fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
+        assert fields == set(shown.FIELDS.split())
+
+
+HOSTILE = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
+
+
+def hostile_pictures():
+    """Every text argument of what draws has a tag in it."""
+    guess = ck.draw.predict(HOSTILE, choices=[HOSTILE, "b"])
+    yield ck.draw.curves({HOSTILE: {0: 1, 1: 2}}, HOSTILE, HOSTILE, title=HOSTILE, guess=guess)
+    yield ck.draw.timeline(pipeline_named(), names=(HOSTILE,))
+    lines = ck.kernels["sgemm_naive"].program.lines
+    program = ck.assemble("\n".join([*lines[:-1], f"; {HOSTILE}", lines[-1]]), HOSTILE)
+    yield ck.draw.bundles(program)
+
+
+def pipeline_named():
+    from cypresskit.host import Resource, Task, run
+
+    tasks = [Task(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: 2.0}, {}, {HOSTILE: HOSTILE}, 2e6)]
+    return run(tasks, {HOSTILE: Resource(HOSTILE, 100.0, "bytes")}, 1e9)
+
+
+def test_hostile_text_becomes_no_element_in_any_picture(stage):
+    for picture in hostile_pictures():
+        stage.put(picture.embedded())
+        stage.wait_for_function(SHOWN)
+        stage.keyboard.press("End")
+        found = stage.evaluate(
+            """() => {
+            const all = (root) => [...root.querySelectorAll("*")].flatMap(
+                (one) => [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])])
+            return all(document).filter((one) => one.matches(".hostile")).length + !!window.hostile
+        }"""
+        )
+        assert not found, picture.title
+
+
+def test_hostile_names_and_values_become_no_element_in_controls(page):
+    with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
+        written = alone.submit(hostile_controls).result()
+    for html in written:
+        page.set_content(html)
+        assert page.locator(".hostile").count() == 0, html
+
+
+def hostile_controls():
+    """All HTML that controls write."""
+    seen = []
+    box = ck.draw.controls(lambda **_: "text", **{HOSTILE: [HOSTILE, "b"], "n": [1, 2]})
+    seen.append(box._repr_mimebundle_()["text/html"])
+    widgets = [box]
+    while widgets:
+        widget = widgets.pop()
+        widgets += getattr(widget, "children", ())
+        if isinstance(widget, ipywidgets.HTML):
+            seen.append(widget.value)
+        elif getattr(widget, "description", ""):
+            assert not widget.description_allow_html
+    failing = ck.draw.controls(fail, **{HOSTILE: [1, 2]})
+    seen += [child.value for child in failing.children if isinstance(child, ipywidgets.HTML)]
+    return seen
+
+
+def fail(**_):
+    raise TypeError(HOSTILE)
+
+
+# -- keys
+
+KEYS = {
+    "player": (lambda: view("register_block"), ["ArrowRight", "End", " ", "Escape"]),
+    "game": (ck.draw.bundle_game, ["ArrowDown", "b", "u", "Escape"]),
+    "pitch": (ck.draw.lds_pitch, ["ArrowLeft", "r", "Escape"]),
+}
+FREE = ["Shift+Enter", "Control+s", "Control+b", "Alt+ArrowRight", "Meta+z", "Tab", "Shift+Tab"]
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_picture_takes_the_keys_that_it_uses_and_leaves_all_others(stage, name):
+    """As JupyterLab asks: at the document, before the page's elements see a key, by an attribute
+    of what the key is for.
+    """
+    make, taken = KEYS[name]
+    stage.put(f'<div class="jp-Cell" tabindex="0">{make().embedded()}</div>')
+    stage.wait_for_function(SHOWN)
+    stage.evaluate(
+        """() => {
+        window.heard = []
+        document.addEventListener("keydown", (event) => {
+            let node = event.target
+            while (node && !node.hasAttribute("data-lm-suppress-shortcuts"))
+                node = node.parentElement
+            heard.push(node ? "picture" : "notebook")
+        }, true)
+    }"""
+    )
+
+    def hearer(key: str) -> str:
+        stage.locator("[data-ready]").focus()
+        stage.keyboard.press(key)
+        return stage.evaluate("heard.at(-1)")
+
+    assert {key: hearer(key) for key in taken} == dict.fromkeys(taken, "picture")
+    assert {key: hearer(key) for key in FREE} == dict.fromkeys(FREE, "notebook")
+
+
+def test_a_second_escape_gives_the_focus_back_to_the_cell(stage):
+    stage.put(f'<div class="jp-Cell" tabindex="0">{view("register_block").embedded()}</div>')
+    stage.wait_for_function(SHOWN)
+    player = stage.locator("[data-ready]")
+    player.focus()
+    stage.keyboard.press("ArrowDown")
+    assert player.get_attribute("data-pick")
+    stage.keyboard.press("Escape")
+    focused = "document.activeElement.className"
+    assert not player.get_attribute("data-pick") and stage.evaluate(focused) != "jp-Cell"
+    stage.keyboard.press("Escape")
+    assert stage.evaluate(focused) == "jp-Cell"
+
+
+# -- looks
+
+THEMES = {
+    "vscode-light": (False, False),
+    "vscode-dark": (True, False),
+    "vscode-high-contrast": (True, True),
+    "vscode-high-contrast-light": (False, True),
+}
+INK = """selector => {
+    const host = document.querySelector(selector)
+    const [red] = getComputedStyle(host).color.match(/\\d+/g)
+    return Number(red)
+}"""
+
+
+@pytest.mark.parametrize("wish", ["light", "dark"])
+@pytest.mark.parametrize("kind", THEMES)
+def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
+    """Whatever the computer's own setting is."""
+    dark, contrast = THEMES[kind]
+    stage.emulate_media(color_scheme=wish)
+    stage.put(view("exponents").embedded() + ck.draw.lds_pitch().embedded())
+    stage.wait_for_function("() => document.querySelectorAll('[data-ready]').length === 2")
+    stage.evaluate("kind => { document.body.dataset.vscodeThemeKind = kind }", kind)
+    wanted = f".cypresskit[data-look={'dark' if dark else 'light'}] > [data-ready]"
+    stage.wait_for_function(f"() => document.querySelectorAll('{wanted}').length === 2")
+    for host in stage.locator("[data-ready]").all():
+        ink = host.evaluate("one => +getComputedStyle(one).color.match(/\\d+/)[0]")
+        assert ink > 200 if dark else ink < 60
+        if contrast:
+            assert ink in (0, 255)
+
+
+def test_every_colour_has_a_light_and_a_dark_one():
+    names = set(re.findall(r"--ck-(\w+):", theme.packaged("look.css")))
+    assert names == set(theme.TOKENS) and len(names) > 15
+    used = re.findall(r"var\(--ck-(\w+)\)", shown.look() + theme.packaged("player.css"))
+    assert set(used) <= names | {"high", "room"}
+
+
+# -- the scripts
+
+
+def test_joined_modules_have_no_name_twice():
+    """In one script a function that is defined twice is silently the last."""
+    names = re.findall(
+        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", shown.joined(*shown.MODULES)
+    )
+    assert len(names) == len(set(names)) > 40
+
+
+def test_modules_stand_after_those_that_they_import_from():
+    for n, name in enumerate(shown.MODULES):
+        imported = re.findall(r'from "\./(\w+\.js)"', theme.packaged(name))
+        assert set(imported) <= set(shown.MODULES[:n]), name
+
+
+def test_bokeh_is_used_by_its_public_names():
+    own = {
+        "py": "\n".join(file.read_text() for file in theme.FOLDER.glob("*.py")),
+        "js": shown.joined(*shown.MODULES),
+    }
+    assert not re.findall(r"(?<!self)(?<!cls)\.(_(?!_)\w+)", own["js"])
+    for name in ("renderer_views", "canvas_view", "glyph_view", "Bokeh.index"):
+        assert name not in own["js"]
+    assert not re.findall(r"bokeh\S* import .*\b_\w", own["py"]) and "._args" not in own["py"]
