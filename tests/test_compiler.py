@@ -22,8 +22,8 @@ from tools.fuzz.programs import random_program
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 
-#: Registers and bundles per turn of the main loop, at most; share of bundles with 4 or 5 filled
-#: slots, at least.
+#: What AMD's compiler made of the paper's loops: registers at most, bundles per turn, share of
+#: bundles with 4 or 5 filled slots. The bundles come from the percentages, or are printed.
 PUBLISHED = {
     "sgemm_tn": (25, 31, 83.9),
     "sgemm_tn_37": (37, 31, 83.9),
@@ -31,10 +31,9 @@ PUBLISHED = {
     "dgemm_nn": (25, 4 * 17, 94.1),
     "ddgemm_tn_fma": (18, 70, 90.9),
     "ddgemm_tn_nofma": (29, 95, 90.9),
-    "sgemm_64x64": (39, 60, 0),
-    "sgemm_64x64_lds": (33, 75, 0),
+    "sgemm_64x64": (39, 60, None),
+    "sgemm_64x64_lds": (33, 75, None),
 }
-GOAL = 1.055  # bundles over their lower bound
 
 
 def matrices(kernel, m, n, k, rng):
@@ -79,13 +78,46 @@ def same_bits(program, arguments, *codes) -> bool:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_figures(name):
-    card = kernel_card(ck.kernels[name], compiled(name))
+def test_amds_style_matches_the_published_figures(name):
+    """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
+    Registers may be fewer, since those kernels held more besides the loop.
+    """
+    card = kernel_card(ck.kernels[name], compiled(name, "amd"))
     registers, bundles, filled = PUBLISHED[name]
-    assert card.gprs == 37 if name == "sgemm_tn_37" else card.gprs <= registers
-    assert card.loop_bundles <= bundles
-    assert card.slots4_pct + card.slots5_pct >= filled
-    assert card.loop_bundles <= GOAL * card.bundles_bound
+    assert card.gprs <= registers
+    assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
+    assert card.loop_bundles == pytest.approx(bundles, rel=0.06)
+    if filled is not None:
+        assert card.slots4_pct + card.slots5_pct == pytest.approx(filled, abs=4)
+
+
+#: Kernels whose loops have as few bundles as their operations could fill, but for these many more.
+OVER_THE_BOUND = {
+    "sgemm_nn": 1,
+    "sgemm_nt": 1,
+    "sgemm_naive": 1,
+    "ddgemm_naive": 2,
+    "dgemm_tn_buffer": 3,
+    "dgemm_nn_buffer": 3,
+    "sgemm_nn_buffer": 6,
+    "sgemm_64x64": 1,
+    "sgemm_64x64_lds": 3,
+    "sgemm_64x64_lds_rows": 2,
+    "sgemm_64x64_lds_padded": 2,
+    "sgemm_64x64_lds_worst": 3,
+    "sgemm_packed": 3,
+    "sgemm_nn_reduce2": 1,
+    "sgemm_nn_reduce4": 1,
+    "sgemv_n": 1,
+    "sgemv_n_reduce2": 1,
+    "sgemv_n_reduce4": 1,
+}
+
+
+@pytest.mark.parametrize("name", list(ck.kernels))
+def test_the_best_style_comes_as_near_to_the_bound_as_it_ever_did(name):
+    card = compiled(name).card()
+    assert card.loop_bundles == card.bundles_bound + OVER_THE_BOUND.get(name, 0)
 
 
 def test_compiling_twice_gives_the_same():
@@ -328,7 +360,7 @@ def test_listing_shows_where_everything_comes_from():
 
 def test_each_row_of_a_card_says_what_it_means():
     card = compiled("sgemm_tn").card()
-    assert re.search(r"^slots5 pct +88\.9 +% have all five$", str(card), re.M)
+    assert re.search(r"^slots5 pct +100\.0 +% have all five$", str(card), re.M)
     assert re.search(r"^gprs +25 +registers of a work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
 

@@ -5,7 +5,7 @@ that reads it from a register. What the next bundle takes from PV or PS is never
 What lives within one ALU clause may take a clause temporary (T0 to T3), which costs no register of
 the kernel's own. Lifetimes are sets of points of the program, held as bits of an integer: two may
 share a word if no point is in both. Units (groups, pairs, or single virtual registers) take the
-first register that is free in their channels, in one of some orders (``ORDERS``).
+first register that is free in their channels, in one of some orders (``ALLOCATION_ORDERS``).
 """
 
 from collections import defaultdict
@@ -20,6 +20,7 @@ from cypresskit.compiler.vregs import Alive
 from cypresskit.devices import Limits
 
 Unit = tuple[VirtualRegister, ...]
+UnitOrder = Callable[[Unit], tuple]  # a sort key
 
 
 class Allocation(NamedTuple):
@@ -36,7 +37,7 @@ class Allocation(NamedTuple):
 def allocate(
     lives: "Lifetimes",
     limits: Limits,
-    order: Callable[[Unit], tuple],
+    order: UnitOrder,
     temporaries_first: bool = False,
 ) -> Allocation:
     """Give every unit a register: preloaded ones theirs, the others in the given order, those that
@@ -79,7 +80,8 @@ def earliest(unit: Unit) -> tuple:
     return min((w.mask & -w.mask).bit_length() for w in unit), *_longest(unit)
 
 
-ORDERS = (_longest, _whole_first, earliest)
+#: The orders that ``search`` tries.
+ALLOCATION_ORDERS: tuple[UnitOrder, ...] = (_longest, _whole_first, earliest)
 
 
 class Lifetimes:

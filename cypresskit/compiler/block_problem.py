@@ -13,16 +13,12 @@ from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.vregs import choices, decide
 from cypresskit.devices import Limits
 
-SLACK = 2  # registers that results may take beyond the budget: clause temporaries will hold some
-Peaks = list[int]  # how full each channel is at most in a block
-
 
 class Problem:
     """The dependence graph of a block, and what is alive around it. Ops go by their number in
     ``ops``. ``after`` has for each op those that wait for it, with 1 if they must be in a later
     bundle; ``before``, those it waits for; ``height``, its longest chain. ``uses``: how many ops
-    read what ``reads`` names, one more if it lives on behind the block. ``scheduled``: for virtual
-    registers without a channel, the peaks of the scheduled blocks that they live through.
+    read what ``reads`` names, one more if it lives on behind the block.
     """
 
     def __init__(
@@ -31,9 +27,8 @@ class Problem:
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
         limits: Limits,
-        scheduled: dict[VirtualRegister, list[Peaks]],
     ):
-        self.block, self.ops, self.limits, self.scheduled = block, block.ops, limits, scheduled
+        self.block, self.ops, self.limits = block, block.ops, limits
         self.live_in, self.live_out = live_in, live_out
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}
@@ -60,9 +55,8 @@ class Problem:
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
         readers: dict[VirtualRegister, list[int]] = {}
-        accesses: dict[
-            str, tuple[list[int], list[int]]
-        ] = {}  # the last write, and reads since, by memory
+        # by memory: its last write, and the reads since
+        accesses: dict[str, tuple[list[int], list[int]]] = {}
 
         def edge(a: int, b: int, later: int = 1) -> None:
             if a != b and b not in self.after[a]:
@@ -106,9 +100,7 @@ class Pressure:
         self.live: set[VirtualRegister] = set(problem.live_in)
         used = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
         through = problem.live_in & problem.live_out - used - {w.pair for w in used}
-        self.unseen = (
-            sum(w.channel is None for w in through) // 4
-        )  # registers for what only lives through the block
+        self.pass_through = sum(w.channel is None for w in through) // 4  # registers
         self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
         self.peak = list(self.count)
         self.settled: list[tuple[VirtualRegister, int]] = []
@@ -116,33 +108,17 @@ class Pressure:
     @property
     def limit(self) -> int:
         """Registers that virtual registers with a channel may fill."""
-        return self.budget - self.unseen
+        return self.budget - self.pass_through
 
     def restore(self) -> None:
         """Take the attempt's decisions back, but remember them."""
-        for vreg, channel in self.settled:
-            self.note(vreg, channel, -1)
+        for vreg, _ in self.settled:
             vreg.channel = None
 
     def commit(self) -> None:
         """Make the channels that the attempt decided the virtual registers' own."""
         for vreg, channel in self.settled:
-            self.note(vreg, channel, 1)
             vreg.channel = channel
-
-    def excess(self, vreg: VirtualRegister, channel: int) -> int:
-        """How much fuller than others the channel is in the blocks already scheduled that it lives
-        through.
-        """
-        blocks = self.problem.scheduled.get(vreg, ())
-        return max((peaks[channel] - min(peaks) for peaks in blocks), default=0)
-
-    def note(self, vreg: VirtualRegister, channel: int, change: int) -> None:
-        """Tell the blocks that were scheduled before that a channel was decided (1) or taken back
-        (-1).
-        """
-        for peaks in self.problem.scheduled.get(vreg, ()):
-            peaks[channel] += change
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
         """Channels that it may take, the emptiest first."""
@@ -151,7 +127,7 @@ class Pressure:
             return [c for c in options if c == vreg.home]
         if len(options) > 1:
             full = self.peak if vreg in self.problem.live_in else self.count
-            options.sort(key=lambda c: (self.excess(vreg, c), full[c], self.count[c], c))
+            options.sort(key=lambda c: (full[c], self.count[c], c))
         return options
 
     def settle(self, vreg: VirtualRegister, channel: int | None = None) -> None:
@@ -165,7 +141,6 @@ class Pressure:
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
             if w is not None:
                 self.settled.append((w, c))
-                self.note(w, c, 1)
                 if w in self.live:
                     self.count[c] += 1
                     self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
@@ -177,8 +152,7 @@ class Pressure:
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:
         """Take back what was decided since ``state`` was asked for."""
         kept, self.count, self.peak = state
-        for vreg, channel in self.settled[kept:]:
-            self.note(vreg, channel, -1)
+        for vreg, _ in self.settled[kept:]:
             vreg.channel = None
         del self.settled[kept:]
 
@@ -206,11 +180,6 @@ class Pressure:
         for r in op.results:
             self.write(r)
 
-    def growth(self, op: Op) -> int:
-        """How many words more are alive after an op than before it."""
-        freed = sum(self.left[key] == 1 for key in self.problem.reads(op))
-        return sum(1 for r in op.results if self.problem.uses[r]) - freed
-
     def place_results(self, op: Op, channel: int | None) -> bool:
         """Decide the channels of an op's results. Returns False, with nothing decided, if a channel
         is full.
@@ -225,7 +194,7 @@ class Pressure:
             if vreg in self.live:
                 full = vreg.channel is None and self.peak[c] >= self.limit
             else:
-                full = self.count[c] - dying[c] >= self.limit + SLACK
+                full = self.count[c] - dying[c] >= self.limit
             if full and self.problem.uses[r]:
                 return False
         for n, r in enumerate(op.results):

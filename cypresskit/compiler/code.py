@@ -112,6 +112,20 @@ class MachineCode(NamedTuple):
     source_gprs: int
 
 
+def main_loop(controls: tuple[Control, ...]) -> tuple[Control, ...]:
+    """The part of ``controls`` that is the innermost loop with the most bundles and fetches; all of
+    them if there is no loop.
+    """
+    depth = max((c.depth for c in controls), default=0)
+    ends = [n for n, c in enumerate(controls) if c.name == "LOOP_END" and c.depth == depth]
+    loops = [controls[controls[n].target - 1 : n + 1] for n in ends]
+
+    def length(loop: tuple[Control, ...]) -> int:
+        return sum(len(c.bundles) + len(c.fetches) for c in loop)
+
+    return max(loops, key=length, default=controls)
+
+
 @dataclass(frozen=True, eq=False)
 class Code:
     """A compiled kernel: the ``program``, the ``device`` it is compiled for, and the fields of
@@ -160,14 +174,7 @@ class Code:
         """The controls of the innermost loop that has the most bundles, or all of them if there is
         no loop.
         """
-        depth = max((c.depth for c in self.controls), default=0)
-        ends = [n for n, c in enumerate(self.controls) if c.name == "LOOP_END" and c.depth == depth]
-        loops = [self.controls[self.controls[n].target - 1 : n + 1] for n in ends]
-        return max(
-            loops,
-            key=lambda loop: sum(len(c.bundles) + len(c.fetches) for c in loop),
-            default=self.controls,
-        )
+        return main_loop(self.controls)
 
     def listing(self) -> str:
         """The code in the manner of AMD's disassembly."""

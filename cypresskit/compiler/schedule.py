@@ -1,24 +1,29 @@
 """List scheduling, for the best code: fetches as early as their addresses and the register budget
-allow; ALU ops with the longest chain of dependents first, then in the order of the IL, and among
-equals the op that needs the fewest new read ports.
+allow, and into each bundle the ops that come first in a given order.
 
-A sum carried by a loop goes where the first bundle that reads it wants it. What a loop's registers
-are limited to, and which limits are tried, says ``search``.
+Three plain orders are defined here (``ORDERS``). None is the best for every kernel, so ``search``
+tries them all; it also says how many registers a block may use. A sum carried by a loop goes where
+the first bundle that reads it wants it.
 """
 
 from collections import Counter
+from collections.abc import Callable
 
 from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 
+#: Sorts the numbers of a scheduler's ready ops, of which some are urgent.
+Order = Callable[["ListScheduler", list[int], set[int]], list[int]]
+
 
 class ListScheduler(BlockScheduler):
-    """One attempt at a block with a budget of registers."""
+    """One attempt at a block with a ``budget`` of registers, in an ``order``."""
 
-    def __init__(self, problem: Problem, budget: int):
+    def __init__(self, problem: Problem, budget: int, order: Order):
         super().__init__(problem, budget)
+        self.order = order
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
         highest: Counter = Counter()  # of the readers of a word
         for op, height in zip(self.ops, problem.height):
@@ -34,9 +39,8 @@ class ListScheduler(BlockScheduler):
         goes.
         """
         batch, urgent = self.next_fetches()
-        unfinished = (
-            bool(self.queue) or self.tested
-        )  # LDS reads to be popped, or a test: the clause can't end here
+        # LDS reads to be popped, or a test: the clause can't end here
+        unfinished = bool(self.queue) or self.tested
         stores = [n for n in sorted(self.ready) if self.ops[n].stores]
         if batch and not urgent and not self.queue:
             self.fetch(batch)
@@ -124,47 +128,46 @@ class ListScheduler(BlockScheduler):
         looked at fits.
         """
         ready = [n for n in self.ready if n in self.bundled]
-        if self.queue and self.room < WORST * (
-            len(self.queue) + 2
-        ):  # the clause must empty the queue
+        if self.queue and self.room < WORST * (len(self.queue) + 2):
+            # the clause must empty the queue before it ends
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
         self.t_first = not self.wide.isdisjoint(self.open)
-        if len(self.pressure.live) > 4 * self.pressure.budget - 4:
-            order = self.fewest_registers(ready, urgent)
-        else:
-            order = self.longest_chain(ready, urgent)
-            if self.draft.slots and order:
-                order = self.fewest_ports(order[:WINDOW], urgent)
-        return next((n for n in order[:WINDOW] if self.place(self.ops[n])), None)
+        candidates = self.order(self, ready, urgent)[:WINDOW]
+        return next((n for n in candidates if self.place(self.ops[n])), None)
 
-    def fewest_registers(self, ready: list[int], urgent: set[int]) -> list[int]:
-        """Ready ops, those that free most registers first: for a block that is short of them."""
-        growth, height = self.pressure.growth, self.problem.height
-        return sorted(
-            ready,
-            key=lambda n: (n not in urgent, growth(self.ops[n]), n not in self.wide, -height[n], n),
-        )
 
-    def longest_chain(self, ready: list[int], urgent: set[int]) -> list[int]:
-        """Ready ops in the usual order: doubles first, then those with the longest chain of
-        dependents.
-        """
-        return sorted(
-            ready, key=lambda n: (n not in urgent, n not in self.wide, -self.problem.height[n], n)
-        )
+# Orders: which of the ready ops is tried first. Those that a fetch clause waits for (``urgent``) go
+# before all others, and doubles before single-slot ops, which find room beside them.
 
-    def fewest_ports(self, order: list[int], urgent: set[int]) -> list[int]:
-        """Ready ops for a bundle that is begun: among those whose chains are at most one shorter
-        than the first one's, the ops that need the fewest new read ports first.
-        """
-        height, top = self.problem.height, self.problem.height[order[0]]
 
-        def key(n: int) -> tuple:
-            return (
-                n not in urgent,
-                n not in self.wide,
-                top - height[n] > 1,
-                self.new_reads(self.ops[n]),
-            )
+def longest_chain(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
+    """The ops with the longest chain of dependents first, then in the order of the IL."""
+    height = scheduler.problem.height
+    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.wide, -height[n], n))
 
-        return sorted(order, key=key)
+
+def fewest_ports(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
+    """For a bundle that is begun: among ops whose chains are at most one shorter than the first
+    one's, those first that need the fewest new read ports.
+    """
+    ready = longest_chain(scheduler, ready, urgent)[:WINDOW]
+    if not (ready and scheduler.draft.slots):
+        return ready
+    height = scheduler.problem.height
+    tallest = height[ready[0]]
+
+    def key(n: int) -> tuple:
+        short = tallest - height[n] > 1
+        ports = scheduler.new_reads(scheduler.ops[n])
+        return n not in urgent, n not in scheduler.wide, short, ports
+
+    return sorted(ready, key=key)
+
+
+def program_order(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
+    """The order of the IL, in which results are soon used: few registers."""
+    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.wide, n))
+
+
+#: The orders that ``search`` tries.
+ORDERS: tuple[Order, ...] = (longest_chain, fewest_ports, program_order)
