@@ -16,6 +16,7 @@ from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
+from cypresskit.machine.checks.kinds import KindCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
 from cypresskit.machine.launch import KernelError, prepare
@@ -67,7 +68,10 @@ def check(
     naming = Naming(
         launch, names or {}, dtypes, () if global_memory is None else global_memory.shape
     )
-    checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming)]
+    kinds = KindCheck(
+        naming, constants=constants or {}, textures=inputs or {}, memory=global_memory
+    )
+    checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming), kinds]
     if (unset := UninitialisedCheck(naming)).marks or program.lds:
         checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):

@@ -130,17 +130,18 @@ class Naming:
         count = self._numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
         row = "" if self.launch.program.textures[resource] == 1 else f"{coordinate(y)}, "
-        return f"{self._texture(resource)}[{row}{column}]"
+        return f"{self.texture(resource)}[{row}{column}]"
 
     def extent(self, resource: int) -> str:
         """``A has 4 rows and 64 columns``."""
         surface, numbers = self.launch.textures[resource], self._numbers(resource)
         return (
-            f"{self._texture(resource)} has {surface.height} rows and {surface.width * numbers}"
+            f"{self.texture(resource)} has {surface.height} rows and {surface.width * numbers}"
             " columns"
         )
 
-    def _texture(self, resource: int) -> str:
+    def texture(self, resource: int) -> str:
+        """The caller's name of a texture, or ``texture 0``."""
         return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:

@@ -1,0 +1,158 @@
+"""Numbers of one kind that are read as another, and instructions that are comments.
+
+Whole numbers given as constants or in a texture are integers; a float instruction reads their bits,
+which are those of a subnormal, and counts 0. An array of float64 is read as pairs of words; where a
+program has no double instruction, a float instruction reads halves of its numbers. Both are found
+in the program's text, from the first line to the last, without running: a register holds what the
+last line before set in it, and a ``mov`` passes it on. What loops carry round, macros' arguments
+included, is followed no further. Bits of floats in an integer array are no fault.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.il.dataflow import Key, defines, uses
+from cypresskit.il.parser import comment_message, instruction_in_comment
+from cypresskit.il.program import Instruction, Source
+from cypresskit.machine.checks.findings import Check, Finding, Naming
+
+SUBNORMAL = 1 << 23  # words below it are subnormal floats, which count as 0
+ADVICE = {
+    "an integer": "Give it a float (a point makes one: 64.0), or make it a float with `itof`.",
+    "half of a double": (
+        "No instruction here takes doubles: give the array .astype(np.float32), or use `dadd`, "
+        "`dmul`, ..."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a number came from, as "cb0[1].x" or "texture 0", and what ``kind`` it is of."""
+
+    place: str
+    kind: str
+
+
+class KindCheck(Check):
+    """Reports float instructions that read integers or halves of doubles, by the arrays that the
+    caller gave: ``constants`` and ``textures`` by number, and global ``memory``.
+    """
+
+    def __init__(
+        self, naming: Naming, *, constants: Mapping, textures: Mapping, memory: np.ndarray | None
+    ):
+        super().__init__(naming)
+        doubles = any("d" in i.op.types for i in self.program.body)
+        self.constants = {n: _word_kinds(array, doubles) for n, array in constants.items()}
+        self.textures = {n: _array_kind(array, doubles) for n, array in textures.items()}
+        self.memory_kind = _array_kind(memory, doubles) if memory is not None else ""
+        self.held: dict[Key, _Origin] = {}
+
+    def start(self, launch) -> None:
+        self._report_comments()
+        if any(self.constants.values()) or any(self.textures.values()) or self.memory_kind:
+            for at, i in enumerate(self.program.body):
+                self._look(at, i)
+
+    def _look(self, at: int, i: Instruction) -> None:
+        """Report what instruction ``i`` reads wrongly, and note what its result holds."""
+        misread: dict[str, tuple[Source, _Origin]] = {}
+        for n, source, positions in uses(self.program, i):
+            if n < 0 or i.op.sources[n] != "f":
+                continue
+            for position in positions:
+                if origin := self._origin(source, position):
+                    misread.setdefault(origin.place.split(".")[0], (source, origin))
+        for source, origin in misread.values():
+            self._report_origin(at, i, source, origin)
+        if i.dest and i.dest.register.kind == "g":
+            self.memory_kind = ""  # what is stored there isn't the caller's
+        held: dict[int, _Origin | None] = {}
+        for c in defines(i):
+            held[c] = self._result(i, c)
+        for c, origin in held.items():
+            key = i.dest.register.index, c  # type: ignore[union-attr]  # it defines something
+            self.held.pop(key, None)
+            if origin:
+                self.held[key] = origin
+
+    def _result(self, i: Instruction, c: int) -> _Origin | None:
+        if i.op.kind == "fetch":
+            n = i.controls.resource
+            kind = self.textures.get(n, "")
+            return _Origin(self.naming.texture(n), kind) if kind else None
+        if i.opcode == "mov" and i.dest and c in i.dest.written:
+            return self._origin(i.sources[0], c)
+        return None
+
+    def _origin(self, source: Source, position: int) -> _Origin | None:
+        letter, register = source.swizzle[position], source.register
+        if letter not in "xyzw":
+            return None
+        c = "xyzw".index(letter)
+        if register.kind == "r":
+            return self.held.get((register.index, c))
+        if register.kind == "g":
+            kind = self.memory_kind
+            return _Origin(self.naming.names.get("g", "g[]"), kind) if kind else None
+        if register.kind == "cb":
+            kinds = self.constants.get(register.index, [])
+            word = 4 * register.element + c
+            kind = kinds[word] if word < len(kinds) else ""
+            return _Origin(f"{register}.{letter}", kind) if kind else None
+        return None
+
+    def _report_origin(self, at: int, i: Instruction, source: Source, origin: _Origin) -> None:
+        given = f"which the launch gave as {origin.kind}"
+        if origin.kind != "an integer":
+            given = "which the launch gave as doubles: a float instruction reads each as two words"
+        read = "" if str(source.register) in origin.place else f" (in {source.register})"
+        counts = "; as a float that is 0" if origin.kind == "an integer" else ""
+        message = f"`{i.opcode}` reads {origin.place}{read} as a float, {given}{counts}"
+        element = origin.place.split(".")[0] if origin.place.startswith("cb") else origin.place
+        self.report(
+            "number kind",
+            at,
+            message,
+            ADVICE[origin.kind],
+            key=(element,),
+            word=str(source.register),
+            element=element,
+        )
+
+    def _report_comments(self) -> None:
+        for number, text in enumerate(self.program.lines, 1):
+            lost = instruction_in_comment(text)
+            if not lost or not lost.partition(" ")[2]:  # a word alone may well be a comment
+                continue
+            advice = "IL has one instruction a line."
+            place = self.program.name, number, text.index(";") + 1, text
+            self.found["comment", number] = Finding(
+                "comment", *place, comment_message(lost), advice
+            )
+
+
+def _array_kind(array, doubles: bool) -> str:
+    """What a float instruction would misread in all of an array; "" if nothing, or if some of its
+    words are the bits of floats.
+    """
+    numbers = np.asarray(array)
+    if numbers.dtype.kind in "iu" and (np.abs(numbers.astype(np.int64)) >= SUBNORMAL).any():
+        return ""
+    return next(filter(None, _word_kinds(array, doubles)), "")
+
+
+def _word_kinds(values, doubles: bool) -> list[str]:
+    """For each 32-bit word of an array, or of plain numbers, what a float instruction would misread
+    it for; "" if nothing.
+    """
+    array = np.asarray(values)
+    if array.dtype == np.float64 and isinstance(values, np.ndarray):
+        return [""] * (2 * array.size) if doubles else ["half of a double"] * (2 * array.size)
+    if array.dtype.kind not in "iu":
+        return [""] * array.size
+    numbers = np.abs(array.reshape(-1).astype(np.int64))
+    return ["an integer" if small else "" for small in (numbers > 0) & (numbers < SUBNORMAL)]
