@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
-from cypresskit.blas import MatrixFactory as open  # noqa: F401
+from cypresskit.blas import MatrixFactory as _MatrixFactory
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -16,6 +16,8 @@ from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.shape import Shape
 
 __version__ = "0.1.0"
+
+open = _MatrixFactory  # ``ck.open(device)``: matrices that stay on the card
 
 # Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than
 # numpy and numba.
@@ -63,9 +65,8 @@ _LATER = {
     "teach": "",
 }
 
-if (
-    TYPE_CHECKING
-):  # the same for type checkers and editors, which then know the types and refuse what isn't here
+# The same for type checkers and editors, which then know the types and refuse what isn't here.
+if TYPE_CHECKING:
     from cypresskit import draw as draw
     from cypresskit import host as host
     from cypresskit import teach as teach

@@ -1,5 +1,6 @@
 """Double-double arrays: exact conversions, and arithmetic against exact fractions."""
 
+import random
 import itertools
 import operator
 from decimal import Decimal
@@ -104,3 +105,21 @@ def test_the_largest_numbers_keep_their_low_parts():
     assert np.array_equal(
         ck.DD.from_pairs([np.inf, 1e308], [1.0, 1e308]).pairs, [[np.inf, 0], [np.inf, 0]]
     )
+
+
+def test_text_of_any_exponent_is_taken_without_writing_it_out():
+    rng = random.Random(3)
+    for _ in range(200):
+        digits = rng.choice(["1", "9.75", "0", "-3.125"])
+        exponent = rng.choice([rng.randint(-400, 307), rng.randint(-(10**8), 10**8)])
+        text = f"{digits}e{exponent}"
+        if digits != "0" and exponent > 307:
+            with pytest.raises(OverflowError, match="too large for a double-double"):
+                ck.DD(text)
+        else:
+            assert float(ck.DD(text)) == float(text), text
+
+
+def test_a_masked_array_is_rejected():
+    with pytest.raises(TypeError, match=r"knows no mask.*filled"):
+        ck.DD(np.ma.masked_array([1.0, 2.0], [1, 0]))

@@ -13,10 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 DIGITS = 32  # decimal digits that a double-double always holds
+#: Powers of ten beyond which text is not written out: it is too large, or 0.
+LARGEST_EXPONENT, LEAST_EXPONENT = 400, -1200
 
 
 def two_sum(a, b):
@@ -59,14 +62,16 @@ class DD:
     """
 
     pairs: np.ndarray
-    __matmul__: Callable  # ``blas.gemm`` gives it
+    __matmul__: Callable[["DD", object], "DD"]  # ``blas.gemm`` gives it
     __array_ufunc__ = None  # so that numpy leaves `array + dd` to this class
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, values):
+    def __init__(self, values: object) -> None:
         if isinstance(values, DD):
             self.pairs = values.pairs.copy()
             return
+        if isinstance(values, np.ma.MaskedArray):
+            raise TypeError("DD knows no mask: say what stands there, array.filled(0)")
         array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
         self.pairs = np.zeros((*array.shape, 2))
         if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
@@ -76,7 +81,7 @@ class DD:
                 self.pairs[at] = _rounded(array[at])
 
     @classmethod
-    def from_pairs(cls, high, low=0.0) -> "DD":
+    def from_pairs(cls, high: Any, low: Any = 0.0) -> "DD":
         """The DD high + low, element by element; the pairs needn't be normalised."""
         high, low = np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))
         with np.errstate(all="ignore"):
@@ -131,7 +136,7 @@ class DD:
             raise TypeError("a single double-double has no length")
         return len(self.pairs)
 
-    def __getitem__(self, index) -> "DD":
+    def __getitem__(self, index: Any) -> "DD":
         index = index if isinstance(index, tuple) else (index,)
         return DD.wrap(
             self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))]
@@ -142,7 +147,7 @@ class DD:
     def __neg__(self) -> "DD":
         return DD.wrap(-self.pairs)
 
-    def __add__(self, other) -> "DD":
+    def __add__(self, other: object) -> "DD":
         other = _dd(other)
         plain = self.hi + other.hi  # this one warns, as numpy does
         with np.errstate(all="ignore"):
@@ -151,22 +156,22 @@ class DD:
             s, e = fast_two_sum(s, e + t)
             return DD._of(fast_two_sum(s, e + f), plain)
 
-    def __mul__(self, other) -> "DD":
+    def __mul__(self, other: object) -> "DD":
         other = _dd(other)
         plain = self.hi * other.hi
         with np.errstate(all="ignore"):
             p, e = two_product(self.hi, other.hi)
             return DD._of(fast_two_sum(p, e + (self.hi * other.lo + self.lo * other.hi)), plain)
 
-    def __sub__(self, other) -> "DD":
+    def __sub__(self, other: object) -> "DD":
         return self + -_dd(other)
 
-    def __rsub__(self, other) -> "DD":
+    def __rsub__(self, other: object) -> "DD":
         return _dd(other) - self
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> Any:
         """Element by element: an array of bool, or one for single numbers. False beside what is no
         number.
         """
@@ -175,7 +180,7 @@ class DD:
         except TypeError:
             return NotImplemented
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> Any:
         return np.logical_not(self == other)
 
     # Out of double-double
@@ -183,13 +188,13 @@ class DD:
     def __float__(self) -> float:
         return float(self.hi)
 
-    def fractions(self) -> np.ndarray:
+    def fractions(self) -> Any:
         """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single
         number).
         """
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
 
-    def text(self, digits: int = DIGITS) -> np.ndarray:
+    def text(self, digits: int = DIGITS) -> Any:
         """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one
         string.
         """
@@ -227,6 +232,13 @@ def _rounded(value) -> tuple[float, float]:
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
         return float(value), 0.0
+    if isinstance(value, (str, Decimal)) and (exponent := _exponent(value)) is not None:
+        if exponent > LARGEST_EXPONENT:
+            raise OverflowError(
+                f"about 10^{exponent} is too large for a double-double, which ends at 1.8e308"
+            )
+        if exponent < LEAST_EXPONENT:
+            return 0.0, 0.0
     exact = _exact(value)
     try:
         high = float(exact)
@@ -236,6 +248,19 @@ def _rounded(value) -> tuple[float, float]:
         raise OverflowError(
             f"about 2^{size} is too large for a double-double, which ends at 2^1024, 1.8e308"
         ) from None
+
+
+def _exponent(value: str | Decimal) -> int | None:
+    """The power of ten of a decimal number's first digit, and for 0 one that is too small to count;
+    None for other text.
+    """
+    try:
+        number = Decimal(value)
+    except ArithmeticError:  # such as "1/3"
+        return None
+    if not number.is_finite():
+        return None
+    return number.adjusted() if number else LEAST_EXPONENT - 1
 
 
 def _exact(value) -> Fraction:

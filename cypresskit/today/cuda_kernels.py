@@ -5,17 +5,39 @@ engine, and *shared memory* its LDS. The arguments of ``blocked`` and ``tiled`` 
 compiler. Sizes are whole blocks.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 
-if "row_stack" not in vars(np):  # numpy 2.5 has dropped it, and numba-cuda 0.30 still asks for it
-    vars(np)["row_stack"] = np.vstack
 
-from numba import config, types
-from numba import cuda as cuda
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+@contextmanager
+def row_stack_in_numpy() -> Iterator[None]:
+    """numpy with the name `row_stack`, which numpy 2.5 has dropped, and for which numba-cuda 0.30
+    asks while it is imported; afterwards numpy is as it was.
+    """
+    missing = "row_stack" not in vars(np)
+    if missing:
+        vars(np)["row_stack"] = np.vstack
+    try:
+        yield
+    finally:
+        if missing:
+            del vars(np)["row_stack"]
+
+
+with row_stack_in_numpy():
+    from numba import config, types
+    from numba import cuda as cuda
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    if not config.ENABLE_CUDASIM:  # it would be imported with the first kernel, too late
+        with suppress(ImportError):  # of a numba-cuda that has it elsewhere
+            import_module("numba.cuda.np.arrayobj")
 
 TILE_K = 8  # of k that a tile holds
 WORDS = 36 * 32  # of shared memory, for a warp of ``pitched``

@@ -21,6 +21,7 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
+from numba import config
 
 from cypresskit.saving import save_file
 from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
@@ -212,10 +213,7 @@ class Bench:
     def record(self) -> dict:
         """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
-        asked = f"nvidia-smi --query-gpu={','.join(ASKED.values())} --format=csv,noheader --id=0"
-        gpu = dict(
-            zip(ASKED, subprocess.getoutput(asked).split(", "))
-        )  # behind a product, before the clock falls
+        gpu = asked_of_the_driver()  # behind a product, before the clock falls
         for experiment in (self.double_double, self.pitches, self.copies, self.library):
             experiment()
         versions = {
@@ -230,6 +228,29 @@ class Bench:
         return (
             gpu | about | {"multiprocessors": attribute("MULTIPROCESSOR_COUNT"), "rows": self.rows}
         )
+
+
+def asked_of_the_driver() -> dict[str, str]:
+    """What `nvidia-smi` says of the GPU that was measured, which it finds by its UUID: the first one
+    of the machine may be another. Raises ``RuntimeError`` with the tool's words if it fails; empty
+    on numba's simulated GPU.
+    """
+    if config.ENABLE_CUDASIM:
+        return {}
+    uuid = cuda.current_context().device.uuid
+    command = ["nvidia-smi", f"--query-gpu={','.join(ASKED.values())}", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(
+            [*command, f"--id={uuid}"], check=True, capture_output=True, text=True
+        ).stdout
+    except FileNotFoundError:
+        raise RuntimeError(
+            "nvidia-smi isn't installed here, which names the GPU: install the driver's tools"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        why = (error.stdout + error.stderr).strip()
+        raise RuntimeError(f"nvidia-smi could not name the GPU {uuid}: {why}") from None
+    return dict(zip(ASKED, said.strip().split(", "), strict=True))
 
 
 @cache

@@ -91,6 +91,8 @@ class Findings(tuple[Finding, ...]):
             key = (finding.kind, finding.work_item, finding.advice, side, memory)
             if key not in first:
                 first[key] = finding
+            elif finding.line in first[key].also:
+                continue
             elif finding.line != first[key].line:
                 first[key] = replace(first[key], also=(*first[key].also, finding.line))
             else:

@@ -89,7 +89,7 @@ class RaceCheck(Check):
         if event.store:
             writer[place] = stamp
             if (lost := writer[place] != stamp).any():  # they meet in this store: that says it all
-                self._clash(event, writer[place], stamp, place, "wrote")
+                self._clash(event, writer[place], stamp, place, "wrote", together=True)
                 alone = ~np.isin(place, place[lost])
                 self.stamps[key][1:, place[~alone]] = 0
                 place, stamp, wrote = place[alone], stamp[alone], wrote[alone]
@@ -115,9 +115,18 @@ class RaceCheck(Check):
         return (old ^ stamp) >> ITEM_BITS + AT_BITS == 0
 
     def _clash(
-        self, event: MemoryEvent, old: np.ndarray, stamp: np.ndarray, place: np.ndarray, verb: str
+        self,
+        event: MemoryEvent,
+        old: np.ndarray,
+        stamp: np.ndarray,
+        place: np.ndarray,
+        verb: str,
+        *,
+        together: bool = False,
     ) -> None:
-        """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders."""
+        """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders;
+        ``together``: of one instruction, in one turn of its loop.
+        """
         apart = (old != 0) & ((old ^ stamp) & ITEM != 0)
         if not apart.any():
             return
@@ -134,10 +143,19 @@ class RaceCheck(Check):
                 int(place[first]),
                 verb,
                 len(these),
+                together,
             )
 
     def _race(
-        self, event: MemoryEvent, at: int, old: int, item: int, place: int, verb: str, count: int
+        self,
+        event: MemoryEvent,
+        at: int,
+        old: int,
+        item: int,
+        place: int,
+        verb: str,
+        count: int,
+        together: bool,
     ) -> None:
         other, line = old & ITEM, self.program.body[at].line
         if event.space == "lds":
@@ -149,11 +167,14 @@ class RaceCheck(Check):
             if self.group[item] == self.group[other]
             else "at a time that nothing orders"
         )
+        turns = at == event.at and verb == "wrote" and not together
+        if turns:
+            between = f"in another turn of the loop, {between}"
         does = (
             f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
             f" {between}"
         )
-        advice = self._advice(event, at, item, other, at == event.at and verb == "wrote")
+        advice = self._advice(event, at, item, other, together=together, turns=turns)
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         sides: dict = {"item": item, "element": element, "other": side, "other_line": line}
@@ -161,7 +182,10 @@ class RaceCheck(Check):
         message = f"{self.naming.item(item)} {does}"
         self.report("race", event.at, message, advice, key=key, count=count, word=word, **sides)
 
-    def _advice(self, event: MemoryEvent, at: int, item: int, other: int, together: bool) -> str:
+    def _advice(
+        self, event: MemoryEvent, at: int, item: int, other: int, *, together: bool, turns: bool
+    ) -> str:
+        """What to do about a race; ``turns``: both stores are of one instruction, in two turns."""
         if together:
             return (
                 "Both store to one place in the same instruction: give each work-item a place of"
@@ -172,7 +196,7 @@ class RaceCheck(Check):
                 return (
                     "Nothing orders these two work-items: let each one touch its own elements only."
                 )
-            if at == event.at:
+            if at == event.at and not turns:
                 return (
                     "Load into a register, put `fence_threads_memory` behind it, and only then"
                     " store."
@@ -199,6 +223,11 @@ class RaceCheck(Check):
                 else "make work-items wait for each other"
             )
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
+        if turns:
+            return (
+                "Put `fence_threads_lds` into the loop, where the whole group comes through, or"
+                " give each work-item a place of its own."
+            )
         tail = ""
         if wavefront(self.launch, item) == wavefront(self.launch, other):
             tail = (
