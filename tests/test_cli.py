@@ -184,6 +184,9 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     (here / "clone/notebooks/00_start_here.ipynb").chmod(0o444)
     monkeypatch.setattr(cmd_lab, place, here / "clone/notebooks")
     own = here / ("clone" if place == "CHECKOUT" else "") / "cypresskit-lessons"
+    if place == "CHECKOUT":
+        (here / "clone/tests").mkdir()
+        monkeypatch.chdir(here / "clone/tests")
     assert cli.main(["lab", "--no-browser"]) == 0
     assert (own / "00_start_here.ipynb").stat().st_mode & 0o200, (
         "it can be written, though an installed one can't"
@@ -201,8 +204,43 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
         copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) > 12
     )
     assert (own / "00_start_here.ipynb").read_text() == "my work"
+    started.clear()
+    monkeypatch.chdir(here)
+    assert cli.main(["lab", "deep/mine", "--port", "9000"]) == 0
+    assert f"--ServerApp.root_dir={here}/deep/mine" in started[0]
+    assert started[0][-2:] == ["--port", "9000"]
+    assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
     monkeypatch.chdir(own)
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
+
+
+def lessons(folder: Path, text: str) -> Path:
+    """A folder with a lesson in it."""
+    folder.mkdir(parents=True)
+    (folder / "00_start_here.ipynb").write_text(text)
+    return folder
+
+
+def test_outside_a_clone_lessons_go_to_the_folder_where_one_is(here, monkeypatch):
+    monkeypatch.setattr(cmd_lab, "CHECKOUT", lessons(here / "clone/notebooks", "new"))
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    assert cmd_lab.find_lessons()[0].parent == here / "elsewhere/cypresskit-lessons"
+    handed_out = lessons(here / "handed-out", "three of them")
+    assert [path.parent for path in cmd_lab.find_lessons(handed_out)] == [handed_out]
+    assert not (here / "clone/cypresskit-lessons").exists()
+
+
+def test_a_lesson_that_has_changed_since_it_was_copied_is_reported(here, monkeypatch):
+    source = lessons(here / "clone/notebooks", "as it was")
+    monkeypatch.setattr(cmd_lab, "CHECKOUT", source)
+    own = cmd_lab.find_lessons(here / "mine")[0].parent
+    (own / "00_start_here.ipynb").write_text("with my work")
+    assert cmd_lab.changed_lessons(own) == []
+    (source / "00_start_here.ipynb").write_text("a new edition")
+    assert cmd_lab.changed_lessons(own) == ["00_start_here.ipynb"]
+    cmd_lab.find_lessons(own)
+    assert (own / "00_start_here.ipynb").read_text() == "with my work"
 
 
 # -- time, card

@@ -1,8 +1,8 @@
 """Double-double arrays: exact conversions, and arithmetic against exact fractions."""
 
-import random
 import itertools
 import operator
+import random
 from decimal import Decimal
 from fractions import Fraction
 

@@ -1,6 +1,8 @@
 """`cypresskit lab`: the lessons in JupyterLab."""
 
 import argparse
+import hashlib
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -14,18 +16,22 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # a student's own
+HIDDEN = ".jupyterlab"  # in it: JupyterLab's layout, and what was copied
 
 
 @command(
     "lab",
     "open the workbook in JupyterLab",
-    f"It copies the lessons to the folder {FOLDER}, in a source checkout or where you are, and"
-    " opens the first; a file that is there already stays as it is, with your work in it. In a"
-    " folder that has lessons, it opens those. Other options go to JupyterLab.",
-    example="cypresskit lab --no-browser --port 9000",
+    f"`cypresskit lab FOLDER` copies the lessons to FOLDER and opens the first; a file that is there"
+    f" already stays as it is, with your work in it. Without FOLDER it is ./{FOLDER}, in a source"
+    " checkout the one of the checkout; in a folder that has lessons, it opens those. Other options,"
+    " behind FOLDER, go to JupyterLab.",
+    example="cypresskit lab my-lessons --no-browser --port 9000",
 )
 def lab(args: argparse.Namespace) -> None:
-    """Start JupyterLab on the first lesson, with ``args.options`` of JupyterLab's own."""
+    """Start JupyterLab on the first lesson. ``args.options``: a folder or none, then JupyterLab's
+    own.
+    """
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
@@ -34,28 +40,39 @@ def lab(args: argparse.Namespace) -> None:
         ) from None
     from cypresskit.timing import simulate
 
-    lessons = find_lessons()
-    print(f"Your lessons, and what you write in them, are in {lessons[0].parent}", flush=True)
-    options = [
-        f"--ServerApp.root_dir={lessons[0].parent}",
-        f"--LabApp.default_url=/lab/tree/{lessons[0].name}",
-    ]
+    folder, passed_on = _folder_and_options(args.options)
+    lessons = find_lessons(folder)
+    own = lessons[0].parent
+    options = [f"--ServerApp.root_dir={own}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        options.append(
-            "--allow-root"
-        )  # usual in a container, where Jupyter would otherwise refuse to start
+        print("You are root, which JupyterLab refuses: it is started with --allow-root.")
+        options.append("--allow-root")
     paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
-    if not any("workspaces_dir" in option for option in args.options):
-        options.append(f"--LabApp.workspaces_dir={hidden_files(lessons[0].parent / '.jupyterlab')}")
-    simulate(
-        "sgemm_64x64_lds", 64, progress=False
-    )  # the timing engine is compiled now, not in a lesson
-    print(
-        "Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.",
-        flush=True,
-    )
-    LabApp.launch_instance([*options, *args.options])
+    if not any("workspaces_dir" in option for option in passed_on):
+        options.append(f"--LabApp.workspaces_dir={hidden_files(own / HIDDEN)}")
+    if changed := changed_lessons(own):
+        names = ", ".join(changed)
+        print(
+            f"Changed in the installed version since they were copied: {names}. Yours stay as they"
+            " are; to get a new one, rename yours and start again."
+        )
+    # The timing engine is compiled now, not in a lesson.
+    simulate("sgemm_64x64_lds", 64, progress=False)
+    where = f"Your lessons, and what you write in them, are in {own}"
+    print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
+    print(where, flush=True)
+    try:
+        LabApp.launch_instance([*options, *passed_on])
+    finally:
+        print(where, flush=True)  # again, below what the server has printed
+
+
+def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
+    """The folder that stands before all options, or None, and the options."""
+    if words and not words[0].startswith("-"):
+        return Path(words[0]).expanduser().absolute(), words[1:]
+    return None, words
 
 
 def hidden_files(folder: Path) -> Path:
@@ -70,31 +87,66 @@ def hidden_files(folder: Path) -> Path:
     return folder
 
 
-def find_lessons() -> list[Path]:
-    """The student's lessons in order, copied there first if need be; ``CommandError`` if there are
-    none.
+def find_lessons(folder: Path | None = None) -> list[Path]:
+    """The student's lessons in order, in ``folder`` or where one would look for them, copied there
+    first if need be; ``CommandError`` if there are none.
     """
     here = Path.cwd()
-    if lessons := _lessons(here):
+    if folder is None and (lessons := _lessons(here)):
         return lessons
-    source, own = (
-        (CHECKOUT, CHECKOUT.parent / FOLDER) if _lessons(CHECKOUT) else (INSTALLED, here / FOLDER)
-    )
+    in_checkout = bool(_lessons(CHECKOUT))
+    source = CHECKOUT if in_checkout else INSTALLED
     if not _lessons(source):
-        looked = "\n".join(f"  {place}" for place in (here, CHECKOUT, INSTALLED))
+        looked = "\n".join(f"  {place}" for place in (folder or here, CHECKOUT, INSTALLED))
         raise CommandError(
             f"no lessons here: install the package, or run `make lab`. Looked in:\n{looked}"
         )
+    inside = in_checkout and CHECKOUT.parent in (here, *here.parents)
+    own = folder or (CHECKOUT.parent if inside else here) / FOLDER
+    if folder and _lessons(folder):
+        return _lessons(folder)
     try:
-        own.mkdir(exist_ok=True)
-        for lesson in _lessons(source):
-            if not (own / lesson.name).exists():
-                copyfile(
-                    lesson, own / lesson.name
-                )  # not its mode: an installed one may be read-only
+        own.mkdir(parents=bool(folder), exist_ok=True)
+        new = [lesson for lesson in _lessons(source) if not (own / lesson.name).exists()]
+        for lesson in new:  # not its mode: an installed one may be read-only
+            copyfile(lesson, own / lesson.name)
     except OSError as error:
         raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
+    _note_copies(own, new)
     return _lessons(own)
+
+
+def _note_copies(own: Path, copied: list[Path]) -> None:
+    """Write down what each lesson was when it was copied, for ``changed_lessons``."""
+    if not copied:
+        return
+    known = _copies(own) | {lesson.name: _digest(lesson) for lesson in copied}
+    with suppress(OSError):  # a folder that can't be written
+        (own / HIDDEN).mkdir(exist_ok=True)
+        (own / HIDDEN / "copied.json").write_text(json.dumps(known, indent=1), encoding="utf-8")
+
+
+def _copies(own: Path) -> dict[str, str]:
+    with suppress(OSError, ValueError):
+        known = json.loads((own / HIDDEN / "copied.json").read_text(encoding="utf-8"))
+        return known if isinstance(known, dict) else {}
+    return {}
+
+
+def changed_lessons(own: Path) -> list[str]:
+    """The lessons of a folder that are another text now, where they were copied from."""
+    source = CHECKOUT if _lessons(CHECKOUT) else INSTALLED
+    known = _copies(own)
+    return [
+        lesson.name
+        for lesson in _lessons(source)
+        if (own / lesson.name).exists()
+        and known.get(lesson.name, _digest(lesson)) != _digest(lesson)
+    ]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _lessons(folder: Path) -> list[Path]:

@@ -13,7 +13,6 @@ from importlib import import_module
 import numpy as np
 
 
-
 @contextmanager
 def row_stack_in_numpy() -> Iterator[None]:
     """numpy with the name `row_stack`, which numpy 2.5 has dropped, and for which numba-cuda 0.30
