@@ -22,9 +22,9 @@ HIDDEN = ".jupyterlab"  # in it: JupyterLab's layout, and what was copied
 @command(
     "lab",
     "open the workbook in JupyterLab",
-    f"`cypresskit lab FOLDER` copies the lessons to FOLDER and opens the first; a file that is there"
-    f" already stays as it is, with your work in it. Without FOLDER it is ./{FOLDER}, in a source"
-    " checkout the one of the checkout; in a folder that has lessons, it opens those. Other options,"
+    "`cypresskit lab FOLDER` copies the lessons to FOLDER and opens the first; a file that is there"
+    f" already stays as it is, with your work in it. Without FOLDER it is ./{FOLDER}, inside a"
+    " source checkout the checkout's; in a folder that has lessons, it opens those. Other options,"
     " behind FOLDER, go to JupyterLab.",
     example="cypresskit lab my-lessons --no-browser --port 9000",
 )
@@ -136,13 +136,13 @@ def _copies(own: Path) -> dict[str, str]:
 def changed_lessons(own: Path) -> list[str]:
     """The lessons of a folder that are another text now, where they were copied from."""
     source = CHECKOUT if _lessons(CHECKOUT) else INSTALLED
-    known = _copies(own)
-    return [
-        lesson.name
-        for lesson in _lessons(source)
-        if (own / lesson.name).exists()
-        and known.get(lesson.name, _digest(lesson)) != _digest(lesson)
-    ]
+    copied = _copies(own)
+    changed = []
+    for lesson in _lessons(source):
+        was = copied.get(lesson.name)
+        if was and was != _digest(lesson) and (own / lesson.name).exists():
+            changed.append(lesson.name)
+    return changed
 
 
 def _digest(file: Path) -> str:

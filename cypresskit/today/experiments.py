@@ -231,9 +231,10 @@ class Bench:
 
 
 def asked_of_the_driver() -> dict[str, str]:
-    """What `nvidia-smi` says of the GPU that was measured, which it finds by its UUID: the first one
-    of the machine may be another. Raises ``RuntimeError`` with the tool's words if it fails; empty
-    on numba's simulated GPU.
+    """What `nvidia-smi` says of the GPU that was measured; empty on numba's simulated GPU.
+
+    It is asked by the GPU's UUID, since the machine's first GPU may be another. Raises
+    ``RuntimeError`` with the tool's words if it fails.
     """
     if config.ENABLE_CUDASIM:
         return {}
