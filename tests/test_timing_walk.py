@@ -368,6 +368,19 @@ class Divergent:
         ]
 
 
+def test_a_walk_that_needs_too_much_memory_is_refused_before_it_begins(monkeypatch):
+    of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
+    large = replace(HD5870.geometry, memory_bytes=1 << 40)
+    surfaces, code = Surfaces(of, large, "linear"), compile(of.program)
+    walked = []
+    monkeypatch.setattr(walk, "_walked", lambda *args: walked.append(args))
+    with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: leave out exact"):
+        walk.walk(code, surfaces, np.arange(of.wavefronts))
+    assert not walked
+    walk.walk(code, surfaces, np.arange(4000))
+    assert walked
+
+
 def by_wavefront(found):
     """What each wavefront runs, clause by clause."""
     result = {}

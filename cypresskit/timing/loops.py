@@ -37,7 +37,7 @@ from cypresskit.timing.words import (
     from_memory,
 )
 
-MOST_TURNS = 1 << 22
+MOST_TURNS = 1 << 22  # in which a loop is counted
 NEVER = float(1 << 40)  # a turn that no loop reaches
 #: Floats are exact in steps of 1 / 256 below 2^16, whole ones below 2^24.
 GRAINS = ((1, 2.0**24), (256, 2.0**16))
@@ -95,20 +95,28 @@ class _Turn:
         return (access for accesses in self.accesses.values() for access in accesses)
 
 
-class CountedLoop:
-    """The loop at control ``start``, which ``processor`` has just entered."""
+class EndlessError(Exception):
+    """A loop goes on as it does in turns that were run, and nobody leaves."""
 
-    def __init__(self, processor: Processor, start: int):
+
+class CountedLoop:
+    """The loop at control ``start``, which ``processor`` has just entered. Where no comparison is
+    about to change, it is endless after ``limit`` turns.
+    """
+
+    def __init__(self, processor: Processor, start: int, limit: int):
         assert isinstance(processor.words, MarkedWords)
         assert isinstance(processor.memory, Requests)
         self.processor, self.words, self.memory = processor, processor.words, processor.memory
         self.start, self.body = start, loop_body(processor.code, start)
+        self.limit = limit
         self.before = dict(processor.registers)
         self.entered = processor.masks.active
 
     def run(self) -> Counted | None:
         """Run at once all turns in which no lane of a wavefront leaves the loop: registers are then
-        as after the last of them. None if that can't be done; then nothing has changed.
+        as after the last of them. None if that can't be done; then nothing has changed. Raises
+        ``EndlessError``.
         """
         masks, noting = self.processor.masks, self.memory.noting
         self.processor.masked = False
@@ -159,7 +167,10 @@ class CountedLoop:
 
         for turn in _between(turns):
             check(turn)
-        after = self._after(first, second, check(turns - 1), turns)
+        last = check(turns - 1)
+        if np.max(turns) == self.limit:
+            raise EndlessError
+        after = self._after(first, second, last, turns)
         by_control: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
         rest = iter(motions)
         for control, accesses in first.accesses.items():
@@ -223,9 +234,9 @@ class CountedLoop:
             left = self._turn(registers(now), test=True).left
             leaves = _wavefronts(left & stay) & undecided
             turns[leaves] = tried[leaves]
-        if turns.max() > MOST_TURNS:
+        if self.limit < 3 and turns.max() == NEVER:
             raise NotCounted
-        return _of_lanes(turns, used)
+        return _of_lanes(np.where(turns == NEVER, self.limit, turns), used)
 
     def _meetings(self, first: _Turn, second: _Turn, stay: np.ndarray) -> list[np.ndarray]:
         """The turns in which a comparison may come out differently from the turn before: arrays

@@ -15,30 +15,53 @@ from typing import Any
 import numpy as np
 
 from cypresskit.compiler import Code
+from cypresskit.compiler.assembly import Control
 from cypresskit.machine import shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing.history import History
-from cypresskit.timing.loops import CountedLoop, can_count, loop_body, loop_end
+from cypresskit.timing.loops import CountedLoop, EndlessError, can_count, loop_body, loop_end
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.words import MarkedWords, NotCounted, Value
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Path, Stream, fetch_clause
 
+MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
+BESIDES = 64 * 256  # bytes of a wavefront while it is walked, beside its accesses; measured
 KEPT, SMALL = 16, 1500  # so many walks are kept, of at most so many wavefronts: a few MB each
-REHEARSED = 64  # turns of a loop, after which it is run to its end once before more is noted
+REHEARSED = 64  # turns of a loop, after which its end is looked for before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
 
 def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
     """The paths of ``wavefronts`` (numbers in dispatch order), one for each group that takes the
-    same way. Boards of one geometry share the last ones.
+    same way. Boards of one geometry share the last ones. Raises ``ValueError`` for so many that
+    they would take more than ``MAX_BYTES``.
     """
     if len(wavefronts) > SMALL:
+        check_memory(code, surfaces, wavefronts)
         return _walked(code, surfaces, wavefronts)
     key = code.program, code.controls, surfaces.key, wavefronts.tobytes()
     return keep(_walks, key, _walks.get(key) or _walked(code, surfaces, wavefronts), KEPT)
+
+
+def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None:
+    """Raise ``ValueError`` for a walk that would take more than ``MAX_BYTES``, by what a few of its
+    wavefronts take.
+    """
+    if len(wavefronts) * BESIDES * 8 < MAX_BYTES:
+        return
+    some = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
+    with np.errstate(all="ignore"):
+        sample = _Walk(code, surfaces, wavefronts[some], frozenset())
+        sample.run()
+    needed = len(wavefronts) * (BESIDES + 2 * sample.history.bytes // len(some))
+    if needed > MAX_BYTES:
+        raise ValueError(
+            f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
+            f" {needed >> 20:,} MB: leave out exact=True, or take a smaller launch"
+        )
 
 
 def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
@@ -76,11 +99,16 @@ class _RunningLoop:
 
 class _Walk:
     """The walk of some wavefronts; loops ``stepped`` are run turn by turn, ``counted`` ones were
-    run for several turns at once.
+    run for several turns at once. Not ``recording``, it only finds loops that don't end.
     """
 
     def __init__(
-        self, code: Code, surfaces: Surfaces, wavefronts: np.ndarray, stepped: frozenset[int]
+        self,
+        code: Code,
+        surfaces: Surfaces,
+        wavefronts: np.ndarray,
+        stepped: frozenset[int],
+        recording: bool = True,
     ):
         self.code, self.surfaces, self.wavefronts = code, surfaces, wavefronts
         self.stepped, self.counted = stepped, frozenset[int]()
@@ -93,8 +121,9 @@ class _Walk:
         )
         self.tested = branch_registers(code)
         self.history = History(len(wavefronts))
-        self.recording = True
-        self.issued = np.zeros(len(wavefronts), np.int64)  # bundles, turn by turn
+        self.recording = self.memory.noting = recording
+        self.instructions = [_instructions(control) for control in code.controls]
+        self.issued = np.zeros(len(wavefronts), np.int64)  # instructions, turn by turn
         self.loops: list[_RunningLoop] = []
         self._active, self._members = np.zeros(0, bool), np.zeros(0, bool)
 
@@ -118,7 +147,7 @@ class _Walk:
         following = self.processor.step(at)
         if ran:
             members = self.members(active)
-            self.issued[members] += len(control.bundles)
+            self.issued[members] += self.instructions[at]
             if self.recording:
                 accesses = [(access, Motion()) for access in self.memory.noted]
                 clauses = self._clauses(at, accesses, active, members)
@@ -150,7 +179,11 @@ class _Walk:
 
     def _count(self, at: int) -> None:
         """Run a loop for all turns in which nobody leaves."""
-        counted = CountedLoop(self.processor, at).run()
+        turn = sum(self.instructions[at : loop_end(self.code, at) + 1])
+        try:
+            counted = CountedLoop(self.processor, at, MAX_INSTRUCTIONS // turn).run()
+        except EndlessError:
+            raise self._endless(at) from None
         if counted is None:
             return
         self.counted |= {at}
@@ -179,12 +212,18 @@ class _Walk:
             return following
         loop.turns += 1
         if self.issued.max() > MAX_INSTRUCTIONS:
-            what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a wavefront"
-            raise endless_loop(self.code, loop.start, what)
+            raise self._endless(loop.start)
         self._compare(loop)
-        if loop.turns == REHEARSED and self.recording and self._accesses(loop.start):
-            self._rehearse(following, at + 1)
+        if loop.turns == REHEARSED and self.recording:
+            alone = self.wavefronts[np.flatnonzero(running)[:1]]
+            _Walk(self.code, self.surfaces, alone, self.stepped, recording=False).run()
+            if self._accesses(loop.start):
+                self._rehearse(following, at + 1)
         return following
+
+    def _endless(self, start: int) -> KernelError:
+        what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
+        return endless_loop(self.code, start, what)
 
     def _compare(self, loop: _RunningLoop) -> None:
         """Refuse a loop whose tests depend on nothing that has changed since an earlier turn."""
@@ -272,6 +311,12 @@ class _Walk:
             moved = motion._replace(turns=cut(motion.turns))
             streams.append(self.surfaces.stream(few, pixels, cut(active), moved))
         return streams
+
+
+def _instructions(control: Control) -> int:
+    """The instructions of the program that a control-flow instruction and its clause stand for."""
+    made = [*control.operations, *control.fetches, *([control.store] if control.store else [])]
+    return len({control.at, *(part.at for part in made)})
 
 
 def endless_loop(code: Code, start: int, what: str) -> KernelError:
