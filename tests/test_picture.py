@@ -14,6 +14,8 @@ from pages import view
 
 import cypresskit as ck
 from cypresskit.draw import shown, theme
+from cypresskit.draw.predict import BETWEEN
+from tools import gallery
 
 PICTURE = "cypresskit-picture"
 DATA = re.compile(r'(<script type="application/x-cypresskit">)([^<]*)')
@@ -259,6 +261,36 @@ def test_a_second_escape_gives_the_focus_back_to_the_cell(stage):
     assert not player.get_attribute("data-pick") and stage.evaluate(focused) != "jp-Cell"
     stage.keyboard.press("Escape")
     assert stage.evaluate(focused) == "jp-Cell"
+
+
+@pytest.mark.parametrize(
+    ("prints", "guess", "reads"),
+    [
+        ("Which? It is NN.", "TN, by <b>much", "Which? You said TN, by <b>much, and it is NN."),
+        ("n is: it is 4.", "8", "n is: you said 8, and it is 4."),
+    ],
+)
+def test_a_lessons_question_on_a_page_is_answered_by_the_guess(stage, prints, guess, reads):
+    """On the site, where no kernel runs: the folded result says what was guessed, as text."""
+    question = re.match(r"Which\?|n is", prints)[0]
+    choices = BETWEEN.join(["TN, by <b>much", "NN"])
+    after = f" ({choices})" if question == "Which?" else " bundles"
+    stage.put(f'{gallery.field(question, after)}<div class="cell_output"><pre>{prints}</pre></div>')
+    stage.wait_for_function(SHOWN)
+    box = stage.locator("[data-ready]")
+    if question == "Which?":
+        box.get_by_role("button", name=guess).click()
+    else:
+        field = box.get_by_role("textbox", name="n is")
+        field.fill("four")
+        field.press("Tab")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert "can't be read" in box.inner_text()
+        field.fill(guess)
+        field.press("Tab")
+    assert f"Noted: {guess}" in box.inner_text()
+    assert stage.locator("pre").inner_text() == reads
+    assert stage.locator("pre b").count() == 0
 
 
 # -- looks

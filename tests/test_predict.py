@@ -82,6 +82,32 @@ def test_a_number_is_read_as_people_write_it(text, value):
     assert number(text) == (value if value is None else pytest.approx(value))
 
 
+@pytest.mark.parametrize(
+    ("how", "values", "noted"),
+    [
+        ({}, ["8"], "Noted: 8."),
+        ({"unit": "bundles"}, ["about 30"], "Noted: 30."),
+        ({}, ["four"], "can&#x27;t be read as a number"),
+        ({}, ["<b>4"], "&lt;b&gt;4&#x27; can&#x27;t be read"),
+        ({}, [""], "Then run the next cell."),
+        ({"choices": ["TN", "NN"]}, ["NN"], "Noted: NN."),
+        ({"curve": [1, 2], "top": 10}, [3, 4], "Noted: your curve."),
+    ],
+)
+def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
+    """Or, if nobody can read it, that is said at once, and not beside the result."""
+    guess = draw.predict("How many?", **how)
+    guess._repr_mimebundle_()
+    assert guess._status.value == "Then run the next cell."
+    assert noted in entered(guess, *values)._status.value
+
+
+@pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
+def test_fields_of_a_guess_have_names_for_those_who_listen(how):
+    guess = entered(draw.predict("How many?", **how))
+    assert all("How many?" in entry.tooltip for entry in guess._entries)
+
+
 def test_a_guessed_curve_is_drawn_with_the_result():
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}

@@ -118,14 +118,16 @@ def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
 
 def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
     page.goto(f"file://{site}/notebooks/09_bus.html")
-    result = page.get_by_text("which is worth doubling: the bus or the kernel? It is the bus.")
+    question = "which is worth doubling: the bus or the kernel?"
+    asked = page.locator(".cypresskit-guess", has_text=question)
+    asked.scroll_into_view_if_needed()
+    asked.get_by_role("button", name="the kernel").click()
+    result = page.get_by_text(f"{question} You said the kernel, and it is the bus.")
     assert not result.is_visible()
-    field = page.get_by_role("textbox", name="Your guess: At N = 1024")
-    field.fill("the kernel")
     page.locator("summary", has_text="guess first").last.click()
-    assert result.is_visible() and field.input_value() == "the kernel"
+    assert result.is_visible()
     texts = [file.read_text() for file in site.rglob("notebooks/*.html")]
-    assert sum(text.count('<p class="guess">') for text in texts) > 20
+    assert sum(text.count('data-kind="guess"') for text in texts) > 20
     assert not [
         text for text in texts if "made no guess" in text or "Run this cell to enter" in text
     ]

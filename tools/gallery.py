@@ -5,6 +5,7 @@ running kernel (sliders that compute) shows what it shows at first. Solutions ar
 asked for.
 """
 
+import json
 import re
 from collections.abc import Callable
 from html import escape
@@ -14,7 +15,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit import draw, host
-from cypresskit.draw.shown import Shown
+from cypresskit.draw.predict import BETWEEN
+from cypresskit.draw.shown import Shown, embed
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 from tools.book import PLACE
@@ -65,7 +67,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
 
 SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
-ENTRY = '<p class="guess"><label><b>Your guess:</b> {} <input size="8"></label>{}</p>'
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
     "tags": ["hide-output"],
@@ -109,11 +110,23 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     return book
 
 
+def field(question: str, after: str) -> str:
+    """A question with its choices, or with a field for a number, as HTML: see guess_page.js.
+    ``after`` is what follows the question in a prediction's text form.
+    """
+    listed = re.fullmatch(r" \((.*)\)", after)
+    choices = listed[1].split(BETWEEN) if listed else []
+    data = {"question": question, "choices": choices, "unit": "" if listed else after.strip()}
+    words = escape(f"{question}{after}")
+    still = f'<div class="cypresskit-still"><p><b>Your guess:</b> {words}</p></div>'
+    return embed("guess", json.dumps(data), still)
+
+
 def ask_on_a_page(output: NotebookNode) -> None:
     """Give an output that asks for a guess a field to type it into, and drop the remark that none
     was made.
     """
     if asked := GUESS.match(output.get("data", {}).get("text/plain", "")):
-        output["data"] = {"text/html": ENTRY.format(*map(escape, asked.groups()))}
+        output["data"] = {"text/html": field(*asked.groups())}
     elif "text" in output:
         output["text"] = NO_GUESS.sub("", output["text"])

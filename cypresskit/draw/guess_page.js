@@ -10,12 +10,12 @@ function answer(question, guess) {
       const at = text.data.indexOf(question)
       if (at < 0) continue
       const rest = text.data.slice(at + question.length)
-      const said = rest.replace(
-        /^( |: )(You said .*?, and )?(it is)/i,
-        `$1You said ${guess}, and $3`,
-      )
-      text.data =
-        text.data.slice(0, at + question.length) + said.replace(", and It is", ", and it is")
+      const [all, before, it] = /^( |: )(it is)/i.exec(rest) ?? []
+      if (!all) continue
+      const you = it === "It is" ? "You" : "you"
+      const end = at + question.length
+      const said = `${before}${you} said ${guess}, and it is`
+      text.data = text.data.slice(0, end) + said + rest.slice(all.length)
     }
 }
 

@@ -8,10 +8,13 @@ asks, where ``tools.marks`` reads them.
 
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from math import inf, isfinite
 from typing import Any
 
 KEPT = "cypresskit"  # what of an output's metadata is ours
+BETWEEN = " | "  # choices, in the text form
+RED = "light-dark(#b3261e, #ff8a78)"
 
 #: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70";
 #: see ``number``.
@@ -108,14 +111,13 @@ class Prediction:
             if numeric and not self.choices
             else self.value == truth
         )
-        guess = f"{self.value:,.4g}" if isinstance(self.value, float) else self.value
         return (
-            f"{self.question}{asked}{you} said {guess}, and"
+            f"{self.question}{asked}{you} said {_shown_guess(self.value)}, and"
             f" {is_}{': well guessed!' if right else '.'}"
         )
 
     def __repr__(self) -> str:
-        what = f"({', '.join(map(str, self.choices))})" if self.choices else self.unit
+        what = f"({BETWEEN.join(map(str, self.choices))})" if self.choices else self.unit
         return f"Your guess: {self.question} … {what}".rstrip() + " (Run this cell to enter it.)"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
@@ -127,6 +129,7 @@ class Prediction:
         import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
         unit = []
+        asked = f"Your guess: {self.question}"
         if self.curve:
             look = {
                 "orientation": "vertical",
@@ -135,22 +138,46 @@ class Prediction:
             }
             scale = {"value": 0, "min": 0, "max": self.top, "step": self.top / 100}
             self._entries = [
-                widgets.FloatSlider(description=f"{x:g}", **scale, **look) for x in self.curve
+                widgets.FloatSlider(
+                    description=f"{x:g}", tooltip=f"{asked} at {x:g}", **scale, **look
+                )
+                for x in self.curve
             ]
         elif self.choices:
             options = [(str(choice), choice) for choice in self.choices]
             self._entries = [
                 widgets.ToggleButtons(
-                    options=options, value=None, style={"button_width": "initial"}
+                    options=options, value=None, style={"button_width": "initial"}, tooltip=asked
                 )
             ]
         else:
-            self._entries = [widgets.Text(placeholder="a number", layout={"width": "9em"})]
+            field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": asked}
+            self._entries = [widgets.Text(**field)]
             unit = [widgets.Label(self.unit)]
-        asked, after = map(
-            widgets.HTML, (f"<b>Your guess:</b> {self.question}", "Then run the next cell.")
-        )
-        self._widget = widgets.VBox([asked, widgets.HBox([*self._entries, *unit]), after])
+        question = widgets.HTML(f"<b>Your guess:</b> {escape(self.question)}")
+        self._status = widgets.HTML(self._noted())
+        for entry in self._entries:
+            entry.observe(self._note, "value")
+        row = widgets.HBox([*self._entries, *unit])
+        self._widget = widgets.VBox([question, row, self._status])
+
+    def _note(self, _) -> None:
+        self._status.value = self._noted()
+
+    def _noted(self) -> str:
+        """What is said of the guess as it is entered, as HTML."""
+        entered = "" if self.curve or self.choices else self._entries[0].value.strip()
+        if entered and self.value is None:
+            said = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
+            return f'<b role="alert" style="color: {RED}">{escape(said)}</b>'
+        if self.value is None:
+            return "Then run the next cell."
+        value = "your curve" if self.curve else _shown_guess(self.value)
+        return f'<span role="status">Noted: {escape(value)}. Now run the next cell.</span>'
+
+
+def _shown_guess(value) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value):
