@@ -284,6 +284,7 @@ def test_a_launch_without_arrays_says_what_it_lacks():
 def test_card_prints_a_card_or_a_listing(capsys):
     assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "card", "sgemm_tn"))
     assert "MULADD_IEEE" in said(capsys, "card", "sgemm_tn", "--listing")
+    assert "; after vregs\nblock 0:" in said(capsys, "card", "sgemm_tn", "--passes")
 
 
 def test_card_reads_a_file_of_ones_own(capsys, tmp_path):

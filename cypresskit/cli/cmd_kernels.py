@@ -56,11 +56,16 @@ def kernels(args: argparse.Namespace) -> None:
         action="store_true",
         help="the compiled code, in the manner of AMD's disassembly",
     ),
+    option(
+        "--passes",
+        action="store_true",
+        help="the program after each pass of the compiler, down to the compiled code",
+    ),
     example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
-    """Print the card, the listing or the table."""
-    from cypresskit.compiler import kernel_card
+    """Print the card, the listing, the passes or the table."""
+    from cypresskit.compiler import kernel_card, passes
 
     if args.all:
         print(
@@ -77,7 +82,11 @@ def card(args: argparse.Namespace) -> None:
         program, known = _program(args.kernel)
         code = ck.compile(program, style=args.style)
         page = kernel_card(known, code) if known else code.card()
-    print(code.listing() if args.listing else page)
+    if args.passes:
+        for name, text in passes(program, style=args.style):
+            print(f"; after {name}\n{text}\n")
+    else:
+        print(code.listing() if args.listing else page)
 
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:

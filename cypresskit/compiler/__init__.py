@@ -26,7 +26,7 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import Code, KernelCard, MachineCode, kernel_card
-from cypresskit.compiler.ir import CompileError
+from cypresskit.compiler.ir import CompileError, Function
 from cypresskit.compiler.legality import IllegalCode
 from cypresskit.compiler.search import in_order, look_ahead
 from cypresskit.devices import HD5870, Device, Limits
@@ -46,6 +46,7 @@ __all__ = [
     "StoreInstruction",
     "compile",
     "kernel_card",
+    "passes",
 ]
 
 STYLES = ("amd", "best")
@@ -71,6 +72,30 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
     if style not in STYLES:
         raise ValueError(f"style {style!r} is not one of {', '.join(map(repr, STYLES))}")
     return _compiled(program, device, style, program.name, program.lines)
+
+
+def passes(program: Program, device: Device = HD5870, style: str = "amd") -> list[tuple[str, str]]:
+    """What the program looks like after each pass of the compiler: (name of the pass, text) in
+    order, of the attempt that ``compile`` keeps. The last is the listing.
+
+    Words are named ``w0`` on in the order in which they are defined; ``w7@v3.x`` is a word that
+    lives in channel x of virtual register 3.
+
+    >>> for name, text in passes(ck.kernels["sgemv_t"].program):
+    ...     print(name, text, sep="\\n")
+    """
+    seen: list[tuple[str, str]] = []
+
+    def watch(name: str, function: Function) -> None:
+        seen.append((name, str(function)))
+
+    code = compile(program, device, style)
+    if style == "amd":
+        in_order(program, device.limits, watch)
+    else:
+        look_ahead(program, device, watch)
+    last = max(n for n, (name, _) in enumerate(seen) if name == "lower")
+    return [*seen[last:], ("emit", code.listing())]
 
 
 # Equal programs may differ in name and lines, which errors show: both belong to the keys below.
