@@ -8,6 +8,7 @@ one of several: all of them in turn, each with all of another word's.
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from itertools import product
 from pathlib import Path
 
@@ -35,9 +36,9 @@ def array(shape: list) -> np.ndarray:
     return values
 
 
-def launch_of(text: str) -> dict:
-    """The arguments that a file's launch stands for."""
-    launch = json.loads(text)
+def launch_of(given: str | dict) -> dict:
+    """The arguments that a file's launch stands for, as JSON or a table of TOML."""
+    launch = json.loads(given) if isinstance(given, str) else deepcopy(given)
     for name in ("inputs", "constants", "outputs"):
         if name in launch:
             launch[name] = {int(n): array(shape) for n, shape in launch[name].items()}

@@ -1,15 +1,13 @@
 """Checks find the bug and say what to do: the bug zoo, answers that are wrong, and how fast they
 are.
 
-A file of tests/zoo holds a title, a launch, a kernel with a bug, and a near miss that must stay
-silent. A line of the kernel that a finding is expected at ends in ``;! kind | work-item | element |
-N more | words of the advice``, and for two sides ``| other WORK-ITEM line N``; a dash leaves a
-field out.
+A file of tests/zoo holds a title, a launch, a kernel with a bug, the findings expected, and a near
+miss that must stay silent.
 """
 
-import ast
 import pickle
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +20,26 @@ from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.teach.kernels import check_gemm
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
-ZOO = sorted((HERE / "zoo").glob("*.txt"))
+ZOO = sorted((HERE / "zoo").glob("*.toml"))
 
 
 def parts(path: Path) -> tuple[str, str, dict, dict]:
     """The kernel with the bug, the near miss, and the launch of each."""
-    head, rest = path.read_text().split("\n\n", 1)
-    bug, near = re.split(r"\n\n---- near miss: .+\n\n", rest)
-    launches = dict(line.split(": ", 1) for line in head.splitlines()[1:])
-    bug_launch, near_launch = launches["launch"], launches.get("near launch", launches["launch"])
-    return bug, near, launch_of(bug_launch), launch_of(near_launch)
+    case = read(path)
+    launch, near_launch = case["launch"], case.get("near_launch", case["launch"])
+    return case["bug"], case["near_miss"], launch_of(launch), launch_of(near_launch)
+
+
+def read(path: Path) -> dict:
+    """A file of the zoo."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def place(item):
+    """A work-item of a file, as findings have it; "none" if no one did it."""
+    if item == "none":
+        return None
+    return tuple(item) if isinstance(item, list) else item
 
 
 def checked(text: str, launch: dict) -> Findings:
@@ -46,33 +54,22 @@ def checked(text: str, launch: dict) -> Findings:
     return check(program, **launch)
 
 
-def described(finding: Finding) -> str:
-    return f"{finding.kind} | {finding.work_item} | {finding.element or '-'} | {finding.more} more"
-
-
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_the_zoo_is_found(path):
     bug, _, launch, _ = parts(path)
     found = list(checked(bug, launch))
-    for number, line in enumerate(bug.splitlines(), 1):
-        if ";!" not in line:
-            continue
-        fields = [part.strip() for part in line.split(";!")[1].split(" | ")]
-        kind, item, element, more, advice, *other = fields
-        here = [f for f in found if f.line == number]
-        assert here, f"nothing was found in line {number}: {line}\nfound:\n{Findings(found)}"
-        finding = here[0]
+    for expected in read(path)["findings"]:
+        finding = next((f for f in found if f.line == expected["line"]), None)
+        assert finding, f"nothing was found in line {expected['line']}\nfound:\n{Findings(found)}"
         found.remove(finding)
-        wanted = f"{kind} | {None if item == '-' else ast.literal_eval(item)} | {element} | {more}"
-        assert described(finding) == wanted, str(finding)
-        assert advice in finding.advice, str(finding)
+        shown = (finding.kind, finding.work_item, finding.element, finding.more)
+        item, element = place(expected.get("work_item")), expected.get("element", "")
+        assert shown == (expected["kind"], item, element, expected["more"]), str(finding)
+        assert expected["advice"] in finding.advice, str(finding)
         assert finding.text[finding.column - 1] != " "
-        if other:
-            item, where = re.fullmatch(r"other (.+) line (\d+)", other[0]).groups()
-            assert (f"work-item {item}" in finding.other, finding.other_line) == (
-                True,
-                int(where),
-            ), str(finding)
+        if "other" in expected:
+            assert f"work-item {place(expected['other'])}" in finding.other, str(finding)
+            assert finding.other_line == expected["other_line"], str(finding)
     assert not found, f"found as well:\n{Findings(found)}"
 
 
@@ -124,18 +121,18 @@ def moved(register: str, by: str) -> list[tuple[str, str]]:
     ]
 
 
-SLIPS = re.findall(r"(?m)^([^#\n].*?) +;! (.+)", (HERE / "slips.txt").read_text(encoding="utf-8"))
+WRONG = read(HERE / "cases/wrong_kernels.toml")["wrong"]
 
 
-@pytest.mark.parametrize(("changes", "said"), SLIPS, ids=[said for _, said in SLIPS])
-def test_wrong_answers_are_explained(changes, said):
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case["explained"])
+def test_wrong_answers_are_explained(case):
     a, b, c = matrices()
-    program = changed("sgemm_tn", *eval(changes))
+    program = changed("sgemm_tn", *eval(case["changes"]))
     found = check_gemm(ck.kernels["sgemm_tn"], a, b, c, alpha=2, beta=3, program=program)
     finding = next(f for f in found if f.kind == "answer")
-    explanation, element, item = [*said.split(" | "), "C[0, 0]", "(0, 0)"][:3]
-    assert explanation in finding.advice, str(finding)
-    assert (finding.element, finding.work_item) == (element, ast.literal_eval(item))
+    assert case["explained"] in finding.advice, str(finding)
+    assert finding.element == case.get("element", "C[0, 0]")
+    assert finding.work_item == place(case.get("work_item", [0, 0]))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -293,15 +294,10 @@ def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
     assert "mine" in said(capsys, "card", str(path))
 
 
-MISTYPED = [
-    line.split(";!")
-    for line in (HERE / "mistyped_commands.txt").read_text(encoding="utf-8").splitlines()
-]
+MISTYPED = tomllib.loads((HERE / "cases/mistyped_commands.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"), MISTYPED, ids=[words.strip() for words, _ in MISTYPED]
-)
-def test_mistakes_are_told_in_a_line(words, expected, capsys):
+@pytest.mark.parametrize("words", MISTYPED)
+def test_a_mistyped_command_is_reported_in_a_line(words, capsys):
     status = 2 if words.startswith("contest") else 1  # argparse itself refuses such values
-    assert expected.strip() in refused(capsys, words.split(), status)
+    assert MISTYPED[words] in refused(capsys, words.split(), status)

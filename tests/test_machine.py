@@ -1,6 +1,7 @@
 """Launching IL: one suite, run on both engines."""
 
 import re
+import tomllib
 from functools import partial
 
 import numpy as np
@@ -195,25 +196,26 @@ def test_global_reads_outside_give_zero_and_are_counted(engine):
 INNER = "\n".join(
     ["whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop"]
 )
-FAILING = (HERE / "failing.txt").read_text(encoding="utf-8").split("\n\n")[1:]
+FAILING = tomllib.loads((HERE / "cases/failing_launches.toml").read_text(encoding="utf-8"))[
+    "failing"
+]
 
 
 @ENGINES
-@pytest.mark.parametrize("text", FAILING)
-def test_a_launch_that_fails_names_line_and_work_item_and_changes_nothing(engine, text):
-    lines = text.strip().replace("INNER", INNER).splitlines()
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: case["says"])
+def test_a_launch_that_fails_names_line_and_work_item_and_changes_nothing(engine, case):
+    before = case["kernel"].splitlines()[: case["line"]]
+    lines = case["kernel"].replace("INNER", INNER).splitlines()
+    number = 3 + len("\n".join(before).replace("INNER", INNER).splitlines())
     program = compute("dcl_lds_id(0) 64", "dcl_literal l0, 1, 0, 3, 1000", *lines)
-    ((number, line),) = [(n, line) for n, line in enumerate(lines, 4) if ";!" in line]
-    written, item, said = re.split(" ;! | \\| ", line, maxsplit=2)
+    written = re.escape(before[-1].strip())
     memory = np.full((11, 4), 9, np.int32)
     with pytest.raises(
-        ck.KernelError, match=f"(?s)^test.il:{number}: {re.escape(written.strip())}.*{said}"
+        ck.KernelError, match=f"(?s)^test.il:{number}: {written}.*{case['says']}"
     ) as caught:
         ck.launch(program, 128, global_memory=memory, engine=engine, max_instructions=10_000)
-    assert (caught.value.line, caught.value.work_item) == (
-        number,
-        None if item == "None" else int(item),
-    )
+    assert caught.value.line == number
+    assert caught.value.work_item == case.get("work_item")
     assert (memory == 9).all()
 
 
