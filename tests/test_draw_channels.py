@@ -52,7 +52,6 @@ def test_every_number_is_the_reports():
     assert_held(draw.channels(made()), rules(made()))
 
 
-@pytest.mark.xfail(reason="a row's wait is booked where it begins", strict=False)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_no_interval_has_more_than_all_of_the_channels_time(kernel):
     report = simulate(kernel, 2048)

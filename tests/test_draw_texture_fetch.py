@@ -21,7 +21,7 @@ class Unit:
     def __init__(self, kernel: str, fetches: int = 16) -> None:
         self.name = kernel
         run = samples.listened(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
-        surfaces = Surfaces(run.launch, ck.HD5870, "linear")
+        surfaces = Surfaces(run.launch, ck.HD5870.geometry, "linear")
         self.run, self.clocks, self.missed, self.asked = run, [], 0, 0
         self.address = surfaces.address
         self.held: set[int] = set()  # lines in L1, which is larger than all that is fetched here

@@ -55,7 +55,7 @@ def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD58
                 run,
                 name + again,
                 10_000 * n,
-                Surfaces(run.launch, device.geometry, "linear"),
+                device,
                 fetches,
             )
         )
@@ -121,15 +121,15 @@ class _Served:
 class _Replay:
     """One run, replayed clock by clock, and its part of the picture; its keys begin at ``keys``."""
 
-    def __init__(self, run: Traffic, name: str, keys: int, memory: Surfaces, fetches: int) -> None:
-        self.run, self.name, self.keys, self.memory = run, name, keys, memory
+    def __init__(self, run: Traffic, name: str, keys: int, device: Device, fetches: int) -> None:
+        self.run, self.name, self.keys = run, name, keys
+        self.memory = Surfaces(run.launch, device.geometry, "linear")
         self.accesses = [a for a in run.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{name}: wavefront 0 fetches nothing from a texture")
         self.textures = {
             n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})
         }
-        device = memory.device
         self.banks = device.texture_banks
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
