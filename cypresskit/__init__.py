@@ -5,6 +5,7 @@ HD 5870.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from cypresskit import session
 from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
 from cypresskit.blas import MatrixFactory as _MatrixFactory
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
@@ -91,6 +92,14 @@ else:
                 f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
             ) from error
         return getattr(module, name) if _LATER[name] else module
+
+
+def load_ipython_extension(shell) -> None:
+    """``%load_ext cypresskit``: let this IPython show verdicts of exercises, say which cell of an
+    answer failed, and take ``exit`` for an error. ``ck.draw.load()`` does it, too.
+    """
+    import_module("cypresskit.teach")
+    session.begin(shell)
 
 
 def __dir__() -> list[str]:

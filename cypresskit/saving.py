@@ -1,11 +1,13 @@
-"""Files that are written whole or not at all.
+"""Files that are written whole or not at all; and others' files, read with care.
 
-Each is written beside its target first, so that a full disk or Ctrl-C leaves an older file as it
-was.
+A file is written beside its target first, so that a full disk or Ctrl-C leaves an older one as it
+was. Of what others have handed in, no link is followed, nothing but plain files is read, and no
+more of them than counts.
 """
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,3 +37,50 @@ def save_file(path: str | Path, data: str | bytes) -> None:
         raise
     finally:
         beside.unlink(missing_ok=True)
+
+
+LEFT_OUT = "__MACOSX"
+DEEPEST, MOST = 8, 2_000  # folders in a folder, and files in one, that are looked at
+
+
+def plain_files(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """The plain files in a folder and its folders, by their names; links, what is hidden, and what
+    archives of a Mac bring along (``__MACOSX``) left out.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in inside[:MOST]:
+        if entry.name.startswith(".") or entry.name == LEFT_OUT or entry.is_symlink():
+            continue
+        if entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+        elif entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
+            yield from plain_files(Path(entry.path), depth + 1)
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """What a plain file holds. Raises ``ValueError`` for a link, a pipe, a device, a folder, more
+    than ``most`` bytes, and what can't be read.
+    """
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        if path.is_symlink():
+            raise ValueError("it is a link")
+        number = os.open(path, flags)
+    except OSError as error:
+        raise ValueError(f"it can't be read: {error.strerror}") from None
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ValueError("it is no plain file")
+        try:
+            data = file.read(most + 1)
+        except OSError as error:
+            raise ValueError(f"it can't be read: {error.strerror}") from None
+    if len(data) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return data

@@ -59,3 +59,11 @@ def quantity(count: int, thing: str) -> str:
 
 def _shown(value) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def one_line(text: str) -> str:
+    """A text on one line, for a terminal or a table: what isn't printable, a line's end or a change
+    of the direction of writing, is escaped.
+    """
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in clean)

@@ -4,21 +4,24 @@ others.
 
 import csv
 import io
-import math
 import os
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from answers import given
 
 import cypresskit as ck
 from cypresskit import cli
-from cypresskit.teach import apart, leaderboard
+from cypresskit.devices import HD5870
+from cypresskit.kernels.generated import Written
+from cypresskit.teach import check as shell
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach.kernels import Written
+from cypresskit.teach import leaderboard
 
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
 TEXT = ck.kernels["sgemm_tn"].text
@@ -190,39 +193,211 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
     assert cli.main(["contest", "none.il"]) == 1 and "no such file" in capsys.readouterr().err
 
 
-# -- a process of its own
+# -- the board, and cheats
 
 
-@pytest.mark.parametrize("how", sorted({"spawn", apart.context.get_start_method()}))
-def test_a_call_returns_what_the_function_does(how, monkeypatch):
-    monkeypatch.setattr(apart, "context", get_context(how))
-    assert apart.call(math.sqrt, 4.0, seconds=1e30) == 2.0, (
-        "longer than a process can be waited for"
+@pytest.mark.parametrize("shape", [(4, 4, 1), (4, 8, 2), (8, 8, 3), (12, 4, 1)])
+def test_written_kernels_are_right(shape):
+    score = contest.judge(contest.write(*shape), n=256)
+    assert (
+        score.verdict.right
+        and score.gflops > 0
+        and score.report.kernel.startswith(f"{shape[0]} x {shape[1]}")
     )
-    with pytest.raises(apart.Lost, match="ValueError: "):
-        apart.call(math.sqrt, -4.0)
-    with pytest.raises(FileNotFoundError):  # which isn't the copy's end
-        apart.call(apart.tell, "no file", hear=open)
 
 
-@pytest.mark.skipif(not apart.FORKS, reason="no limits but elapsed time here")
-@pytest.mark.parametrize(
-    ("code", "said", "hint"),
-    [
-        ("while True: pass", "not ended", "ends"),
-        ("bytes(10**10)", "needs more than", "grows"),
-        ("import os; os._exit(3)", "with 3", "quit"),
-        ("import os; os.kill(os.getpid(), 9)", "from outside", ""),
-        ("with limits(9, 400), limits(9, 4000): bytes(10**9)", "needs more than", "grows"),
-        (
-            "class X:\n    __reduce__ = lambda _: (float, ('x',))\ntell(X())",
-            "can't be read, ValueError",
-            "",
-        ),
-        ("import time; time.sleep(60)", "not ended after 4 s", "ends"),
-    ],
+SGEMM = ck.kernels["sgemm_tn"]
+TEXT = SGEMM.text
+
+
+def test_the_leaderboard_judges_sorts_and_names_the_paper():
+    own = replace(ck.HD5870, name="mine", lds_bytes=0, register_pool=288)
+    kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
+    lines = contest.leaderboard(
+        [*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256
+    )
+    head, paper, *rest, wrong = lines.splitlines()
+    assert (
+        "N = 256" in head
+        and "Nakasato 2010" in paper
+        and len(rest) == 3
+        and "clock_ghz is not" in wrong
+    )
+    speeds = [float(line.split()[0]) for line in rest]
+    assert speeds == sorted(speeds, reverse=True) and speeds[-1] > 0
+    assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
+
+
+def changed(*changes: tuple[str, str]) -> Written:
+    """An entry: ``sgemm_tn`` with changes, and a literal l8."""
+    text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 32.0, 0.0\ndcl_cb ", 1)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return contest.entry(text)
+
+
+SMALL = "lt r1.w, cb0[0].z, l8.x"
+WHERE, TEST = "break_logicalnz r1.x", "ge r1.x, r0.z, cb0[0].z"
+ONLY = (
+    WHERE,
+    f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z",
 )
-def test_what_runs_away_is_lost_and_told(code, said, hint):
-    with pytest.raises(apart.Lost, match=said) as lost:
-        apart.call(exec, code, vars(apart), seconds=1)
-    assert hint in lost.value.hint
+NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10, cb0[0].x\nendif")
+NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
+UNSET = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.y\nif_logicalnz r1.y\nmov r31.x, r30.x\nendif")
+LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
+NOT_FAR = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y")
+ENDLESS = (WHERE, f"ge r1.y, l8.y, cb0[0].z\niand r1.x, r1.x, r1.y\n{WHERE}")
+UNEVEN = (
+    "    mad r10, r2.x, r4, r10",
+    "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif",
+)
+
+
+def sleight(n: int) -> Written:
+    """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing;
+    the last ones do those blocks once more. A timing of the first wavefronts alone takes it for
+    faster than the chip.
+    """
+    head, body = TEXT.split("mad r0.xy", 1)
+    loop, stores = ("mad r0.xy" + body.split("endmain")[0]).split("endloop\n", 1)
+    loop = loop.replace("vWinCoord0", "r30").replace("cb0[0].z", "r31.x")
+    head = head.replace(
+        "dcl_cb ", f"dcl_literal l8, 0.5, {3 * n // 64}.0, {5 * n // 64}.0, {n}.0\ndcl_cb ", 1
+    )
+    early = """mov r30.xy, vWinCoord0.xy
+        mov r31.x, cb0[0].z
+        eq r31.w, cb0[0].z, l8.w
+        lt r31.y, r30.y, l8.y
+        iand r31.y, r31.y, r31.w
+        if_logicalnz r31.y
+            mul r31.x, r31.x, l8.x
+        endif
+        ge r31.z, r30.y, l8.z
+        iand r31.z, r31.z, r31.w
+        whileloop
+        """
+    again = """endif
+        break_logicalz r31.z
+        mov r31.z, l0.z
+        add r30.y, r30.y, l8.z_neg(xyzw)
+        endloop
+        endmain
+        end"""
+    return contest.entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
+
+
+CHEATS = {
+    "a row left out": (1024, changed(("mad r24, r7.w, r8, r24", ";")), "answer"),
+    "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "answer"),
+    "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
+    "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
+    "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024, where it would be timed"),
+    "nothing far to the right": (
+        1024,
+        changed(NOT_FAR),
+        "50 % of the elements are wrong, the first C[0, 512]",
+    ),
+    "endless once k is large": (1024, changed(ENDLESS), "not ended"),
+    "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
+    "a workgroup": (1024, contest.entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
+    "nothing": (1024, contest.entry(""), "does not assemble"),
+    "no text": (1024, contest.entry(None), "not text"),
+    "this k alone": (512, changed(ONLY), "elements are wrong"),
+    "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
+    "no beta": (512, changed(NO_BETA), "beta = "),
+    "fetches ahead": (512, changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
+    "registers that nobody set, far out": (
+        512,
+        changed(UNSET),
+        "r30.x is read, but nothing has set it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_wrong_entries_and_cheats_have_no_speed(name):
+    n, mine, said = CHEATS[name]
+    score = contest.judge(mine, n=n)
+    assert score.gflops == 0 and score.report is None
+    assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), (
+        score.verdict
+    )
+    assert "     -  mine" in contest.leaderboard([mine], n=n)
+
+
+def test_the_contest_computes_what_it_times():
+    """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
+    lazy = changed(LAZY)
+    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
+    assert not contest.judge(lazy, n=576).verdict.right
+    assert contest.timed(lazy, 2048, device=ck.HD5870).gflops > ck.HD5870.single_gflops
+
+
+def test_the_judges_matrices_belong_to_the_seed():
+    def matrices(seed):
+        with shell.seeded(seed):
+            return contest._problem(8, 8, 8, 9, shell.draws(8).getrandbits(32))[0]
+
+    assert np.array_equal(matrices("a"), matrices("a"))
+    assert not np.array_equal(matrices("a"), matrices("b"))
+
+
+@pytest.mark.slow
+def test_the_bar_is_what_write_reaches():
+    shapes = [
+        (rows, columns, steps)
+        for rows in (4, 8, 12)
+        for columns in (4, 8, 12)
+        for steps in (1, 2, 3, 4)
+    ]
+    for n, exact, left in ((1024, False, 9), (contest.N, False, 3), (contest.N, True, 1)):
+        reports = {
+            shape: ck.simulate(contest.write(*shape), n, exact=exact, progress=False)
+            for shape in shapes
+        }
+        shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
+    assert contest.write(*shapes[0]) == contest.BAR
+
+
+@pytest.mark.slow
+def test_a_launch_is_timed_whole():
+    """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
+    score = contest.judge(sleight(1024), n=1024)
+    assert score.verdict.right and score.report.simulated == 1, score.verdict
+    assert score.gflops < contest.judge(SGEMM, n=1024).gflops
+    samples = [
+        contest.judge(contest.write(4, 4, 1), exact=exact).report.simulated
+        for exact in (True, False)
+    ]
+    assert samples[0] == 1 > samples[1]
+
+
+def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
+    judged = partial(SimpleNamespace, exact=False)
+    monkeypatch.setattr(contest, "judge", lambda speed, chip, n, **how: judged(gflops=speed, **how))
+    for gain, near, far in ((1.0, 101.9, 104.0), (1.03, 104.9, 111.0), (1.03, 101.1, 110.0)):
+        speeds = {100.0: True, near: True, far: False, 90.0: False, 0.0: False}
+        scores = contest.finish([(speed, HD5870) for speed in speeds], 2048, gain)
+        assert [score.exact for score in scores] == [*speeds.values()]
+
+
+def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
+    contest._judged.cache_clear()
+    monkeypatch.setattr(
+        contest, "timed", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6)
+    )
+    score = contest.judge(SGEMM, n=256)
+    contest._judged.cache_clear()
+    assert score.report is None and "for what it did the chip takes" in score.verdict.finding
+
+
+def test_one_entry_can_not_spoil_the_board():
+    named = [
+        contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")
+    ]
+    entries = [SGEMM, *named, 7, None]
+    lines = contest.leaderboard([*entries, (SGEMM, None), (SGEMM, HD5870, 3)], n=256).splitlines()
+    assert len(lines) == 2 + len(entries) + 2 and all(line.isprintable() for line in lines)
+    assert sum("sgemm_tn" in line for line in lines) == 2

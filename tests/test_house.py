@@ -32,8 +32,11 @@ FLOORS = (
     "blas",
     "host",
     "today",
+    "session",
     "draw",
+    "isolated",
     "teach",
+    "marks",
     "cli",
 )
 DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone

@@ -15,7 +15,7 @@ from cypresskit import host
 from cypresskit.draw.dial import point, settings, timed
 from cypresskit.draw.road import RUNGS
 from cypresskit.host.rates import kernel_rate
-from cypresskit.teach.kernels import block_kernel
+from cypresskit.kernels.generated import block_kernel
 
 
 def dial() -> dict:

@@ -5,12 +5,24 @@ own.
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
-from cypresskit.cli.command import CommandError, command, option, printable, whole
-from cypresskit.saving import save_file
+from cypresskit.cli.command import CommandError, command, option, whole
+from cypresskit.isolated.process import Family
+from cypresskit.saving import plain_files, read_plain, save_file
+from cypresskit.tables import one_line
 
 ENDINGS = ".il", ".txt"
+
+
+def named(text: str) -> Path:
+    """A path that was given; an empty one isn't the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an entry's name is empty")
+    return Path(text)
 
 
 @command(
@@ -25,7 +37,7 @@ ENDINGS = ".il", ".txt"
         "entries",
         metavar="ENTRY",
         nargs="+",
-        type=Path,
+        type=named,
         help="files *.il or *.txt, or folders of them",
     ),
     option(
@@ -56,6 +68,13 @@ ENDINGS = ".il", ".txt"
         metavar="S",
         help="processor time for each (default 120)",
     ),
+    option(
+        "--jobs",
+        type=whole(1, 64),
+        default=0,
+        metavar="N",
+        help="entries judged at a time (default 1)",
+    ),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )
 def contest(args: argparse.Namespace) -> None:
@@ -64,37 +83,59 @@ def contest(args: argparse.Namespace) -> None:
 
     _check_targets(args.html, args.csv)
     files = [file for entry in args.entries for file in _files(entry)]
+    jobs = args.jobs or 1
     rows = []
-    for file in files:
-        name = printable(file.name)
-        print(f"{printable(str(file))} ...", end="", file=sys.stderr, flush=True)
+    families: Queue = Queue()
+    for _ in range(jobs):
+        families.put(Family(modules=["cypresskit.teach.leaderboard"]))
+
+    def judged(file: Path) -> leaderboard.Row:
+        family = families.get()
         try:
-            text = file.read_bytes()[: 4 * leaderboard.LONGEST].decode()
-        except (OSError, UnicodeDecodeError) as error:
-            why = (
-                f"can't be read: {error.strerror}"
-                if isinstance(error, OSError)
-                else "isn't text. Is it an entry?"
-            )
-            rows.append(leaderboard.Row(name, name, verdict=f"Not yet. {name} {why}"))
-        else:
-            rows.append(leaderboard.row(text, name, args.n, args.seconds))
-        result = (
-            f"{rows[-1].gflops:.0f} Gflop/s"
-            if rows[-1].gflops
-            else rows[-1].verdict.splitlines()[0]
-        )
-        print(f" {printable(result)}", file=sys.stderr)
-    page, table = leaderboard.page(rows, args.n), leaderboard.table(rows, args.n)
-    save_file(args.html, page)
-    save_file(args.csv, table)
+            return _row(file, args.n, args.seconds, family)
+        finally:
+            families.put(family)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for file, row in zip(files, pool.map(judged, files)):
+            rows.append(row)
+            result = f"{row.gflops:.0f} Gflop/s" if row.gflops else row.verdict.splitlines()[0]
+            print(f"{one_line(str(file))} ... {one_line(result)}", file=sys.stderr, flush=True)
+    while not families.empty():
+        families.get().end()
     for place, row in leaderboard.ranked(rows, args.n):
         more = ", ".join(filter(None, (row.file, row.chip, row.note)))
         entry = f"{row.name} ({more})" if more else row.name
-        print(
-            f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -", f" {printable(entry)}"
-        )
+        score = f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -"
+        print(score, f" {one_line(entry)}")
+    faults = []
+    for path, text in (
+        (args.csv, leaderboard.table(rows, args.n)),
+        (args.html, leaderboard.page(rows, args.n)),
+    ):
+        try:
+            save_file(path, text.encode("utf-8", "replace"))
+        except OSError as error:
+            faults.append(f"can't write {path}: {error.strerror or error}")
+    if faults:
+        raise CommandError("\n".join(faults))
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
+
+
+def _row(file: Path, n: int, seconds: float, family: Family) -> Any:
+    """The row of an entry's file, whatever it holds."""
+    from cypresskit.teach import leaderboard
+
+    name = one_line(os.fsencode(file.name).decode("utf-8", "backslashreplace"))
+    try:
+        text = read_plain(file, 4 * leaderboard.LONGEST).decode()
+    except UnicodeDecodeError:
+        why = f"{name} isn't text. Is it an entry?"
+    except ValueError as error:
+        why = f"{name} can't be judged: {error}"
+    else:
+        return leaderboard.row(text, name, n, seconds=seconds, family=family)
+    return leaderboard.Row(name, name, verdict=f"Not yet. {why}")
 
 
 def _check_targets(html: Path, csv: Path) -> None:
@@ -104,26 +145,24 @@ def _check_targets(html: Path, csv: Path) -> None:
             f"{html} and {csv} are the same file: give the page and the table a name each"
         )
     for path in (html, csv):
-        if (
-            not path.parent.is_dir()
-            or path.is_dir()
-            or not os.access(path.parent, os.W_OK | os.X_OK)
-        ):
+        writable = path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)
+        special = path.exists() and not path.is_file()
+        if path.is_dir() or special or not writable:
             raise CommandError(
                 f"can't write {path}: does its folder exist, and may you write there?"
             )
 
 
 def _files(entry: Path) -> list[Path]:
+    """The files of an argument: itself, or the entries in the folder that it is."""
     if entry.is_dir():
-        given = (file for file in entry.rglob("*") if file.is_file() and not file.is_symlink())
-        files = sorted(file for file in given if not file.name.startswith("."))
-        for other in (file for file in files if file.suffix not in ENDINGS):
+        found = sorted(plain_files(entry))
+        for other in (file for file in found if file.suffix not in ENDINGS):
             print(
-                f"{printable(str(other))} is left out: entries end in {' or '.join(ENDINGS)}",
+                f"{one_line(str(other))} is left out: entries end in {' or '.join(ENDINGS)}",
                 file=sys.stderr,
             )
-        return [file for file in files if file.suffix in ENDINGS]
+        return [file for file in found if file.suffix in ENDINGS]
     if not entry.is_file():
         raise CommandError(f"{entry}: there is no such file or folder")
     return [entry]

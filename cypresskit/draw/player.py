@@ -22,6 +22,7 @@ import numpy as np
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource, Plot
 
+from cypresskit import session
 from cypresskit.draw import still, theme
 from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
@@ -336,6 +337,7 @@ def load(frames: bool | None = None) -> None:
     from IPython.display import HTML, display
 
     Shown.framed = "google.colab" in sys.modules if frames is None else frames
+    session.begin()
     # JupyterLab's breaks long lines in a word
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"

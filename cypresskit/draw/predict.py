@@ -3,7 +3,7 @@
 ``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
 ``guess.said(31)`` puts question, guess and result into a line; ``curves`` draws a guess below its
 curves. Both also keep guess and result in the saved notebook, in the metadata of the output that
-asks, where ``tools.marks`` reads them.
+asks, where ``cypresskit marks`` reads them.
 """
 
 import re

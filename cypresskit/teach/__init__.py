@@ -2,15 +2,17 @@
 ``l01_...``.
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found,
-where to look. It never raises.
+where to look. It never raises. Importing this changes nothing in a running IPython;
+``ck.draw.load()`` or ``%load_ext cypresskit`` lets that show verdicts in colour, say which cell
+failed, and take ``exit`` for an error.
 """
 
 from importlib import import_module
 from pkgutil import iter_modules
 
-import cypresskit.teach.notebook  # noqa: F401  (which shows verdicts)
-from cypresskit import published
+from cypresskit import published, session
 from cypresskit.teach.check import Verdict
+from cypresskit.teach.notebook import install
 
 __all__ = ["Verdict", "published"]
 
@@ -19,6 +21,9 @@ MODULES = {
     module.name.split("_", 1)[1] if module.name[1:3].isdigit() else module.name: module.name
     for module in iter_modules(__path__)
 }
+
+
+session.extend(install)
 
 
 def __getattr__(name: str):

@@ -1,64 +1,113 @@
-"""Checks of answers: the verdict, and the shell in which a student's function can do no harm.
+"""Checks of answers: the verdict, and how a check calls a student's function.
 
-On Linux, a check of a function runs in a copy of this process (a fork), which the answer may fill,
-crash or keep busy. Timers end the copy once the answer has used up its time, whatever it does:
-catch everything in a loop, recurse around an ``except:``, stay in one call of C. A limit on its
-memory makes Python raise ``MemoryError``. Whatever an answer changes besides its arguments is gone
-with the copy. Elsewhere it runs in this process, which the stop button ends.
+A check runs here, in the notebook's process; the function that it checks runs in a bare process,
+which has no lesson and no right answer (see ``cypresskit.isolated``). The check hands over cases,
+gets plain data back, and compares. Whatever an answer does, catch everything in a loop, fill the
+memory, crash, call ``input``, exit or write messages of its own, becomes a verdict, and the
+notebook lives on.
 
-``run_answer`` calls the answer. ``exercise`` turns everything that may happen, such as the stop
-button, ``input``, ``sys.exit`` and a notebook's ``exit``, into verdicts: no traceback shows how the
-check finds its answers, and the kernel lives on.
+``exercise`` makes a check of a function that takes an answer; ``tried`` calls the answer. A fault
+in the check itself is never told as the student's: it says that the check is broken.
 """
 
-import builtins
-import io
-import linecache
+import random
 import signal
 import sys
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, redirect_stdout, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import wraps
 from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
-from typing import TypeVar
-from unittest.mock import patch
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cypresskit.blas import CardMemoryError
-from cypresskit.teach import apart
-from cypresskit.teach.apart import FORKS
+from cypresskit.devices import HD5870, Device
+from cypresskit.isolated import Answer, Lost, Other, Raised
+from cypresskit.isolated.carry import PACKAGE
+from cypresskit.isolated.plain import Described, Items, decode, encode
+from cypresskit.isolated.process import CallLimits
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.generated import entry
 
 T = TypeVar("T")
-SECONDS, WALL = (
-    5.0,
-    20.0,
-)  # of processor time for an answer, and by the clock: a busy machine stops it later
-MEGABYTES = 500  # that it may take meanwhile
-PACKAGE = Path(__file__).parents[1]
+SECONDS = 5.0  # of processor time for a call of an answer
+WALL = 20.0  # seconds by the clock: a busy machine stops it later
+MEGABYTES = 500  # that it may take
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
-LINES, CHARACTERS = 20, 4_000  # of what an answer prints; a verdict is no longer either
+CHARACTERS = 4_000  # of a verdict
+UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
+BROKEN = "This check is broken: {}. Your answer was not judged."
+REPORT = (
+    "this is a fault of the workbook, not yours. Please report it with the lines above, by an"
+    " issue on the project's page or to your teacher."
+)
+
+#: Where checks draw numbers. Each check begins anew: the same exercise, and in marks the same
+#: student, gets the same numbers (see ``seeded``).
+chance = random.Random()
+_seed = ["notebook"]
+
+
+@contextmanager
+def seeded(seed: str) -> Iterator[None]:
+    """Within this, checks draw the numbers that belong to ``seed``."""
+    _seed.append(seed)
+    try:
+        yield
+    finally:
+        _seed.pop()
+
+
+class CellChecks:
+    """Which checks were asked for a value in the notebook's cell that runs now."""
+
+    def __init__(self) -> None:
+        self.counts, self.asked = False, set[tuple[str, str]]()
+
+    def begin(self) -> None:
+        """A new cell of a notebook begins."""
+        self.counts = True
+        self.asked.clear()
+
+    def once(self, key: tuple[str, str]) -> None:
+        """End the check if it is asked again in this cell: in a loop it would find the value."""
+        again = f"{key[1]} was asked before in this cell."
+        unless(key not in self.asked, again, "find the value, and then check it once in a cell.")
+        if self.counts:
+            self.asked.add(key)
+
+
+cell = CellChecks()
+
+
+def draws(*parts: object) -> random.Random:
+    """Random numbers that belong to the seed of now and to ``parts``."""
+    return random.Random(f"{_seed[-1]} {parts}")
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """A check's result: ``right``, one sentence of ``finding``, and a ``hint`` if the answer isn't
     right yet; its text is all three. ``check`` is the module and the name of the function that gave
-    it.
+    it. ``broken``: the check failed, and the answer wasn't judged.
     """
 
     right: bool
     finding: str
     hint: str = ""
     check: tuple[str, str] | None = field(default=None, compare=False)
+    broken: bool = False
 
     def __str__(self) -> str:
         head = "Right." if self.right else "Not yet."
+        if self.broken:
+            head = "Not judged."
         return f"{head} {self.finding}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
 
     __repr__ = __str__
@@ -68,8 +117,10 @@ def a_type(value) -> str:
     """A value's type with its article: ``an int``; ``None`` stays ``None``."""
     if value is None:
         return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
+    name = value.type if isinstance(value, Other | Items) else type(value).__name__
+    if isinstance(value, Described):
+        return f"a {value.kind} with fields that have other types"
+    return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
 def error_text(error: BaseException) -> str:
@@ -87,150 +138,11 @@ def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) ->
 
 
 class Halted(BaseException):
-    """Raised to end a check with a verdict; no ``except Exception`` in an answer catches it."""
+    """Ends a check with a verdict that isn't right."""
 
     def __init__(self, finding: str, hint: str):
         super().__init__(finding)
         self.verdict = Verdict(False, finding, hint)
-
-
-def run_answer(call: str, answer: Callable[..., T], *arguments) -> T:
-    """The result of ``answer(*arguments)``; ``call`` is the same as a student would write it.
-    Raises what that raises, and ``Halted`` if it is interrupted, exits, calls ``input``, leaves a
-    thread running or takes more than ``MEGABYTES``. A copy of a process ends once it has used up
-    ``SECONDS`` or ``WALL``.
-    """
-
-    def refuse(*_) -> str:  # JupyterLab runs no cell as long as the box of `input` waits
-        raise Halted(
-            f"`{call}` waits for `input`.",
-            "nobody can type here: what it needs is in its arguments.",
-        )
-
-    apart.tell(call)
-    shell = (
-        sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    )  # whose `exit` does other things
-    page = getattr(shell, "display_pub", None)  # which a copy can't reach
-    before = threading.enumerate()
-    instead: list[tuple[object, str, Callable]] = [
-        (builtins, "input", refuse),
-        (shell, "ask_exit", sys.exit),
-    ]
-    instead.append((page, "publish", lambda data, *_, **__: print(data.get("text/plain", ""))))
-    try:
-        with ExitStack() as stack:
-            for owner, name, other in instead:
-                if getattr(owner, name, None):
-                    stack.enter_context(patch.object(owner, name, other))
-            if apart.parent:
-                stack.enter_context(apart.limits(SECONDS, MEGABYTES, WALL))
-            result = answer(*arguments)
-    except CardMemoryError:
-        raise
-    except MemoryError:
-        grows = "what does each turn of the loop add to, and when is it enough?"
-        raise Halted(
-            f"`{call}` fills the memory: is an array too large, or growing without end?", grows
-        ) from None
-    except KeyboardInterrupt:
-        raise Halted(STOPPED.format(call), LOOP) from None
-    except SystemExit:
-        raise Halted(
-            f"`{call}` tries to quit Python.", "leave out `exit`: `return` ends a function."
-        ) from None
-    left = [thread for thread in threading.enumerate() if thread not in before]
-    fine = all(
-        thread.name.startswith(("cypresskit", "tqdm")) for thread in left
-    )  # of launches, of their progress
-    unless(
-        fine,
-        f"`{call}` leaves a thread running.",
-        "wait for it with `join`. Do you need a thread at all?",
-    )
-    return result
-
-
-def _copied(judge: Callable[[], Verdict]) -> Verdict:
-    """The verdict of ``judge``, run in a copy of this process, after printing what that tells to
-    print; or a verdict on how the copy ended.
-    """
-    call = "it"
-
-    def hear(news: str | tuple[str]) -> None:  # a call that begins, or a text to print
-        nonlocal call
-        if isinstance(news, str):
-            call = news
-        else:
-            with suppress(OSError):  # of an output that is closed or full
-                print(*news, end="")
-
-    try:
-        return apart.call(judge, hear=hear, seconds=apart.LONGEST)
-    except KeyboardInterrupt:
-        return Verdict(False, STOPPED.format(call), LOOP)
-    except OSError as error:
-        finding = f"The check can't begin: Python can't be copied here ({error.strerror or error})."
-        return Verdict(False, finding, "close notebooks that you don't need, and run it again.")
-    except apart.Lost as lost:
-        end = lost.signal
-    limits: dict[int, str] = {
-        signal.SIGPROF: f"{SECONDS:g} s of computing",
-        signal.SIGALRM: f"{WALL:g} s by the clock",
-    }
-    if end in limits:
-        return Verdict(
-            False, f"`{call}` had not ended after {limits[end]}: does its loop end?", LOOP
-        )
-    how = f" ({signal.Signals(end).name})" if end > 0 else ""
-    return Verdict(
-        False, f"`{call}` brings Python down{how}.", "does it recurse without end, or quit Python?"
-    )
-
-
-def tried(call: str, answer: Callable[..., T], *arguments, hint: str) -> T:
-    """The result of ``run_answer``. An exception, other than of a full card, becomes a verdict with
-    ``hint``. To test whether a result can be used, ``answer`` is the check's own function, which
-    raises as it takes the result apart.
-    """
-    try:
-        return run_answer(call, answer, *arguments)
-    except (CardMemoryError, Halted):
-        raise
-    except BaseException as error:
-        name = call.partition("(")[0]
-        what = (
-            "nothing" if "NoneType" in error_text(error) else "something that the check can't use"
-        )
-        unless(_from_student(error), f"{name} returns {what}.", hint)
-        hint += " A power is `**` in Python; `^` is something else." * (
-            "for ^: " in error_text(error)
-        )
-        raise Halted(
-            f"{name} stops with {error_text(error).rstrip('.')}{_line(error)}.", hint
-        ) from None
-
-
-def _line(error: BaseException) -> str:
-    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none
-    did.
-    """
-    ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    cell = next((file for file, _ in ran if not Path(file).is_relative_to(PACKAGE)), None)
-    if cell is None:
-        return ""
-    line = [line for file, line in ran if file == cell][-1]
-    text = linecache.getline(cell, line).strip()
-    return f", in line {line}" + f": `{text}`" * bool(text)
-
-
-def _from_student(error: BaseException) -> bool:
-    """Whether an error came from outside the checks' own code, or from arguments that a function
-    doesn't take.
-    """
-    ran = (Path(frame.f_code.co_filename).parent for frame, _ in walk_tb(error.__traceback__))
-    refused = any(words in error_text(error) for words in ("() takes ", "() missing "))
-    return refused or any(folder != Path(__file__).parent for folder in ran)
 
 
 def unless(fine: object, finding: str, hint: str) -> None:
@@ -239,69 +151,259 @@ def unless(fine: object, finding: str, hint: str) -> None:
         raise Halted(finding, hint)
 
 
-class Page(io.TextIOBase):
-    """A text stream that passes its first lines on to ``show``, and counts the rest."""
+def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
+    """The result of ``work(*arguments)``. ``work`` is an answer, or the check's own function which
+    takes an answer's result apart; ``call`` is the same as a student would write it. What the
+    answer raises, and a result that can't be used, end the check with ``hint``.
 
-    def __init__(self, show: Callable[[str], object]) -> None:
-        self.show, self.text = show, ""
-        self.more, self.begun = 0, False  # lines that are left out, and whether one more has begun
+    Raises ``CardMemoryError`` if that is what the answer raised.
+    """
+    name = call.partition("(")[0]
+    try:
+        return work(*arguments)
+    except Raised as error:
+        if error.type == "CardMemoryError":
+            raise CardMemoryError(str(error).partition(": ")[2]) from None
+        if "for ^: " in str(error):
+            hint += " A power is `**` in Python; `^` is something else."
+        raise Halted(f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint) from None
+    except Lost as lost:
+        raise Halted(*lost_words(call, lost)) from None
+    except KeyboardInterrupt:
+        raise Halted(STOPPED.format(call), LOOP) from None
+    except UNUSABLE as error:
+        nothing = "NoneType" in error_text(error)
+        what = "nothing" if nothing else "something that the check can't use"
+        raise Halted(f"{name} returns {what}.", hint) from None
 
-    def write(self, text: str) -> int:
-        whole, before = self.text + text, len(self.text)
-        self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
-        if self.text[before:]:
-            self.show(self.text[before:])
-        if rest := whole[len(self.text) :]:
-            self.more, self.begun = self.more + rest.count("\n"), not rest.endswith("\n")
-        return len(text)
 
-    def end(self) -> None:
-        if self.text and not self.text.endswith("\n"):
-            self.show("\n")
-        if more := self.more + self.begun:
-            self.show(f"... and {more:,} lines more\n")
+def lost_words(call: str, lost: Lost) -> tuple[str, str]:
+    """(finding, hint) on a ``call`` that gave no result."""
+    ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
+    return {
+        "time": (
+            f"`{call}` had not ended after {SECONDS:g} s of computing: does its loop end?",
+            LOOP,
+        ),
+        "clock": (
+            f"`{call}` had not ended after {WALL:g} s by the clock: does its loop end?",
+            LOOP,
+        ),
+        "memory": (
+            f"`{call}` fills the memory: is an array too large, or growing without end?",
+            "what does each turn of the loop add to, and when is it enough?",
+        ),
+        "large": (f"`{call}` returns too much to be looked at.", "is a list growing without end?"),
+        "input": (
+            f"`{call}` waits for `input`.",
+            "nobody can type here: what it needs is in its arguments.",
+        ),
+        "exit": (
+            f"`{call}` tries to quit Python.",
+            "leave out `exit`: `return` ends a function.",
+        ),
+        "thread": (
+            f"`{call}` leaves a thread running.",
+            "wait for it with `join`. Do you need a thread at all?",
+        ),
+        "forged": (
+            f"`{call}` gives something that can't be read.",
+            "return numbers, texts, lists or arrays, and write to no stream but `print`'s.",
+        ),
+    }.get(
+        lost.reason,
+        (
+            f"`{call}` brings Python down{ended}.",
+            "does it recurse without end, or quit Python?",
+        ),
+    )
 
 
-def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
+def _line(error: Raised) -> str:
+    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none
+    did.
+    """
+    if not error.line:
+        return ""
+    return f", in line {error.line}" + f": `{error.source}`" * bool(error.source)
+
+
+# -- answers that are values
+
+
+def plain_value(value: Any) -> Any:
+    """A value as the check looks at it: plain data, a board or a kernel of the package's own
+    making, or what stands for anything else.
+    """
+    return built(decode(encode(value, _describe)))
+
+
+def _describe(value: Any) -> Described | None:
+    if isinstance(value, Device):
+        return Described("Device", dict(vars(value)))
+    if isinstance(value, Kernel):
+        names = ("name", "block", "k_step", "source", "before")
+        return Described("Kernel", {n: getattr(value, n) for n in names if hasattr(value, n)})
+    return None
+
+
+def built(value: Any) -> Any:
+    """The board or the kernel that plain fields describe; any other value as it is."""
+    if not isinstance(value, Described):
+        return value
+    given = value.fields
+    if value.kind == "Device" and given.keys() == {f.name for f in fields(Device)}:
+        fine = all(_alike(given[name], own) for name, own in vars(HD5870).items())
+        with suppress(TypeError, ValueError):
+            return Device(**given) if fine else value
+    if value.kind == "Kernel" and "source" in given:
+        made = entry(given["source"], given["block"], given["k_step"], given["name"])
+        before = given.get("before", "")
+        return replace(made, before=before) if isinstance(before, str) else value
+    if value.kind == "Kernel" and given.get("name") in KERNELS:
+        return KERNELS[given["name"]]
+    return value
+
+
+def _alike(value: Any, own: Any) -> bool:
+    """Whether a field of a board has the type of the stock one's; whole numbers are floats, too."""
+    return type(value) is type(own) or (isinstance(own, float) and type(value) is int)
+
+
+# -- checks
+
+
+def exercise(
+    check: Callable[..., Verdict], function: str = "", services: Sequence[str] = ()
+) -> Callable[..., Verdict]:
     """A decorator for checks: they give a verdict whatever the answer does, and show at most a page
-    of what it prints. ``function``: the name of an answer that must be one, by default the check's
-    parameter, if a Callable.
+    of what it prints.
+
+    function : the name of an answer that must be one; by default the check's parameter, if its
+        annotation is Callable. The check gets an ``isolated.Answer`` in the function's place.
+    services : names of what the answer may ask for. The check puts them into the answer's
+        ``services`` before it calls it: with "gemm", ``ck.gemm`` is done here.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
-    needed = function or parameter.annotation is Callable
+    needed = bool(function) or parameter.annotation is Callable
     name = function or name
 
-    def judged(*arguments, **options) -> Verdict:
-        out = sys.stdout
-        page = Page(lambda text: apart.tell((text,)) if apart.parent else out.write(text))
-        try:
-            unless(
-                arguments,
-                f"{check.__name__} was given nothing.",
-                f"`{check.__name__}({name})` checks {name}.",
-            )
-            kind = f"{name} is of type {type(arguments[0]).__name__}, not a function."
-            unless(not needed or callable(arguments[0]), kind, f"keep the line `def {name}`.")
-            with redirect_stdout(page):
-                return check(*arguments, **options)
-        except Halted as halted:
-            return halted.verdict
-        except KeyboardInterrupt:
-            return Verdict(False, "The check was stopped.", "run it again, and let it end.")
-        except BaseException as error:  # what it gave can't be printed or compared
-            hint = "return just what the exercise asks for."
-            return Verdict(
-                False, f"The check can't use what {name} gives: {error_text(error)}", hint
-            )
-        finally:
-            page.end()
+    def judged(*arguments) -> Verdict:
+        unless(
+            arguments,
+            f"{check.__name__} was given nothing.",
+            f"`{check.__name__}({name})` checks {name}.",
+        )
+        if not needed:
+            cell.once((check.__module__, check.__name__))
+            return check(plain_value(arguments[0]))
+        with ExitStack() as stack:
+            return check(_opened(arguments[0], name, services, stack))
 
     @wraps(check)
-    def checked(*arguments, **options) -> Verdict:
-        judge = partial(judged, *arguments, **options)
-        verdict = _copied(judge) if needed and FORKS and not apart.parent else judge()
+    def checked(*arguments) -> Verdict:
+        key = (check.__module__, check.__name__)
+        chance.seed(f"{_seed[-1]} {key}")
+        try:
+            verdict = judged(*arguments)
+        except Halted as halted:
+            verdict = replace(halted.verdict, right=False)
+        except KeyboardInterrupt:
+            verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
+        except Exception as error:
+            verdict = broken(error)
+        if verdict.broken:
+            return replace(verdict, check=key)
         if (size := len(finding := verdict.finding)) > CHARACTERS:
             finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
-        return replace(verdict, finding=finding, check=(check.__module__, check.__name__))
+        return replace(verdict, finding=finding, check=key)
 
+    checked.needs_function = needed  # type: ignore[attr-defined]
+    checked.answer_name = name  # type: ignore[attr-defined]
+    checked.services = tuple(services)  # type: ignore[attr-defined]
     return checked
+
+
+def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
+    """The answer in a bare process, which ends with ``stack``."""
+    if isinstance(answer, Answer):  # of marks, made from a notebook's cells
+        kind = f"{name} is of type {answer.type}, not a function."
+        unless(answer.function, kind, f"keep the line `def {name}`.")
+        return answer
+    kind = f"{name} is of type {type(answer).__name__}, not a function."
+    unless(callable(answer), kind, f"keep the line `def {name}`.")
+    page = _Shown()
+    limits = CallLimits(SECONDS, WALL, MEGABYTES)
+    offered = dict.fromkeys(services, not_served)
+    try:
+        opened = Answer(answer, services=offered, limits=limits, show=page.show)
+    except Exception as error:
+        raise Halted(
+            f"{name} can't be handed to the process where it is judged: {error_text(error)}.",
+            "make inside the function what it uses, rather than outside.",
+        ) from None
+    try:
+        stack.enter_context(opened)
+    except Raised as error:
+        raise Halted(
+            f"{name} can't be made again where it is judged: {error}.",
+            "make inside the function what it uses, rather than outside.",
+        ) from None
+    except Lost as lost:
+        raise Halted(*lost_words(name, lost)) from None
+    except OSError as error:
+        raise Halted(
+            f"The check can't begin: no Python can be started here ({error.strerror or error}).",
+            "close notebooks that you don't need, and run it again.",
+        ) from None
+    stack.callback(lambda: page.end(opened.left_out))
+    return opened
+
+
+def not_served(*_: Any, **__: Any) -> None:
+    """What an answer is told that asks before the check has begun."""
+    raise ValueError("the card isn't there yet")
+
+
+class _Shown:
+    """Prints what an answer prints, and how many lines more there were."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def show(self, text: str) -> None:
+        self.text = text
+        sys.stdout.write(text)
+
+    def end(self, left_out: int) -> None:
+        with suppress(OSError):  # of an output that is closed or full
+            if self.text and not self.text.endswith("\n"):
+                sys.stdout.write("\n")
+            if left_out:
+                sys.stdout.write(f"... and {left_out:,} lines more\n")
+
+
+#: Where the package looks at what it is given: what is raised there is the answer's fault.
+ARGUMENTS = {
+    "devices.py",
+    "machine/arguments.py",
+    "machine/engines.py",
+    "machine/launch.py",
+    "machine/shape.py",
+    "timing/lanes.py",
+    "timing/simulate.py",
+    "timing/surfaces.py",
+}
+
+
+def refused(error: Exception) -> bool:
+    """Whether the package refused a kernel or a board, in words; else it failed."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    file = Path(frame.f_code.co_filename)
+    return file.is_relative_to(PACKAGE) and file.relative_to(PACKAGE).as_posix() in ARGUMENTS
+
+
+def broken(error: Exception) -> Verdict:
+    """The verdict where the check itself failed, with the traceback for a report."""
+    lines = "".join(traceback.format_exception(error)).rstrip()
+    return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, broken=True)

@@ -2,28 +2,25 @@
 
 ``judge_kernel`` assembles, and turns whatever is raised into a verdict; the lesson's function that
 it calls runs the program and judges it. ``check_gemm`` and ``run_gemm`` launch programs as kernels
-of the catalogue are launched. ``block_kernel`` writes such kernels for any block.
+of the catalogue are launched.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, wraps
+from functools import wraps
 
 import numpy as np
 
 from cypresskit.compiler import CompileError
-from cypresskit.il import ILError, Program, assemble
+from cypresskit.il import ILError, Program
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.generated import assembled
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings, check
-from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise
+from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise, refused
 from cypresskit.teach.slips import mistakes
 
 NAMES = {0: "A", 1: "B", "g": "C"}
-assembled = lru_cache(maxsize=64)(
-    assemble
-)  # once, however often and with whatever block it is judged
 LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them
 LIMIT = " (max_instructions raises the limit.)"  # nothing that a student can change
 
@@ -57,6 +54,8 @@ def judge_kernel(
         hint = crowded if "registers" in str(error) else "the line it names."
         return Verdict(False, f"The kernel does not compile: {error}", hint)
     except (KernelError, TypeError, ValueError) as error:
+        if not isinstance(error, KernelError) and not refused(error):
+            raise
         hint = LOOP if "has not ended" in str(error) else stuck
         return Verdict(
             False, f"The kernel does not run: {error_text(error).removesuffix(LIMIT)}", hint
@@ -162,80 +161,3 @@ def check_gemm(
         tolerance=rounding * steps * size,
         mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),
     )
-
-
-@dataclass(frozen=True)
-class Written(Kernel):
-    """A kernel with the IL ``source``, after lines that reports don't count."""
-
-    source: str = ""
-    before: str = ""
-
-    @property
-    def text(self) -> str:
-        return self.before + self.source
-
-    @cached_property
-    def program(self) -> Program:
-        return assembled(self.source, f"{self.name}.il", before=self.before)
-
-
-def block_kernel(
-    rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
-) -> Written:
-    """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
-    ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta. A texel holds as
-    many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
-    r2 onwards hold what a turn fetches, then the block.
-    """
-    wide = min(columns, 4)
-    down, across = max(rows // 4, 1), max(columns // 4, 1)
-    first, streams = 2 + steps * (down + across), rows if wide < 4 else 0
-    block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
-    by_columns = sorted(
-        block, key=lambda place: place[1]
-    )  # neighbours share their b, and read ports with it
-    mask = "" if wide == 4 else "." + "xyzw"[:wide].ljust(4, "_")
-    fetches, products = [], []
-    for step in range(steps):
-        a = 2 + step * (down + across)
-        for texture, start, count, letter in ((0, a, down, "x"), (1, a + down, across, "y")):
-            fetch = f"sample_resource({texture})_sampler({texture})_aoffimmi"
-            fetches += [f"{fetch}({t},{step},0) r{start + t}, r0.{letter}z00" for t in range(count)]
-        products += [
-            f"mad r{r}{mask}, r{a + i // 4}.{'xyzw'[i % 4]}, r{a + down + t}, r{r}"
-            for i, t, r in by_columns
-        ]
-    stores = [f"mov o{i}{mask}, r{r}" for i, _, r in block if streams]
-    if not streams:
-        stores = ["mad r1.x, vWinCoord0.y, l0.z, l0.w", "ftoi r1.x, r1.x", "ftoi r1.y, r0.y"]
-        stores.append("imad r1.x, r1.x, cb0[0].w, r1.y")
-    for i, t, r in block if not streams else ():
-        stores += ["iadd r1.x, r1.x, cb0[0].w"] * (i > 0 and t == 0)
-        if scaled:
-            stores += [
-                f"mul r{r}, r{r}, cb0[0].x",
-                "if_logicalnz cb0[4].x",
-                f"    mov r2, g[r1.x+{t}]",
-            ]
-            stores += [f"    mad r{r}, r2, cb0[0].y, r{r}", "endif"]
-        stores.append(f"mov g[r1.x+{t}], r{r}")
-    formats = "_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
-    lines = ["il_ps_2_0", "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__"]
-    lines += [f"dcl_resource_id({n}){formats}" for n in (0, 1)] + [
-        f"dcl_output_generic o{i}" for i in range(streams)
-    ]
-    lines += ["dcl_cb cb0[5]", f"dcl_literal l0, 0.0, {steps}.0, {rows}.0, {-rows / 2}"]
-    lines += [f"dcl_literal l1, {down}.0, {across}.0, {-down / 2}, {-across / 2}"]
-    lines += [
-        "mad r0.xy, vWinCoord0.yx, l1.xy, l1.zw",
-        "mov r0.z, l0.x",
-        *(f"mov r{r}, l0.x" for *_, r in block),
-    ]
-    lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
-    lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
-    name, source = name or f"block_{rows}x{columns}", "\n".join(lines)
-    written = Written(
-        name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
-    )
-    return replace(written, streams=streams, texel=4 * wide)

@@ -6,10 +6,11 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
+from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import Run, launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.check import Halted, Verdict, exercise, slip, tried, unless
-from cypresskit.teach.kernels import block_kernel, kernel_exercise, run_gemm
+from cypresskit.teach.kernels import kernel_exercise, run_gemm
 
 SIZES = (1, 2, 4, 8, 12, 16)
 FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
@@ -58,16 +59,21 @@ def check_rank1(update: Callable) -> Verdict:
             for size in (rows, columns)
         )
         start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
-        c, a_before, b_before, product = start.copy(), a.copy(), b.copy(), np.outer(a, b)
+        product = np.outer(a, b)
         want = start + product
         shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
-        returned = tried("update(c, a, b)", update, c, a, b, hint=f"it was called with {shape}.")
-        same = np.array_equal(a, a_before) and np.array_equal(b, b_before)
+        hint = f"it was called with {shape}."
+        call = "update(c, a, b)"
+        returned, after = tried(call, update.with_arguments, start, a, b, hint=hint)
+        c, a_after, b_after = after
+        same = np.array_equal(a_after, a) and np.array_equal(b_after, b)
         unless(
             same, "update changes a or b.", "only c is to change: its next row needs a and b again."
         )
         if np.array_equal(c, want):
             continue
+        reshaped = f"update changes the shape of c, from {start.shape} to {np.shape(c)}."
+        unless(np.shape(c) == start.shape, reshaped, "its numbers change, and nothing else.")
         wrong = np.argwhere(c != want)[0][0]
         become = (
             f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, not"

@@ -10,10 +10,11 @@ from cypresskit.devices import HD5850, HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import block_kernel, check_gemm, fault, kernel_exercise, run_gemm
+from cypresskit.teach.kernels import check_gemm, fault, kernel_exercise, run_gemm
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 

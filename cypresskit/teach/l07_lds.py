@@ -15,8 +15,8 @@ from cypresskit.kernels.samples import listened
 from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
-from cypresskit.teach.check import Verdict, a_type, exercise, tried, unless
-from cypresskit.teach.formula import chance, formula_exercise
+from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks

@@ -6,7 +6,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
-from cypresskit.teach.check import Verdict, slip
+from cypresskit.teach.check import Verdict, chance, slip
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
 
@@ -28,8 +28,11 @@ def first_quad(name: str) -> list[tuple[int, int]]:
 
 
 @formula_exercise(
-    [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8)],
+    [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8), (153.6, 2), (128.0, 16)],
     {
+        "for a large A, leave out what x and y take: A alone is nearly all of the memory's work.": (
+            lambda r, s: 2 * r / s / (1 + 1 / 1024)
+        ),
         "each number of A takes part in two operations, a multiplication and an addition.": (
             lambda r, s: r / s
         ),
@@ -38,6 +41,7 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",
+    draw=lambda: (round(chance.uniform(20, 400), 1), chance.choice((2, 4, 8, 16))),
 )
 def check_ceiling(r, s):
     """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size``

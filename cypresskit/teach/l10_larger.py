@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,9 @@ from cypresskit.blas import CardMemoryError, MatrixFactory
 from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, card_bytes
-from cypresskit.teach.check import Verdict, exercise, tried, unless
-from cypresskit.teach.formula import chance, formula_exercise
+from cypresskit.isolated.card import HANDLE
+from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 
 TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
 
@@ -122,34 +124,76 @@ def _shown(blocks: list) -> str:
     return (" ".join(map(str, blocks[:8])) or "it has none") + " and so on" * (len(blocks) > 8)
 
 
-def watched_card() -> tuple[MatrixFactory, list[int], list[np.ndarray]]:
-    """A card, the flops of each product on it, and the numbers that it computed and sent back, in
-    lists out of an answer's reach.
+class WatchedCard:
+    """A small card on which an answer computes: what the answer may ask for, done here.
+
+    To what is uploaded it adds a little that nobody else knows: some 10^-9 of each number, drawn
+    for each value. So a result shows whether its numbers came from the card: ``marked`` gives what
+    a matrix became there.
     """
-    flops, given, sent = list[int](), list[np.ndarray](), list[OnCard]()
 
-    class WatchedCard(MatrixFactory):
-        def upload(self, *arguments):
-            sent.append(super().upload(*arguments))
-            return sent[-1]
+    def __init__(self, seed: int) -> None:
+        self.gpu = MatrixFactory(TINY)
+        self.flops: list[int] = []
+        self._held: dict[int, OnCard] = {}
+        self._seed = seed
 
-        def multiply(self, a, *others, **options):
-            result = super().multiply(a, *others, **options)
-            flops.append(
-                2 * result.shape[0] * result.shape[1] * a.shape[not options.get("trans_a")]
-            )
-            return result
+    def services(self) -> dict[str, Callable]:
+        """What the answer may ask for, by name."""
+        return {
+            "card.upload": self._upload,
+            "card.download": lambda number: self.gpu.download(self._matrix(number)),
+            "card.free": lambda number: self.gpu.free(self._matrix(number)),
+            "card.multiply": self._multiply,
+            "card.used": lambda: self.gpu.used,
+            "card.text": lambda: repr(self.gpu),
+            "card.clear": lambda: self.gpu.__exit__(),
+        }
 
-        def download(self, matrix):
-            values = super().download(matrix)
-            if not any(matrix is each for each in sent):
-                given.append(np.asarray(values).ravel())
-            return values
+    def marked(self, matrix: np.ndarray) -> np.ndarray:
+        """A matrix as it is on the card. Zeros stay zeros, and -x is marked as x is."""
+        values, places = np.unique(np.abs(matrix), return_inverse=True)
+        parts = [np.random.default_rng((self._seed, *key)).random() for key in _keys(values)]
+        factors = 1 + MARK * (0.5 + np.array(parts))
+        return matrix * factors[places].reshape(matrix.shape)
 
-    return WatchedCard(TINY), flops, given
+    def _upload(self, array: np.ndarray, name: str) -> tuple:
+        if array.dtype == np.float64:
+            array = self.marked(array)
+        return self._noted(self.gpu.upload(array, name))
+
+    def _multiply(self, a: int, b: int, c: int | None, **options) -> tuple:
+        left, right = self._matrix(a), self._matrix(b)
+        third = None if c is None else self._matrix(c)
+        result = self.gpu.multiply(left, right, third, **options)
+        depth = left.shape[not options.get("trans_a")]
+        self.flops.append(2 * result.shape[0] * result.shape[1] * depth)
+        return self._noted(result)
+
+    def _noted(self, matrix: OnCard) -> tuple:
+        number = len(self._held)
+        self._held[number] = matrix
+        return number, matrix.name, matrix.shape, matrix.precision, matrix.bytes
+
+    def _matrix(self, number: int) -> OnCard:
+        if number not in self._held:
+            raise ValueError("there is no such matrix on this card")
+        return self._held[number]
 
 
-@exercise
+MARK = 1e-9  # how far a number on the watched card is off, relative
+
+
+def _keys(values: np.ndarray) -> list[tuple[int, ...]]:
+    """Whole numbers that stand for the bits of floats."""
+    words = np.ascontiguousarray(values, np.float64).view(np.uint32).reshape(-1, 2)
+    return [tuple(pair) for pair in words.tolist()]
+
+
+SERVICES = "card.upload card.download card.free card.multiply card.used card.text card.clear"
+
+
+@partial(exercise, services=SERVICES.split())
 def check_product(product: Callable) -> Verdict:
     """Exercise 3: ``product(gpu, a, b, block)`` computes a b on a card that can't hold the
     matrices.
@@ -157,10 +201,11 @@ def check_product(product: Callable) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        (gpu, flops, given), call = watched_card(), f"product(gpu, a, b, {block})"
+        card, call = WatchedCard(chance.getrandbits(32)), f"product(gpu, a, b, {block})"
+        product.services.update(card.services())
         hint = f"the call was {call} with {n} x {n} matrices."
         try:
-            c = tried(call, product, gpu, a.copy(), b.copy(), block, hint=hint)
+            c = tried(call, product, HANDLE, a, b, block, hint=hint)
         except CardMemoryError as error:
             return Verdict(
                 False,
@@ -169,48 +214,40 @@ def check_product(product: Callable) -> Verdict:
             )
         unless(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
         c = tried(call, np.asarray, c, np.float64, hint=hint)
-        finding = f"For N = {n} and blocks of {block}: "
+        where = f"For N = {n} and blocks of {block}: "
+        shape = f"{where}the result has shape {c.shape}."
+        unless(c.shape == (n, n), shape, "c is N x N, whatever the block.")
+        zeros = f"{where}the result is all zeros."
+        unless(c.any(), zeros, "download each block into its place in c.")
+        if wrong := _wrong_element(c, a @ b, block):
+            return Verdict(False, where + wrong[0], wrong[1])
+        flops = f"{sum(card.flops):,} flops of {2 * n**3:,}"
+        computed = f"{where}the card computed {len(card.flops)} products, {flops}."
+        unless(sum(card.flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
+        lacks = f"{where}c is right, but its numbers never came from the card."
+        came = card.marked(a) @ card.marked(b)
         unless(
-            c.shape == (n, n),
-            f"{finding}the result has shape {c.shape}.",
-            "c is N x N, whatever the block.",
+            np.allclose(c, came, rtol=0, atol=MARK / 4),
+            lacks,
+            "gpu.download gives a product that the card computed.",
         )
-        unless(
-            c.any(),
-            f"{finding}the result is all zeros.",
-            "download each block into its place in c.",
-        )
-        if not np.array_equal(c, a @ b):
-            i, j = np.argwhere(c != a @ b)[0]
-            finding += (
-                f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
-            )
-            full = c[i:].any() and c[:, j:].any()
-            ends = (
-                "all is 0 from there on: do the loops reach the last block, and is `return` behind"
-                " both?"
-            )
-            return Verdict(
-                False,
-                finding,
-                "rows i.. of a times columns j.. of b are c[i.., j..]." if full else ends,
-            )
-        computed = (
-            f"{finding}the card computed {len(flops)} products, {sum(flops):,} flops of"
-            f" {2 * n**3:,}."
-        )
-        unless(sum(flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
-        came = np.concatenate([*given, []])  # whole, or in parts that c adds up
-        each = zip(*np.unique(c, return_counts=True))
-        fine = came.sum() == c.sum() or all(
-            np.count_nonzero(came == number) >= count for number, count in each
-        )
-        lacks = f"{finding}c is right, but its numbers never came from the card."
-        unless(fine, lacks, "gpu.download gives a product that the card computed.")
-        held = f"{finding}{gpu.used:,} bytes are still in use:\n{gpu}"
-        unless(not gpu.used, held, "gpu.free what you uploaded, and the products.")
+        held = f"{where}{card.gpu.used:,} bytes are still in use:\n{card.gpu}"
+        unless(not card.gpu.used, held, "gpu.free what you uploaded, and the products.")
     finding = (
         f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it"
         " empty."
     )
     return Verdict(True, finding)
+
+
+def _wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, str] | None:
+    """(finding, hint) on the first element of c that isn't right, or None."""
+    wrong = ~np.isclose(c, right, rtol=0, atol=1e-3)
+    if not wrong.any():
+        return None
+    i, j = np.argwhere(wrong)[0]
+    finding = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
+    if c[i:].any() and c[:, j:].any():
+        return finding, "rows i.. of a times columns j.. of b are c[i.., j..]."
+    ends = "all is 0 from there on: do the loops reach the last block, and is `return` behind both?"
+    return finding, ends

@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
-from cypresskit.teach.check import Verdict, exercise, tried, unless
-from cypresskit.teach.formula import chance, formula_exercise
+from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
 
 STAGES = ("load", "mult", "store")
 LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through

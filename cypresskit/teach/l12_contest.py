@@ -14,14 +14,13 @@ the launch is simulated, as usual. Where two speeds are too close for that (a ph
 a class's contest, all of it is.
 
 Tampering with the judge in a notebook changes no leaderboard: ``cypresskit contest`` reads text and
-judges it apart.
+judges it in a process of its own.
 """
 
-import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from textwrap import shorten
 
@@ -33,11 +32,12 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.generated import Written, entry, write
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
-from cypresskit.teach.check import Verdict, a_type, exercise, unless
+from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import Written, block_kernel, check_gemm, judge_kernel
+from cypresskit.teach.kernels import check_gemm, judge_kernel
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -55,16 +55,6 @@ CLOSE = (
 PHOTO = 1.02
 
 
-def entry(
-    text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
-) -> Written:
-    """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step``
-    steps of k per turn.
-    """
-    block = tuple(block) if isinstance(block, list) else block
-    return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
-
-
 def with_loop(loop: str) -> Written:
     """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
     head, _, rest = KERNELS["sgemm_tn"].text.partition("whileloop\n")
@@ -72,27 +62,13 @@ def with_loop(loop: str) -> Written:
     return replace(entry(loop + rest.partition("endloop\n")[2]), before=head)
 
 
-def write(rows: int, columns: int, steps: int) -> Written:
-    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
-    Raises ``ValueError`` unless rows and columns are multiples of 4, the block has at most 256
-    elements, and ``steps`` are 1 to 64.
-    """
-    if (
-        not {rows, columns, steps} <= set(range(1, 65))
-        or rows % 4
-        or columns % 4
-        or rows * columns > 256
-    ):
-        limits = (
-            "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps"
-            " are 1 to 64"
-        )
-        raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
-    name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
-    return block_kernel(rows, columns, steps, scaled=True, name=name)
-
-
 BAR = write(8, 8, 3)  # the fastest that it makes
+
+
+@cache
+def bar_gflops() -> float:
+    """The bar's speed, simulated whole: it is one number, whatever it is compared with."""
+    return timed(BAR, N, exact=True).gflops
 
 
 def changes(chip: Device) -> str:
@@ -142,10 +118,8 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
         return Score(name, fault)
     try:
         return _judged(kernel, name, device, n, exact)
-    except Exception as error:
-        return Score(
-            name, Verdict(False, f"{name} can't be judged: {error}", "what is unusual about it?")
-        )
+    except Exception as error:  # what an entry can do wrong is told where it is done
+        return Score(name, broken(error))
 
 
 def _name(kernel) -> str:
@@ -167,6 +141,8 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         try:
             report = timed(kernel, n, device=device, exact=exact)
         except ValueError as error:
+            if not refused(error):
+                raise
             hint = (
                 "addresses and branches may not depend on what the matrices hold; a wavefront has"
                 " to fit the chip."
@@ -275,7 +251,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
         return Verdict(
             False, finding, "set it before the loop, or before the branch that leaves it out."
         )
-    chance = random.SystemRandom()  # nobody can write for these sizes
+    chance = draws(kernel.text, full)  # nobody can write for these sizes
     large = (
         *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
         chance.randrange(16, 64) | 1,
@@ -283,7 +259,8 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     deep = *(chance.randrange(64, 160) | 1 for _ in "mn"), chance.randrange(full, 2 * full) | 1
     runs: dict[int, Run] = {}
     for (m, n, k), alpha, beta in (((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (deep, -2.0, 1.0)):
-        wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta)
+        seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
+        wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta, seed)
         if wrong:
             place = (
                 "where it would be timed"
@@ -296,9 +273,9 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
 
 
 @lru_cache(maxsize=4)
-def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
+def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, ...]:
     """Random matrices of whole numbers: A and B, stored for TN, C, and the product of A and B."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(seed)
     a, b, c = (
         rng.integers(-most, most + 1, shape, np.int8).astype(np.float32)
         for shape in ((k, m), (k, n), (m, n))
@@ -306,14 +283,15 @@ def _problem(m: int, n: int, k: int, most: int) -> tuple[np.ndarray, ...]:
     return a, b, c, a.T @ b
 
 
-def _compared(kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float) -> tuple[str, Run]:
+def _compared(
+    kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float, seed: int
+) -> tuple[str, Run]:
     """The fault in a random product, "" if there is none, after a comparison of every element; and
     the run's counts.
     """
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
-    a, b, c, product = (_problem if beta == 0 else _problem.__wrapped__)(
-        m, n, k, most
-    )  # odd sizes don't come again
+    problem = _problem if beta == 0 else _problem.__wrapped__  # odd sizes don't come again
+    a, b, c, product = problem(m, n, k, most, seed)
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(kernel.program, **arguments)
     result, want = kernel.result(arguments, m, n), alpha * product + beta * c
@@ -505,7 +483,7 @@ def check_entry(mine: Kernel) -> Verdict:
     ``write`` makes.
     """
     for exact in (False, True):
-        score, bar = judge(mine, exact=exact), timed(BAR, N, exact=exact).gflops
+        score, bar = judge(mine, exact=exact), bar_gflops()
         if not tied(score.gflops, CLOSE * bar):
             break
     if not score.report:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from shutil import which
 
-from cypresskit.teach.formula import chance, formula_exercise
+from cypresskit.teach.check import chance
+from cypresskit.teach.formula import formula_exercise
 from cypresskit.today import figures, record
 
 EVERY = {row["case"]: row["value"] for row in record()["rows"]}

@@ -19,19 +19,28 @@ import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from string import Template
 from typing import Any
 
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
+from cypresskit.isolated import Lost, Raised, call
+from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.kernels.generated import Written
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach.apart import SECONDS, Lost, call
-from cypresskit.teach.kernels import Written
+from cypresskit.teach.check import BROKEN, REPORT, seeded
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
 SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
+SECONDS, MEGABYTES = 120.0, 4_000  # for an entry
+ENDS = {
+    "time": "it had not ended when its time was up",
+    "clock": "it had not ended when its time by the clock was up",
+    "memory": f"it needs more than {MEGABYTES:,} MB",
+}
 
 
 @dataclass(frozen=True)
@@ -88,10 +97,14 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     )
 
 
-def judged(text: str, file: str, n: int) -> dict:
-    """The fields of an entry's ``Row``, judged at n x n x n."""
-    entry, chip = read(text, file)
-    score = contest.judge(entry, chip, n, exact=True)
+def judged(text: str, file: str, n: int, seed: str) -> dict:
+    """The fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to ``seed``."""
+    try:
+        entry, chip = read(text, file)
+    except ValueError as error:
+        return {"name": file, "file": file, "verdict": cannot(file, str(error))}
+    with seeded(seed):
+        score = contest.judge(entry, chip, n, exact=True)
     row: dict = {
         "name": entry.name,
         "file": file,
@@ -107,16 +120,40 @@ def judged(text: str, file: str, n: int) -> dict:
     return row
 
 
-def row(text: str, file: str, n: int = contest.N, seconds: float = SECONDS) -> Row:
-    """The row of the entry in ``text``, judged in a process of its own. It never raises."""
+def cannot(file: str, why: str) -> str:
+    """The words on an entry that can't be judged."""
+    return f"Not yet. {file} can't be judged: {why}."
+
+
+def row(
+    text: str,
+    file: str,
+    n: int = contest.N,
+    *,
+    seconds: float = SECONDS,
+    seed: str = "",
+    family: Family | None = None,
+) -> Row:
+    """The row of the entry in ``text``, judged in a process of its own. It never raises.
+
+    n : it is timed at n x n x n.
+    seconds : of processor time that it may take; by the clock, four times that.
+    seed : what the judge's random numbers belong to; by default other ones each time.
+    family : where the process comes from; by default a new one.
+    """
+    limits = CallLimits(seconds, 4 * seconds, MEGABYTES)
+    where = "cypresskit.teach.leaderboard", "judged"
+    own = family or Family()
     try:
-        return Row(**call(judged, text, file, n, seconds=seconds))
+        fields = call(*where, text, file, n, seed or token_hex(), limits=limits, family=own)
+        return Row(**fields)
     except Lost as lost:
-        return Row(
-            file,
-            file,
-            verdict=f"Not yet. {file} can't be judged: {str(lost).removeprefix('ValueError: ')}.",
-        )
+        return Row(file, file, verdict=cannot(file, ENDS.get(lost.reason, "its process ended")))
+    except (Raised, OSError, TypeError) as error:
+        return Row(file, file, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
+    finally:
+        if family is None:
+            own.end()
 
 
 def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:

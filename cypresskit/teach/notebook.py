@@ -3,20 +3,21 @@ right.
 
 If the cell with an answer isn't valid Python or stops too early, the previous answer stays in
 place, or none; the verdict then says so. Its text form is the same. ``exit`` is an error, and the
-kernel lives on. Importing this module sets all that up in a running IPython; without one it does
-nothing.
+kernel lives on. ``install`` sets all that up in a running IPython, which ``ck.draw.load()`` or
+``%load_ext cypresskit`` asks for; importing this module changes nothing.
 """
 
 import ast
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from importlib import import_module
 from traceback import walk_tb
 
-from cypresskit.teach.check import Verdict, error_text
+from cypresskit.isolated.process import OWN
+from cypresskit.teach import bindings
+from cypresskit.teach.check import Verdict, cell, error_text
 
 BLUE, ORANGE = (
     "#0072b2",
@@ -28,49 +29,48 @@ def unread(
     cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None
 ) -> Verdict | None:
     """A verdict if the answer that ``cells[-1]`` checks was never set, since its cell isn't valid
-    Python or stopped too early; else None. ``cells``: in the order in which they were run.
-    ``failed``: the number of a cell that stopped to the line and the error.
+    Python or stopped too early; else None.
+
+    cells : in the order in which they were run.
+    failed : the number of a cell that stopped, to the line and the error.
     """
-    answer = re.search(r"\((\w+)\)\s*\Z", cells[-1])
-    sets = re.compile(rf"^(def )?{answer[1]} *[=(]" if answer else r"\Z.", re.M)
-    cell = next((n for n in reversed(range(len(cells) - 1)) if sets.search(cells[n])), None)
-    if answer is None or cell is None:
+    match = re.search(r"\((\w+)\)\s*\Z", cells[-1])
+    if not match:
+        return None
+    answer = match[1]
+    before = range(len(cells) - 1)
+    cell = next((n for n in reversed(before) if bindings.sets(cells[n], answer)), None)
+    if cell is None:
         return None
     try:
-        binds = [
-            node.end_lineno or 0
-            for node in ast.parse(cells[cell]).body
-            if answer[1] in _bound(node)
-        ]
+        tree = ast.parse(cells[cell])
     except SyntaxError as unclear:
-        line, finding = (
-            unclear.lineno,
-            f"Your cell with {answer[1]} isn't valid Python: {unclear.msg}.",
-        )
-    else:
-        line, error = (failed or {}).get(cell, (0, ""))
-        if not error or line > max(binds, default=0):
-            return None
-        finding = f"Your cell with {answer[1]} stopped with {error}."
+        finding = f"Your cell with {answer} isn't valid Python: {unclear.msg}."
+        hint = f"line {unclear.lineno} of that cell."
+        if others := _set_since(cells[cell + 1 : -1]):
+            finding += f" The cell that you ran after it sets {', '.join(sorted(others))} instead."
+            hint = f"the name: the check looks at {answer}."
+        return Verdict(False, finding, hint)
+    binds = [node.end_lineno or 0 for node in tree.body if answer in bindings.bound(node)]
+    line, error = (failed or {}).get(cell, (0, ""))
+    if not error or line > max(binds, default=0):
+        return None
+    finding = f"Your cell with {answer} stopped with {error}."
     return Verdict(False, finding, f"line {line} of that cell.")
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement sets or changes, wholly or in part."""
-    if name := getattr(statement, "name", ""):
-        return {name}
-    names = set()
-    for target in ast.walk(statement):
-        if isinstance(getattr(target, "ctx", None), ast.Store):
-            while isinstance(target, ast.Attribute | ast.Subscript):
-                target = target.value
-            names.add(getattr(target, "id", ""))
-    return names
+def _set_since(cells: Sequence[str]) -> set[str]:
+    """The functions that the last of these cells defines, if it is a valid one."""
+    tree = bindings.parsed(cells[-1]) if cells else None
+    body = tree.body if tree else []
+    return {statement.name for statement in body if isinstance(statement, ast.FunctionDef)}
 
 
 def html(verdict: Verdict, below: str = "") -> str:
     """A verdict as HTML, with the words ``below`` it; text between backticks is code."""
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
+    if verdict.broken:
+        sign, head = "⚠", "Not judged."
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
     badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
     parts = [
@@ -101,7 +101,8 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 
 
 def install(shell) -> None:
-    """Let ``shell``, an IPython, show verdicts."""
+    """Let ``shell``, an IPython, show verdicts; and start the process that answers will run in."""
+    OWN.start()
     known: dict[tuple[str, str], bool] = {}
     ended: dict[
         int, tuple[int, str]
@@ -147,6 +148,10 @@ def install(shell) -> None:
         final = shown(verdict)
         return html(final, progress(known, verdict.check, final.right))
 
+    def begins(_) -> None:
+        cell.begin()
+
+    shell.events.register("pre_run_cell", begins)
     shell.events.register("post_run_cell", ran)
     shell.set_custom_exc((NameError,), unnamed)
     if hasattr(shell, "kernel"):  # an IPython in a terminal may be left
@@ -156,7 +161,3 @@ def install(shell) -> None:
         Verdict, lambda verdict, printer, cycle: printer.text(str(shown(verdict)))
     )
     formatters["text/html"].for_type(Verdict, page)
-
-
-if "IPython" in sys.modules and (running := sys.modules["IPython"].get_ipython()):
-    install(running)

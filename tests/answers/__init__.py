@@ -46,6 +46,7 @@ def planted() -> dict:
         names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
         if path.with_suffix(".py").exists():
             names |= vars(import_module(f"answers.{path.stem}"))
+        names["__name__"] = "answers"
         for part in path.read_text(encoding="utf-8").strip().split("\n\n"):
             head, *lines = part.splitlines()
             check, kind, form = re.fullmatch(r"(\w+) \((\w+)\): (.+)", head).groups()

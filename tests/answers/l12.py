@@ -4,8 +4,8 @@ import math
 import re
 
 import cypresskit as ck
+from cypresskit.kernels.generated import Written
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach.kernels import Written
 
 LOOP = ck.kernels["sgemm_tn"].text.partition("whileloop\n")[2].partition("endloop\n")[0]
 GOOD_LOOP = f"whileloop\n{LOOP}endloop\n"

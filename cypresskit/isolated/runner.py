@@ -1,0 +1,363 @@
+"""What a bare process runs: it makes an answer from cells or from a carried function, calls it
+with cases, and hands back what came out, as plain data.
+
+``main`` is started by ``process``. On Linux it stays warm and forks itself for each answer, one
+after the other; whatever an answer leaves running is ended with it. Elsewhere it serves one answer
+and ends. Messages go to and fro over one stream (see ``plain``):
+
+    -> {"make": ...}                     how the answer is made
+    <- {"made": "function" or a value}   or {"failed": ...}
+    -> {"call": [...]}                   arguments, which the answer may change
+    <- {"print": "text"}                 what it prints, a page of it
+    <- {"ask": [name, ...]}              what is done outside, on the card: -> {"answer": ...}
+    <- {"result": ...} or {"failed": ...}
+"""
+
+import ast
+import base64
+import builtins
+import ctypes
+import importlib
+import io
+import linecache
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from cypresskit.devices import Device
+from cypresskit.isolated import card, classroom, plain
+from cypresskit.isolated.carry import PACKAGE, restored
+from cypresskit.isolated.plain import decode, encode
+from cypresskit.kernels import Kernel
+
+FORKS = sys.platform == "linux"
+LINES, CHARACTERS = 20, 4_000  # of what an answer prints
+TEXT = 2_000  # characters of an error's message
+SUBREAPER = 36  # of prctl: orphans of this process's children become its own
+OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
+
+if FORKS:
+    import resource
+
+
+class Halt(BaseException):
+    """Ends a call for a reason that has a name, such as "input"."""
+
+
+class Page(io.TextIOBase):
+    """A text stream that passes its first lines on to ``show``, and counts the rest."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self.show, self.text = show, ""
+        self.more, self.begun = 0, False  # lines left out, and whether one more has begun
+
+    def write(self, text: str) -> int:
+        whole, before = self.text + text, len(self.text)
+        self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
+        if self.text[before:]:
+            self.show(self.text[before:])
+        rest = whole[len(self.text) :]
+        if rest:
+            self.more += rest.count("\n")
+            self.begun = not rest.endswith("\n")
+        return len(text)
+
+    @property
+    def left_out(self) -> int:
+        return self.more + self.begun
+
+
+class Server:
+    """Serves one answer over ``stream``."""
+
+    def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
+        self.reader, self.writer = reader, writer
+        self.page = Page(lambda text: self.send({"print": text}))
+        self.missing: dict[str, str] = {}
+        self.limits = {"seconds": 5.0, "megabytes": 500}
+        self.answer: Any = None
+
+    def send(self, message: dict) -> None:
+        plain.write(self.writer, message)
+
+    def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
+        """What the process outside gives for a request: a product on its card, for instance."""
+        self.send({"ask": [name, encode(list(values)), encode(options)]})
+        reply = plain.read(self.reader)
+        if reply is None:
+            os._exit(1)
+        if "raised" in reply:
+            kind, text = reply["raised"]
+            raise card.ERRORS[kind](text)
+        return decode(reply["answer"])
+
+    def serve(self) -> None:
+        while message := plain.read(self.reader):
+            (task,) = message
+            tasks = {"make": self.make, "call": self.call, "run": self.run}
+            try:
+                tasks[task](message[task])
+            except Exception:  # nothing of the answer's raises here
+                self.send({"broken": traceback.format_exc()[-4_000:]})
+
+    # -- how the answer is made
+
+    def make(self, how: dict) -> None:
+        self.limits |= how["first"]
+        for file, lines in how.get("lines", {}).items():
+            linecache.cache[file] = (0, None, lines, file)
+        classroom.install()
+        if "gemm" in how["services"]:
+            card.install(self.ask)
+        if "cells" in how:
+            self.guarded(lambda: self.run_cells(how["cells"], how["name"]), made=True)
+        else:
+            self.missing = how["missing"]
+            data = base64.b64decode(how["pickle"])
+            self.guarded(lambda: restored(data, classroom.absent), made=True)
+        self.limits |= how["limits"]
+
+    def run_cells(self, cells: list[dict], name: str) -> Any:
+        """The answer that cells set; each has its ``source``, and the names that are ``wanted``."""
+        names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
+        for number, cell in enumerate(cells, 1):
+            file = f"<cell {number}>"
+            source = cell["source"]
+            lines = source.splitlines(keepends=True)
+            linecache.cache[file] = (len(source), None, lines, file)
+            try:
+                tree = ast.parse(source, file)
+            except SyntaxError as error:
+                said = f"isn't valid Python: {error.msg}"
+                raise CellError(cell["sets"], said, error.lineno or 0) from None
+            self.run_statements(tree, file, cell, names)
+        if name not in names:
+            raise CellError(None, "", 0)
+        return names[name]
+
+    def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
+        """Run a cell, statement by statement. One that sets no wanted name may fail: it shows what
+        isn't there."""
+        for statement in tree.body:
+            code = compile(ast.Module([statement], []), file, "exec")
+            Absent = classroom.Absent
+            Absent.lenient = True
+            try:
+                exec(code, names)
+            except MemoryError:
+                raise
+            except Exception as error:
+                if statement.lineno in cell["binding"]:
+                    line, text = place_of(error)
+                    said = f"stops with {text_of(error)}"
+                    raise CellError(cell["sets"], said, line or statement.lineno, text) from None
+            finally:
+                Absent.lenient = False
+
+    # -- calls
+
+    def call(self, values: list) -> None:
+        arguments = [decode(each) for each in values]
+        for place, value in enumerate(arguments):
+            if isinstance(value, plain.Other) and value == card.HANDLE:
+                arguments[place] = card.CardOutside(self.ask)
+        self.guarded(lambda: self.answer(*arguments), arguments)
+
+    def run(self, how: dict) -> None:
+        """Call a function of the package by its name, for the contest's judge."""
+        self.limits |= how["limits"]
+        module, name = how["function"]
+        function = getattr(importlib.import_module(module), name)
+        self.guarded(lambda: function(*map(decode, how["arguments"])))
+
+    def guarded(self, work: Callable, arguments: list | None = None, made: bool = False) -> None:
+        """Do some work within the limits, and tell what became of it."""
+        before = threading.enumerate()
+        try:
+            with limited(**self.limits), shielded(), redirect_stdout(self.page):
+                with redirect_stderr(self.page):
+                    value = work()
+                if made:
+                    self.answer = value
+                    what = "function" if callable(value) else {"value": encode(value, described)}
+                    reply = {"made": what, "type": type(value).__name__}
+                else:
+                    reply = {"result": encode(value, described)}
+                    kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]
+                    reply["arguments"] = encode(kept)
+            left = [thread for thread in threading.enumerate() if thread not in before]
+            if not all(thread.name.startswith(OURS) for thread in left):
+                reply = {"halted": "thread"}
+        except MemoryError as error:
+            full = isinstance(error, card.ERRORS["CardMemoryError"])
+            reply = {"failed": self.error(error)} if full else {"halted": "memory"}
+        except SystemExit:
+            reply = {"halted": "exit"}
+        except Halt as halt:
+            reply = {"halted": str(halt)}
+        except CellError as error:
+            reply = {"cell": [error.sets, error.said, error.line]}
+        except BaseException as error:
+            reply = {"failed": self.error(error)}
+        try:
+            self.send(reply | {"left_out": self.page.left_out})
+        except ValueError:
+            self.send({"halted": "large", "left_out": self.page.left_out})
+
+    def error(self, error: BaseException) -> dict:
+        line, text = place_of(error)
+        said = text_of(error)
+        if isinstance(error, NameError) and error.name in self.missing:
+            kind = self.missing[error.name]
+            said += f" while an answer is judged: a {kind} can't be handed to it"
+        kind = type(error).__name__
+        return {"type": kind, "text": said[:TEXT], "line": line, "source": text[:200]}
+
+
+class CellError(Exception):
+    """A cell that could not be run: what it ``sets``, what is ``said`` of it, and its line."""
+
+    def __init__(self, sets: str | None, said: str, line: int, text: str = "") -> None:
+        super().__init__(said)
+        self.sets, self.said, self.line, self.text = sets, said, line, text
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's type, and its message if it has one."""
+    with suppress(Exception):  # its text is made by whoever wrote its class
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return type(error).__name__
+
+
+def place_of(error: BaseException) -> tuple[int, str]:
+    """(line, its text) of the student's code that raised an error; (0, "") if none did."""
+    ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = next((file for file, _ in ran if not ours(file)), None)
+    if own is None:
+        return 0, ""
+    line = [number for file, number in ran if file == own][-1]
+    return line, linecache.getline(own, line).strip()
+
+
+def ours(file: str) -> bool:
+    return file.startswith("<frozen") or Path(file).is_relative_to(PACKAGE)
+
+
+def described(value: Any) -> plain.Described | None:
+    """Fields of a board, a kernel or an entry, from which the judge builds its own."""
+    if isinstance(value, Device):
+        return plain.Described("Device", dict(vars(value)))
+    if isinstance(value, Kernel):
+        wanted = ("name", "block", "k_step", "source", "before")
+        fields = {name: getattr(value, name) for name in wanted if hasattr(value, name)}
+        return plain.Described("Kernel", fields)
+    return None
+
+
+def refuse(*_: Any) -> str:
+    raise Halt("input")
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """While an answer runs, ``input`` ends it, as nobody can type there."""
+    own, builtins.input = builtins.input, refuse
+    try:
+        yield
+    finally:
+        builtins.input = own
+
+
+@contextmanager
+def limited(seconds: float, megabytes: float) -> Iterator[None]:
+    """End this process after ``seconds`` of computing, and make Python raise ``MemoryError`` where
+    it would take ``megabytes`` more. The process outside looks at the clock."""
+    if not FORKS:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    sizes = [size for size in before if size != resource.RLIM_INFINITY]
+    most = min([taken + int(1e6 * megabytes), *sizes])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, min(seconds, 1e6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+# -- the process
+
+
+def main() -> None:
+    """Serve answers: over the socket whose number is the last argument, or over the standard
+    streams."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the stop button is for who waits for this
+    if FORKS:
+        serve_forks(socket.socket(fileno=int(sys.argv[-1])))
+        return
+    reader, writer = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    silence()
+    Server(reader, writer).serve()
+
+
+def serve_forks(control: socket.socket) -> None:
+    """For each socket that comes, serve an answer in a copy of this process; send how it ended."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    silence()
+    control.send(b"\0\0")
+    while True:
+        data, sockets, *_ = socket.recv_fds(control, 1, 1)
+        if not data or not sockets:
+            return
+        child = os.fork()
+        if child == 0:
+            control.close()
+            os.setsid()
+            with socket.socket(fileno=sockets[0]) as channel:
+                with channel.makefile("rb") as reader, channel.makefile("wb") as writer:
+                    with suppress(OSError):
+                        Server(reader, writer).serve()
+            os._exit(0)
+        os.close(sockets[0])
+        _, status = os.waitpid(child, 0)
+        end_orphans()
+        control.send(status.to_bytes(2, "big"))
+
+
+def end_orphans() -> None:
+    """End whatever an answer has left running: it is this process's child by now."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with suppress(OSError):
+        while running := children.read_text().split():
+            for process in map(int, running):
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+                with suppress(OSError):
+                    os.waitpid(process, 0)
+
+
+def silence() -> None:
+    """What is written to the standard streams themselves goes nowhere."""
+    empty = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(empty, stream)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+
+
+if __name__ == "__main__":
+    main()

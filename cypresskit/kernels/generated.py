@@ -1,0 +1,119 @@
+"""Kernels that are written when asked for: SGEMM TN with a block of any size, and entries of the
+contest, whose text is somebody's own.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from cypresskit.il import Program, assemble
+from cypresskit.kernels.catalogue import Kernel
+
+#: Once, however often and with whatever block a text is judged.
+assembled = lru_cache(maxsize=64)(assemble)
+
+
+@dataclass(frozen=True)
+class Written(Kernel):
+    """A kernel with the IL ``source``, after lines that reports don't count."""
+
+    source: str = ""
+    before: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.before + self.source
+
+    @cached_property
+    def program(self) -> Program:
+        return assembled(self.source, f"{self.name}.il", before=self.before)
+
+
+def block_kernel(
+    rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
+) -> Written:
+    """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
+    ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta. A texel holds as
+    many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
+    r2 onwards hold what a turn fetches, then the block.
+    """
+    wide = min(columns, 4)
+    down, across = max(rows // 4, 1), max(columns // 4, 1)
+    first, streams = 2 + steps * (down + across), rows if wide < 4 else 0
+    block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
+    by_columns = sorted(
+        block, key=lambda place: place[1]
+    )  # neighbours share their b, and read ports with it
+    mask = "" if wide == 4 else "." + "xyzw"[:wide].ljust(4, "_")
+    fetches, products = [], []
+    for step in range(steps):
+        a = 2 + step * (down + across)
+        for texture, start, count, letter in ((0, a, down, "x"), (1, a + down, across, "y")):
+            fetch = f"sample_resource({texture})_sampler({texture})_aoffimmi"
+            fetches += [f"{fetch}({t},{step},0) r{start + t}, r0.{letter}z00" for t in range(count)]
+        products += [
+            f"mad r{r}{mask}, r{a + i // 4}.{'xyzw'[i % 4]}, r{a + down + t}, r{r}"
+            for i, t, r in by_columns
+        ]
+    stores = [f"mov o{i}{mask}, r{r}" for i, _, r in block if streams]
+    if not streams:
+        stores = ["mad r1.x, vWinCoord0.y, l0.z, l0.w", "ftoi r1.x, r1.x", "ftoi r1.y, r0.y"]
+        stores.append("imad r1.x, r1.x, cb0[0].w, r1.y")
+    for i, t, r in block if not streams else ():
+        stores += ["iadd r1.x, r1.x, cb0[0].w"] * (i > 0 and t == 0)
+        if scaled:
+            stores += [
+                f"mul r{r}, r{r}, cb0[0].x",
+                "if_logicalnz cb0[4].x",
+                f"    mov r2, g[r1.x+{t}]",
+            ]
+            stores += [f"    mad r{r}, r2, cb0[0].y, r{r}", "endif"]
+        stores.append(f"mov g[r1.x+{t}], r{r}")
+    formats = "_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+    lines = ["il_ps_2_0", "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__"]
+    lines += [f"dcl_resource_id({n}){formats}" for n in (0, 1)] + [
+        f"dcl_output_generic o{i}" for i in range(streams)
+    ]
+    lines += ["dcl_cb cb0[5]", f"dcl_literal l0, 0.0, {steps}.0, {rows}.0, {-rows / 2}"]
+    lines += [f"dcl_literal l1, {down}.0, {across}.0, {-down / 2}, {-across / 2}"]
+    lines += [
+        "mad r0.xy, vWinCoord0.yx, l1.xy, l1.zw",
+        "mov r0.z, l0.x",
+        *(f"mov r{r}, l0.x" for *_, r in block),
+    ]
+    lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
+    lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
+    name, source = name or f"block_{rows}x{columns}", "\n".join(lines)
+    written = Written(
+        name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
+    )
+    return replace(written, streams=streams, texel=4 * wide)
+
+
+def entry(
+    text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
+) -> Written:
+    """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step``
+    steps of k per turn.
+    """
+    block = tuple(block) if isinstance(block, list) else block
+    return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
+
+
+def write(rows: int, columns: int, steps: int) -> Written:
+    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
+    Raises ``ValueError`` unless rows and columns are multiples of 4, the block has at most 256
+    elements, and ``steps`` are 1 to 64.
+    """
+    if (
+        not {rows, columns, steps} <= set(range(1, 65))
+        or rows % 4
+        or columns % 4
+        or rows * columns > 256
+    ):
+        limits = (
+            "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps"
+            " are 1 to 64"
+        )
+        raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
+    name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
+    return block_kernel(rows, columns, steps, scaled=True, name=name)

@@ -1,0 +1,7 @@
+"""Marks of a class: from submitted notebooks, tables for a course system and pages of feedback.
+
+``course`` knows the lessons' exercises; ``submissions`` reads what was handed in, whatever that
+is; ``judging`` judges answers in bare processes, several students at a time; ``gradebook`` adds up
+and writes. ``cypresskit marks`` is the command. No kernel runs a student's notebook, no saved
+verdict counts, and only the guess itself is taken from a saved guess.
+"""

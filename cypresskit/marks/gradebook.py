@@ -1,0 +1,383 @@
+"""Marks added up, and what is written of them: tables, and a page of feedback for each student.
+
+Tables are written before pages, and a page that can't be written stops nothing else. Sentences are
+read by the teacher: equal ones stand in one row of ``explanations.csv``, whose points count for all
+who wrote it.
+"""
+
+import csv
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from cypresskit.draw.predict import number
+from cypresskit.marks import course
+from cypresskit.marks.course import Exercise, Lesson
+from cypresskit.marks.submissions import Student
+from cypresskit.saving import save_file
+from cypresskit.tables import as_csv, one_line
+from cypresskit.teach.check import Verdict, draws, seeded
+from cypresskit.teach.notebook import html
+
+#: Per cent of a lesson's points; what a lesson lacks doesn't count.
+SHARES = {"exercises": 50, "guesses": 20, "explanations": 30}
+FULL = 2  # points for a sentence
+RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
+KEY = "key"
+PAGE, LESSON, EXERCISE = re.split(
+    "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
+)
+
+
+class Graded(NamedTuple):
+    """A student's answer to an exercise: the verdict, the cell that it is about, and the sentence
+    below.
+    """
+
+    verdict: Verdict
+    code: str = ""
+    sentence: str = ""
+
+
+class Work(NamedTuple):
+    """A student's work on a lesson: the answers, and the guesses by their questions."""
+
+    answers: dict[Exercise, Graded]
+    guesses: dict[str, str]
+
+
+class Handed(NamedTuple):
+    """What a student handed in of a lesson."""
+
+    student: Student
+    lesson: Lesson
+    work: Work
+
+
+@dataclass
+class Class:
+    """The work of all students, by lesson, and the points given by hand, by sentence.
+
+    share : of the sentences that are read and counted; which ones, ``seed`` decides.
+    """
+
+    asked: dict[str, Lesson]
+    works: dict[str, tuple[Student, dict[str, Work]]] = field(default_factory=dict)
+    points: dict[str, float] = field(default_factory=dict)
+    share: float = 1.0
+    seed: str = ""
+
+    def parts(self, student: Student | None = None) -> Iterator[Handed]:
+        """All that was handed in, or one student's, by lesson."""
+        for owner, works in self.works.values():
+            if student is None or owner is student:
+                for stem in sorted(works):
+                    yield Handed(owner, self.asked[stem], works[stem])
+
+    def read(self, student: Student, exercise: Exercise) -> bool:
+        """Whether the sentence of this student to this exercise is among those that are read."""
+        if self.share >= 1:
+            return True
+        with seeded(self.seed):
+            return draws("sentence", student.id, exercise.name).random() < self.share
+
+    def given(self, student: Student, exercise: Exercise, answer: Graded) -> float | None:
+        """The points for a sentence, or None if it has none yet or isn't read."""
+        if not self.read(student, exercise):
+            return None
+        if not answer.sentence:
+            return 0.0
+        return self.points.get(sentence_key(exercise, answer.sentence))
+
+    def mark(self, part: Handed) -> tuple[float, str]:
+        """The points for a lesson, of 100, and in words where they come from."""
+        answers = part.work.answers.items()
+        sound = [answer for _, answer in answers if not answer.verdict.broken]
+        right = sum(answer.verdict.right for answer in sound)
+        counted = [pair for pair in answers if self.read(part.student, pair[0])]
+        given = sum(self.given(part.student, *pair) or 0 for pair in counted)
+        counts = {
+            "exercises": (right, len(sound)),
+            "guesses": (len(part.work.guesses), len(part.lesson.truths)),
+            "explanations": (given, FULL * len(counted)),
+        }
+        asked = {name: count for name, count in counts.items() if count[1]}
+        points = sum(SHARES[name] * earned / most for name, (earned, most) in asked.items())
+        words = "; ".join(
+            f"{name}: {earned:g} of {most} ({SHARES[name]} %)"
+            for name, (earned, most) in asked.items()
+        )
+        whole = sum(SHARES[name] for name in asked) or 1
+        return round(100 * points / whole, 1), words
+
+
+def sentence_key(exercise: Exercise, sentence: str) -> str:
+    """The same for sentences that differ in spaces, capitals and marks alone."""
+    plain = " ".join(re.sub(r"[\W_]+", " ", sentence.casefold()).split())
+    whole = f"{exercise.name}\n{plain or sentence}"
+    return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+# -- tables
+
+
+def marks(class_: Class) -> Iterator[dict]:
+    """The rows of ``marks.csv``; lessons not handed in are left out."""
+    for student, _ in class_.works.values():
+        parts = list(class_.parts(student))
+        row: dict = {"id": student.id, "student": student.name}
+        row["total"] = round(sum(class_.mark(part)[0] for part in parts), 1) if parts else ""
+        row["maximum"] = 100 * len(parts) if parts else ""
+        for part in parts:
+            for exercise, answer in part.work.answers.items():
+                verdict = answer.verdict
+                row[exercise.name] = "" if verdict.broken else int(verdict.right)
+                row[f"{exercise.name}, explanation"] = class_.given(student, exercise, answer)
+            row[f"{part.lesson.name}, guesses"] = len(part.work.guesses)
+            row[f"{part.lesson.name}, of 100"] = class_.mark(part)[0]
+        yield row
+
+
+def explanations(class_: Class, hidden: bool = False) -> list[dict]:
+    """The rows of ``explanations.csv``: all answers to a question, then all to the next. Equal
+    sentences share a row. ``hidden``: without names.
+    """
+    groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
+    for part in class_.parts():
+        for exercise, answer in part.work.answers.items():
+            if answer.sentence and class_.read(part.student, exercise):
+                key = sentence_key(exercise, answer.sentence)
+                groups.setdefault(key, []).append((exercise, part.student, answer.sentence))
+    rows = []
+    for key, group in groups.items():
+        exercise, _, sentence = group[0]
+        row = {
+            "exercise": exercise.name,
+            "question": exercise.why,
+            "a good answer": exercise.good,
+            "sentence": sentence,
+            "students": len(group),
+        }
+        if not hidden:
+            row["who"] = ", ".join(student.name for _, student, _ in group)
+        rows.append(row | {KEY: key, RUBRIC: class_.points.get(key)})
+    return sorted(rows, key=lambda row: (row["exercise"], row[KEY] if hidden else ""))
+
+
+def guesses(class_: Class) -> Iterator[dict]:
+    """The rows of ``guesses.csv``: each guess as entered and as a number, and its error in per
+    cent.
+    """
+    for part in class_.parts():
+        for question, guess in part.work.guesses.items():
+            truth = part.lesson.truths[question]
+            value = number(guess) if isinstance(truth, int | float) else None
+            off = None
+            if value is not None and truth:
+                off = round(100 * (value / float(str(truth)) - 1), 1)
+            yield {
+                "id": part.student.id,
+                "student": part.student.name,
+                "lesson": part.lesson.name,
+                "question": question,
+                "guess": guess,
+                "number": value,
+                "true value": truth,
+                "off by %": off,
+            }
+
+
+def moodle(class_: Class) -> Iterator[dict]:
+    """The rows of Moodle's grading worksheet, in per cent of all lessons handed in."""
+    for student, _ in class_.works.values():
+        parts = list(class_.parts(student))
+        total = sum(class_.mark(part)[0] for part in parts)
+        words = "; ".join(f"{part.lesson.name}: {class_.mark(part)[0]:g} of 100" for part in parts)
+        yield {
+            "Identifier": f"Participant {student.id}",
+            "Full name": student.name,
+            "Grade": round(total / len(parts), 2) if parts else "",
+            "Maximum Grade": 100,
+            "Feedback comments": words,
+        }
+
+
+def scores(class_: Class) -> Iterator[dict]:
+    """The rows of ``gradebook.csv``: a score and its maximum for each student and lesson."""
+    for part in class_.parts():
+        yield {
+            "student_id": part.student.id,
+            "student": part.student.name,
+            "assignment": part.lesson.name,
+            "score": class_.mark(part)[0],
+            "max_score": 100,
+        }
+
+
+def table(rows: Iterable[dict]) -> bytes:
+    """Rows as a CSV file, the columns of a lesson side by side."""
+    text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
+    return text.encode("utf-8-sig", "replace")  # without this mark, Excel guesses the encoding
+
+
+class UnreadableSheet(Exception):
+    """An ``explanations.csv`` that can't be read; the text says where and why."""
+
+
+def stored_rows(sheet: Path) -> list[dict]:
+    """The rows of an ``explanations.csv``, however a spreadsheet saved it. Raises
+    ``UnreadableSheet``.
+    """
+    raw = sheet.read_bytes() if sheet.exists() else b""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", "replace")  # as Excel saves it in Western Europe
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    csv.field_size_limit(1 << 24)
+    reader = csv.DictReader(io.StringIO(text), delimiter=delimiter)
+    if text.strip() and not {KEY, "exercise", RUBRIC} <= set(reader.fieldnames or ()):
+        raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `exercise` or `{RUBRIC}`")
+    rows = []
+    for row in reader:
+        entered = (row[RUBRIC] or "").strip()
+        value = number(entered)
+        if entered and (value is None or not 0 <= value <= FULL):
+            where = f"{sheet}, row {reader.line_num} ({row['exercise']})"
+            said = f"`{entered}` isn't a number of points from 0 to {FULL}"
+            raise UnreadableSheet(f"{where}: {said}")
+        rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
+    return rows
+
+
+# -- pages
+
+
+def feedback(class_: Class, student: Student) -> str:
+    """A student's page: for each lesson the total, the guesses, and a verdict on each exercise."""
+    texts, total, most = [], 0.0, 0
+    for part in class_.parts(student):
+        points, words = class_.mark(part)
+        truths = part.lesson.truths
+        guessed = [f"{q} You said {g}; it is {truths[q]}." for q, g in part.work.guesses.items()]
+        texts.append(
+            LESSON.format(
+                name=escape(part.lesson.name),
+                points=points,
+                words=words,
+                guesses="<br>".join(map(escape, guessed)),
+            )
+        )
+        for exercise, answer in part.work.answers.items():
+            texts.append(_exercise(class_, student, exercise, answer))
+        total, most = total + points, most + 100
+    name = escape(student.name)
+    return PAGE.format(name=name, total=total, most=most, lessons="".join(texts))
+
+
+def _exercise(class_: Class, student: Student, exercise: Exercise, answer: Graded) -> str:
+    given = class_.given(student, exercise, answer)
+    if not class_.read(student, exercise):
+        points = "not among those that are read."
+    elif given is None:
+        points = "not read yet."
+    else:
+        points = f"<b>{given:g} of {FULL} points.</b> A good answer: {escape(exercise.good)}"
+    return EXERCISE.format(
+        name=escape(exercise.name),
+        verdict=html(answer.verdict),
+        why=escape(exercise.why),
+        sentence=escape(answer.sentence),
+        points=points,
+        code=escape(answer.code),
+    )
+
+
+def write_all(class_: Class, folder: Path, lost: list[dict], hidden: bool) -> list[str]:
+    """Write tables, then pages, into ``folder``. Returns what could not be written, and why.
+
+    lost : rows of ``explanations.csv`` with points for what nobody has handed in any more; they
+        are kept at its end.
+    """
+    waiting = explanations(class_, hidden)
+    tables = {
+        "marks": marks(class_),
+        "guesses": guesses(class_),
+        "explanations": [*waiting, *lost],
+        "moodle": moodle(class_),
+        "gradebook": scores(class_),
+    }
+    faults = []
+    for name, rows in tables.items():
+        faults += _saved(folder / f"{name}.csv", table(rows))
+    pages: dict[str, bytes] = {}
+    for student, _ in class_.works.values():
+        pages[student.page] = feedback(class_, student).encode("utf-8", "replace")
+    place = folder / "feedback"
+    for name, page in pages.items():
+        faults += _saved(place / name, page)
+    for other in place.glob("*.html"):
+        if other.name not in pages:
+            other.unlink(missing_ok=True)  # of who has been taken out of the class
+    return faults + _saved(folder / "feedback.zip", _archive(class_, pages))
+
+
+def _archive(class_: Class, pages: dict[str, bytes]) -> bytes:
+    """The pages in folders as Moodle names them, for its "upload feedback files in a zip"."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for student, _ in class_.works.values():
+            folder = student.page.removesuffix(".html")
+            entry = zipfile.ZipInfo(f"{folder}_assignsubmission_file/feedback.html")
+            archive.writestr(entry, pages[student.page])
+    return content.getvalue()
+
+
+def _saved(path: Path, data: bytes) -> list[str]:
+    """Write a file; a list with the reason if that fails."""
+    try:
+        save_file(path, data)
+    except OSError as error:
+        return [f"{one_line(str(path))} can't be written: {error.strerror or error}"]
+    return []
+
+
+# -- from a student's cells to the work on a lesson
+
+
+def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]]]) -> Work:
+    """The work on a lesson from all notebooks of it that a student handed in: the better answers
+    count, and every sentence and guess.
+    """
+    answers: dict[Exercise, Graded] = {}
+    entered: dict[str, str] = {}
+    for cells, verdicts in handed:
+        code = [c["source"] for c in cells if c["cell_type"] == "code"]
+        code = [source for source in code if not course.CHECK.search(source)]
+        wrote = course.sentences(cells, lesson.prose)
+        for place, (exercise, verdict) in enumerate(zip(lesson.exercises, verdicts), 1):
+            new = Graded(verdict, answer_cell(code, exercise.answer), wrote.get(place, ""))
+            old = answers.get(exercise)
+            if old:
+                best = max(old, new, key=lambda each: (each.verdict.right, bool(each.code)))
+                new = best._replace(sentence=new.sentence or old.sentence)
+            answers[exercise] = new
+        for question, (guess, _) in course.guesses(cells).items():
+            if question in lesson.truths and type(guess) in (int, float, str):
+                text = (
+                    str(guess)[: course.LONGEST] if not isinstance(guess, int) else f"{guess:.6g}"
+                )
+                entered[question] = text.encode("utf-8", "replace").decode("utf-8")
+    return Work(answers, {q: entered[q] for q in lesson.truths if q in entered})
+
+
+def answer_cell(code: list[str], name: str) -> str:
+    """The last cell that sets a name."""
+    sets = re.compile(rf"^(def )?{re.escape(name)} *[=(]", re.M)
+    return next((source for source in reversed(code) if sets.search(source)), "")

@@ -1,0 +1,197 @@
+"""Answers judged from a notebook's text, in bare processes.
+
+Only the cells that an answer needs are run, in the notebook's order: those that set its name, and
+the names used there. They run where neither the lessons nor the right answers are (see
+``cypresskit.isolated``), on Linux under bubblewrap if that is installed; the check runs outside.
+What happened in the kernel in which the notebook was written doesn't count.
+
+The numbers that a check draws belong to the student, the exercise, and the class's seed, so the
+same work always gets the same marks. A verdict is kept under the hash of all that it depends on.
+"""
+
+import ast
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from cypresskit import teach
+from cypresskit.isolated import Answer, Lost, Other, Raised, Refused, call
+from cypresskit.isolated.process import CallLimits, Family, walls
+from cypresskit.teach import bindings, check
+from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
+
+CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
+MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
+BUDGET = 300.0  # seconds by the clock for all that a student handed in
+STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
+LESSONS = [f"cypresskit.teach.{name}" for name in teach.MODULES.values() if name[1:3].isdigit()]
+LAST = (
+    "only the cells that the answer needs are run: does it use something that was set elsewhere, or"
+    " by hand?"
+)
+SPENT = "The answers before this one took {:.0f} s; this one wasn't judged any more."
+CELLS, LENGTH = 2_000, 200_000  # of a notebook, and characters of a cell, that are looked at
+
+
+def judge(
+    cells: Sequence[str], asked: str, *, seed: str = "", family: Family | None = None
+) -> Verdict:
+    """The verdict on the answer in a notebook's code ``cells``, whatever they do.
+
+    asked : the check, spelled as in the lesson, ``ck.teach.bus.check_seconds(seconds)``.
+    seed : what the numbers that the check draws belong to.
+    family : where processes come from; by default a new one, in a sandbox.
+    """
+    match = CHECK.search(asked)
+    if not match:
+        raise ValueError(f"{asked} is no check")
+    module, name, answer = match.groups()
+    run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
+    own = family or Family(sandbox=True)
+    try:
+        return _judged([plain(cell) for cell in cells], answer, run, seed, own)
+    except Exception as error:
+        return check.broken(error)
+    finally:
+        if family is None:
+            own.end()
+
+
+def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Verdict:
+    numbers = bindings.needed(cells, answer)
+    wanted = bindings.names_behind([cells[number] for number in numbers], answer)
+    if not any(bindings.sets(cells[number], answer) for number in numbers):
+        return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
+    taken = [
+        {
+            "source": cells[number],
+            "sets": answer if bindings.sets(cells[number], answer) else "",
+            "binding": bindings.binding_lines(cells[number], wanted),
+        }
+        for number in numbers
+    ]
+    limits = CallLimits(check.SECONDS, check.WALL, check.MEGABYTES)
+    made = Answer(
+        {"cells": taken, "name": answer},
+        services=dict.fromkeys(run.services, not_served),
+        limits=limits,
+        making=MAKING,
+        family=family,
+    )
+    try:
+        with made, seeded(seed):
+            if run.needs_function:
+                return run(made)
+            value = Other("function") if made.function else built(made.value)
+            return run(value)
+    except Refused as refused:
+        where = f"The cell of {answer}" if refused.sets else f"A cell that {answer} needs"
+        said = str(refused)
+        if refused.sets is None:
+            return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
+        hint = f"line {refused.line} of that cell." if "valid Python" in said else LAST
+        return Verdict(False, f"{where} {said}.", hint)
+    except Raised as error:
+        return Verdict(False, f"The answer could not be judged: {error}.", LAST)
+    except Lost as lost:
+        finding, hint = lost_words(f"the cell of {answer}", lost)
+        return Verdict(False, f"The answer could not be judged: {finding}", hint)
+
+
+def plain(cell: str) -> str:
+    """A cell without the lines that IPython alone understands, such as ``%timeit`` and ``!ls``."""
+    try:
+        ast.parse(cell)
+        return cell
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
+
+
+# -- a student's work, in a process of its own
+
+
+def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> list[list]:
+    """[right, finding, hint, broken, lasting] for each exercise of a student: its ``check`` and
+    the ``cells``. ``lasting`` is whether the verdict would be the same another time; ``command``
+    and ``warm`` are those of ``isolated.process.walls``.
+    """
+    family = Family(sandbox=True, known=(command, warm))
+    begun = time.monotonic()
+    verdicts = []
+    try:
+        for part in work:
+            spent = time.monotonic() - begun
+            if spent > BUDGET:
+                late = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
+                verdicts.append([False, late.finding, late.hint, False, False])
+                continue
+            verdict = judge(part["cells"], part["check"], seed=seed, family=family)
+            lasting = not verdict.broken and "by the clock" not in verdict.finding
+            verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, lasting])
+    finally:
+        family.end()
+    return verdicts
+
+
+def judging_family() -> Family:
+    """Where the judges of students come from, one after the other."""
+    return Family(modules=["cypresskit.marks.judging", *LESSONS])
+
+
+def judged(
+    work: list[tuple[list[str], str]], seed: str, stored: Mapping[str, list], family: Family
+) -> tuple[list[Verdict], dict[str, list]]:
+    """The verdicts on a student's answers, each given by its notebook's code cells and its check,
+    and those to be kept, by their keys. What is ``stored`` isn't judged again.
+    """
+    keys = [key_of(cells, asked, seed) for cells, asked in work]
+    new = [n for n, key in enumerate(keys) if not _usable(stored.get(key))]
+    parts = [{"cells": _cut(work[n][0]), "check": work[n][1]} for n in new]
+    results: dict[int, list] = {}
+    if parts:
+        try:
+            where = "cypresskit.marks.judging", "judge_all"
+            made = call(*where, parts, seed, *walls(), limits=STUDENT, family=family)
+            results = dict(zip(new, made))
+        except (Lost, Raised, OSError) as error:
+            failed = check.broken(error)
+            results = {n: [False, failed.finding, failed.hint, True, False] for n in new}
+    verdicts, kept = [], {}
+    for number, key in enumerate(keys):
+        right, finding, hint, broken, *lasting = results.get(number) or [*stored[key], False]
+        verdicts.append(Verdict(right, finding, hint, broken=broken))
+        if number not in results or lasting[0]:
+            kept[key] = [right, finding, hint, broken]
+    return verdicts, kept
+
+
+def _cut(cells: Sequence[str]) -> list[str]:
+    return [cell[:LENGTH] for cell in cells[:CELLS]]
+
+
+def _usable(verdict: object) -> bool:
+    """Whether what was stored is a verdict."""
+    if not isinstance(verdict, list) or len(verdict) != 4:
+        return False
+    return [type(part) for part in verdict] == [bool, str, str, bool]
+
+
+def key_of(cells: Sequence[str], asked: str, seed: str) -> str:
+    """The hash of all that a verdict depends on: cells, check, seed and package."""
+    parts = "\0".join([asked, seed, version(), *_cut(cells)])
+    return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+
+
+@cache
+def version() -> str:
+    """The hash of the package's code."""
+    folder = Path(__file__).parents[1]
+    files = sorted([*folder.rglob("*.py"), *folder.rglob("*.il")])
+    whole = hashlib.sha256()
+    for file in files:
+        whole.update(file.read_bytes())
+    return whole.hexdigest()

@@ -1,0 +1,121 @@
+"""Which cell sets which name: the statements of cells, and the names that they set and use.
+
+Cells are text. One that isn't valid Python seems to set what a line of it begins with.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Sequence
+from symtable import SymbolTable, symtable
+
+
+def parsed(cell: str) -> ast.Module | None:
+    """A cell's statements; None if it isn't valid Python."""
+    try:
+        return ast.parse(cell)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # null bytes; endless brackets
+        return None
+
+
+def bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement sets or changes, wholly or in part; what is in a function or a
+    class is its own.
+    """
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(getattr(node, "ctx", None), ast.Store):
+            target: ast.AST = node
+            while isinstance(target, ast.Attribute | ast.Subscript):
+                target = target.value
+            names.add(getattr(target, "id", ""))
+    return names - {""}
+
+
+def sets(cell: str, name: str) -> bool:
+    """Whether a cell sets a name; of one that isn't Python, whether it seems to."""
+    tree = parsed(cell)
+    if tree is None:
+        return bool(re.search(rf"^(def )?{re.escape(name)} *[=(]", cell, re.M))
+    return any(name in bound(statement) for statement in tree.body)
+
+
+def binding_lines(cell: str, names: set[str]) -> list[int]:
+    """The first lines of those statements of a cell that set one of ``names``."""
+    tree = parsed(cell)
+    body = tree.body if tree else []
+    return [statement.lineno for statement in body if bound(statement) & names]
+
+
+def uses(code: str) -> set[str]:
+    """The names that code uses but doesn't set itself, Python's own left out."""
+    try:
+        table = symtable(code, "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return _used(table) - vars(builtins).keys()
+
+
+def _used(table: SymbolTable) -> set[str]:
+    top = table.get_type() == "module"
+    symbols = table.get_symbols()
+    taken = {s.get_name() for s in symbols if s.is_referenced() and (top or s.is_global())}
+    return taken.union(*(_used(child) for child in table.get_children()))
+
+
+def needed(cells: Sequence[str], asked: str) -> list[int]:
+    """The numbers of the cells that set what the code ``asked`` uses, and of those that set what
+    these use, in order.
+    """
+    wanted, seen, chosen = uses(asked), set[str](), set[int]()
+    while wanted - seen:
+        name = min(wanted - seen)
+        seen.add(name)
+        for number in reversed([n for n, cell in enumerate(cells) if sets(cell, name)]):
+            chosen.add(number)
+            wanted |= uses(cells[number])
+            if sets_anew(cells[number], name):
+                break
+    return sorted(chosen)
+
+
+def names_behind(cells: Sequence[str], asked: str) -> set[str]:
+    """The names that the code ``asked`` depends on: those that it uses, and those that are used
+    where these are set. What a cell only prints isn't among them.
+    """
+    statements = [
+        statement for cell in cells for statement in (parsed(cell) or ast.Module([], [])).body
+    ]
+    pairs = [(bound(statement), uses(ast.unparse(statement))) for statement in statements]
+    names = uses(asked)
+    while True:
+        more = set[str]().union(*(used for sets_, used in pairs if sets_ & names))
+        if more <= names:
+            return names
+        names |= more
+
+
+def sets_anew(cell: str, name: str) -> bool:
+    """Whether a cell gives a name a new value, which depends on no earlier one.
+
+    In ``n += 1`` it does; an ``n`` that is set in a loop or a branch may.
+    """
+    tree = parsed(cell)
+    if tree is None:
+        return True
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef):
+            if statement.name == name:
+                return True
+            continue  # what it uses is looked up when it is called
+        nodes = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name]
+        if nodes:
+            plain = isinstance(statement, ast.Assign | ast.AnnAssign)
+            return plain and all(isinstance(node.ctx, ast.Store) for node in nodes)
+    return True

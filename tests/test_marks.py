@@ -1,0 +1,420 @@
+"""Marks: what is right gets its point, what is wrong or cheats gets none, and whatever one student
+hands in, all others get their marks.
+"""
+
+import csv
+import json
+import os
+import random
+from copy import deepcopy
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+from cypresskit import cli
+from cypresskit.draw.predict import KEPT
+from cypresskit.isolated.process import Family
+from cypresskit.marks import course, gradebook, judging, submissions
+from cypresskit.teach import check
+from tools import book
+
+BOOK = ROOT / "notebooks"
+SETUP = (
+    "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"
+)
+CHECK = "ck.teach.start_here.check_peak(peak)"
+RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
+WRONG = "def peak(e, p, u, g):\n    return e"
+PATCH = (
+    "ck.teach.start_here.check_peak = lambda *a, **o: SimpleNamespace(right=True, finding='',"
+    " hint='')"
+)
+
+
+@pytest.fixture(scope="module")
+def family():
+    """Where answers run: in a sandbox, if there is one."""
+    made = Family(sandbox=True)
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [RIGHT],
+        [WRONG, RIGHT],
+        [RIGHT, "x = ("],
+        [PATCH, RIGHT],
+        [RIGHT + "\nprint(ck.teach.bus.anything(3), f'{ck.teach.x:.3f}')\n1 / 0"],
+        [
+            "two = 2",
+            "two += 0",
+            "1 / 0",
+            "def twice(x):\n    return two * x",
+            RIGHT.replace("2 * e", "twice(e)"),
+        ],
+        ["a = 1; n = 5", "n = 2", RIGHT.replace("2 * e", "a * n * e")],
+        ["two = 1", "two = 2 * two", "class K:\n    t = two", RIGHT.replace("2 * e", "K.t * e")],
+        ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")],
+        [f"{PATCH}\n{RIGHT}"],
+    ],
+)
+def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells, family):
+    verdict = judging.judge([SETUP, *cells], CHECK, family=family)
+    assert verdict.right, verdict
+
+
+FORGED = """
+import os
+def peak(e, p, u, g):
+    for n in range(3, 64):
+        try:
+            text = b'{"result":2720.0,"arguments":{"list":[1,2,3,4]},"right":true}'
+            os.write(n, len(text).to_bytes(4, "big") + text)
+        except OSError:
+            pass
+"""
+HALTED = """
+def peak(*a):
+    from cypresskit.teach.check import Halted, Verdict
+    h = Halted("x", "y")
+    h.verdict = Verdict(True, "fine")
+    raise h
+"""
+FRAMES = """
+import sys
+def peak(*a):
+    frame = sys._getframe()
+    while frame:
+        for name in ("right", "want", "verdict"):
+            if name in frame.f_locals:
+                return frame.f_locals[name]
+        frame = frame.f_back
+"""
+ON_DISK = """
+import importlib.util, os
+def peak(e, p, u, g):
+    path = os.path.join(os.path.dirname(ck.__file__), "teach", "l00_start_here.py")
+    return eval(open(path).read().split("return ")[1].split("\\n")[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([WRONG], "it should be"),
+        ([PATCH, WRONG], "it should be"),
+        ([f"{PATCH}\n{WRONG}"], "it should be"),
+        ([f"{WRONG}\nck.teach.formula.isclose = lambda *a, **o: True"], "it should be"),
+        ([f"import math\nmath.isclose = lambda *a, **o: True\n{WRONG}"], "it should be"),
+        ([HALTED], "cypresskit.teach"),
+        ([FRAMES], "peak"),
+        ([FORGED], ""),
+        ([f"from cypresskit.teach.l00_start_here import check_peak as peak\n{WRONG}"], ""),
+        ([RIGHT.replace("return", "import os; os._exit(0) or")], "brings Python down"),
+        ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
+        (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
+        (["peak = 1 / 0"], "The cell of peak stops with ZeroDivisionError"),
+        (
+            ["two = 1 / 0", RIGHT.replace("2", "two")],
+            "A cell that peak needs stops with ZeroDivisionError",
+        ),
+        ([f"{RIGHT}\nexit()"], "could not be judged"),
+        (["peak = bytes(10**12)"], "could not be judged"),
+        (["peak = 2720"], "is of type int, not a function"),
+        ([], "There is no peak"),
+    ],
+)
+def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, family):
+    monkeypatch.setattr(check, "SECONDS", 1.0)
+    verdict = judging.judge([SETUP, *cells], CHECK, family=family)
+    assert not verdict.right and not verdict.broken and verdict.hint, verdict
+    assert said in verdict.finding, verdict
+
+
+def test_a_sandbox_has_no_right_answers(family):
+    if not family.sandbox:
+        pytest.skip("bubblewrap isn't installed or doesn't work here")
+    verdict = judging.judge([SETUP, ON_DISK], CHECK, family=family)
+    assert not verdict.right and "FileNotFoundError" in verdict.finding, verdict
+    write = "open('/tmp/x', 'w').close(); open(ck.__file__, 'a')"
+    verdict = judging.judge([SETUP, WRONG.replace("return e", write)], CHECK, family=family)
+    assert "Read-only file system" in verdict.finding, verdict
+    lists = "import os; raise ValueError(os.listdir('/root' if os.path.exists('/root') else '/'))"
+    verdict = judging.judge([SETUP, WRONG.replace("return e", lists)], CHECK, family=family)
+    assert "notebooks" not in verdict.finding and ".ssh" not in verdict.finding
+
+
+def test_a_value_found_by_asking_the_check_earns_nothing(family):
+    asks = (
+        "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.check_half(n).right)"
+    )
+    verdict = judging.judge([SETUP, asks], "ck.teach.start_here.check_half(half)", family=family)
+    assert not verdict.right and "The cell of half stops with" in verdict.finding, verdict
+
+
+def test_marks_are_the_same_when_made_again(family):
+    """An answer that is wrong for some numbers is judged alike for one student each time."""
+    some = RIGHT.replace("return", "return 1 if round(1e6 * g) % 2 and g not in (0.85, 0.725) else")
+    for seed in "abcdef":
+        again = {judging.judge([SETUP, some], CHECK, seed=seed, family=family) for _ in range(3)}
+        assert len(again) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
+def test_solved_lessons_get_all_points_and_unsolved_none(path, family):
+    for make, right in ((book.solved, True), (book.student, False)):
+        cells = [cell.source for cell in make(book.read(path)).cells if cell.cell_type == "code"]
+        asked = [found[1] for found in map(book.CHECK.search, cells) if found]
+        verdicts = [judging.judge(cells, check, family=family) for check in asked]
+        assert [verdict.right for verdict in verdicts] == [right] * len(asked), verdicts
+
+
+# -- a class
+
+
+ASKED = "From which N does the chip take at least as long?"
+EVIL = [
+    {"question": ["x"], "guess": 1, "truth": {"y": 1}},
+    7,
+    None,
+    {"question": ASKED, "guess": "\t=2+2\ud800" + "9" * 10**5, "truth": float("nan")},
+]
+ADA = "Ada L_4711_assignsubmission_"
+FIRST = "09 The bus, exercise 1: without the old C"
+
+
+def cells(lesson, make) -> nbformat.NotebookNode:
+    return make(book.read(book.sources(BOOK, [lesson])[0]))
+
+
+def guessed(notebook, question, guess, truth):
+    """Add a saved guess to the first code cell."""
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    saved = {KEPT: {"question": question, "guess": guess, "truth": truth}}
+    first.outputs = [nbformat.v4.new_output("display_data", {}, metadata=saved)]
+
+
+def put(folder: Path, name: str, notebook) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(notebook) if not isinstance(notebook, str) else notebook
+    (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.fixture
+def submitted(tmp_path):
+    """Lesson 09 handed in by Ada, in both of Moodle's folders, by Bob, who did nothing, and by
+    Eve."""
+    folder = tmp_path / "in"
+    student, solved = cells("09", book.student), cells("09", book.solved)
+    guessed(solved, ASKED, 1200, 2400)
+    evil = deepcopy(student)
+    for cell, saved in zip((cell for cell in evil.cells if cell.cell_type == "code"), EVIL):
+        cell.outputs = [nbformat.v4.new_output("display_data", {}, metadata={KEPT: saved})]
+    asks = next(cell for cell in evil.cells if cell.source.startswith(book.ASKS))
+    asks.source = "=cmd()<script>" + "x" * 10**5
+    put(folder / f"{ADA}file", "Bus 09_bus (1).ipynb", solved)
+    put(folder / f"{ADA}onlinetext", "09_bus.ipynb", student)
+    put(folder / "=bob", "09_bus.ipynb", student)
+    put(folder / "=bob", "homework.ipynb", student)
+    put(folder / "eve/09", "09_bus.ipynb", evil)
+    put(folder / "cyd", "09_bus.ipynb", "{")
+    put(folder / "__MACOSX/ada", "09_bus.ipynb", solved)
+    put(folder / ".git", "09_bus.ipynb", solved)
+    (folder / "dan").mkdir()
+    return folder
+
+
+def rows(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+
+
+def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["marks", str(submitted), str(out), "--jobs", "2"]
+    assert cli.main(command) == 0
+    told, err = capsys.readouterr()
+    assert "homework.ipynb is not marked" in err and "explanations wait" in told
+    marked = {row["id"]: (row[FIRST], row["maximum"]) for row in rows(out / "marks.csv")}
+    assert marked == {
+        "'=bob": ("0", "100"),
+        "4711": ("1", "100"),
+        "cyd": ("0", "100"),
+        "dan": ("", ""),
+        "eve": ("0", "100"),
+    }
+    guesses = [row for row in rows(out / "guesses.csv") if row["id"] == "4711"]
+    assert [guesses[0][name] for name in ("guess", "true value")] == ["1200", "2400"]
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()}
+    assert "<script>" not in pages["eve.html"] and "is no notebook" in pages["cyd.html"]
+    assert "def seconds(" in pages["Ada L_4711.html"]
+    moodle = {row["Identifier"]: row for row in rows(out / "moodle.csv")}
+    assert moodle["Participant 4711"]["Maximum Grade"] == "100"
+
+    sheet = out / "explanations.csv"
+    wrote = rows(sheet)
+    evil = next(row for row in wrote if row["sentence"].startswith("'=cmd()<script>x"))
+    assert len(evil["sentence"]) == 1001
+    with sheet.open("w", newline="", encoding="cp1252") as file:
+        writer = csv.DictWriter(file, list(wrote[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(row | {gradebook.RUBRIC: "1,5"} for row in wrote)
+    before = (out / "marks.csv").read_bytes()
+    (out / "feedback/left.html").write_text("of one who has left the class")
+    assert cli.main(command) == 0
+    assert (out / "marks.csv").read_bytes() != before
+    ada = next(row for row in rows(out / "marks.csv") if row["id"] == "4711")
+    assert ada[f"{FIRST}, explanation"] == "1.5"
+    assert "1.5 of 2 points" in (out / "feedback/Ada L_4711.html").read_text(encoding="utf-8")
+    assert not (out / "feedback/left.html").exists()
+    once_more = (out / "marks.csv").read_bytes()
+    assert cli.main(command) == 0 and (out / "marks.csv").read_bytes() == once_more
+
+    put(submitted / "cyd", "09_bus.ipynb", cells("09", book.solved))
+    put(submitted / f"{ADA}file", "Bus 09_bus (1).ipynb", cells("09", book.student))
+    assert cli.main(command) == 0
+    kept = [row for row in rows(sheet) if row[gradebook.RUBRIC]]
+    assert len(kept) == len(wrote), "points aren't lost with a sentence"
+
+    sheet.write_text("nonsense\n1\n")
+    assert cli.main(command) == 1 and "has lost a column" in capsys.readouterr().err
+
+
+def test_equal_sentences_are_read_once_and_names_can_be_hidden():
+    exercise = course.Exercise("01 x, exercise 1: y", "ck.teach.a.check_b(c)", "why?", "because")
+    lesson = course.Lesson("01 x", frozenset(), (exercise,), {})
+    class_ = gradebook.Class({"01": lesson})
+    for name, sentence in (("ada", "It's slow."), ("bob", "its  SLOW"), ("cyd", "other")):
+        answer = gradebook.Graded(check.Verdict(True, ""), "c = 1", sentence)
+        work = gradebook.Work({exercise: answer}, {})
+        class_.works[name] = submissions.Student(name, name), {"01": work}
+    table = gradebook.explanations(class_)
+    assert sorted(row["students"] for row in table) == [1, 1, 1] or len(table) == 2
+    assert all("who" not in row for row in gradebook.explanations(class_, hidden=True))
+    half = gradebook.Class(class_.asked, class_.works, share=0.5, seed="s")
+    read = [part.student.id for part in half.parts() if half.read(part.student, exercise)]
+    assert read == [part.student.id for part in half.parts() if half.read(part.student, exercise)]
+
+
+# -- hostile hand-ins
+
+
+def lone_surrogate(folder: Path, chance: random.Random) -> None:
+    notebook = cells("09", book.student)
+    cell = chance.choice(notebook.cells)
+    cell.source += "\nx = '\ud800'\n"
+    put(folder, "09_bus.ipynb", notebook)
+
+
+def raises_a_surrogate(folder: Path, chance: random.Random) -> None:
+    notebook = cells("09", book.student)
+    answer = "def seconds(*_):\n    raise ValueError(chr(0xd800) + '\\u202e\\n<b>')"
+    notebook.cells.append(nbformat.v4.new_code_cell(answer))
+    put(folder, "09_bus.ipynb", notebook)
+
+
+def fifo(folder: Path, chance: random.Random) -> None:
+    os.mkfifo(folder / "09_bus.ipynb")
+
+
+def link_to_a_device(folder: Path, chance: random.Random) -> None:
+    (folder / "09_bus.ipynb").symlink_to(chance.choice(["/dev/zero", "/dev/stdin", "/etc/passwd"]))
+
+
+def link_to_others(folder: Path, chance: random.Random) -> None:
+    (folder / "09_bus.ipynb").symlink_to("../honest/09_bus.ipynb")
+    (folder / "all").symlink_to("../honest")
+
+
+def sparse(folder: Path, chance: random.Random) -> None:
+    with (folder / "09_bus.ipynb").open("wb") as file:
+        file.truncate(60 << 30)
+
+
+def deep(folder: Path, chance: random.Random) -> None:
+    place = folder
+    for _ in range(40):
+        place = place / "d"
+    place.mkdir(parents=True)
+    put(folder, "09_bus.ipynb", "[" * 200_000)
+
+
+def odd_bytes(folder: Path, chance: random.Random) -> None:
+    (folder / "09_bus.ipynb").write_bytes(chance.randbytes(500))
+
+
+def odd_json(folder: Path, chance: random.Random) -> None:
+    shape = chance.choice(
+        [
+            {"cells": None},
+            {"cells": [None, 7, {"cell_type": "code", "source": [1, None, "half = 2"]}]},
+            {"cells": [{"cell_type": ["code"], "outputs": {"a": 1}, "metadata": 3}]},
+            {"cells": [{"cell_type": "code", "source": "x = 1\0", "outputs": [3, {}]}]},
+            7,
+            [],
+        ]
+    )
+    put(folder, "09_bus.ipynb", json.dumps(shape))
+
+
+def forged(folder: Path, chance: random.Random) -> None:
+    notebook = cells("09", book.student)
+    text = chance.choice([b"[]", b'{"result": 1e999}', b'{"made": {}}', b'{"print": 3}', b"\xff"])
+    answer = FORGED.replace("peak", "seconds").split("text = ")[0]
+    answer += f"text = {text!r}\n            os.write(n, len(text).to_bytes(4, 'big') + text)\n"
+    answer += "        except OSError:\n            pass\n"
+    notebook.cells.append(nbformat.v4.new_code_cell(answer))
+    put(folder, "09_bus.ipynb", notebook)
+
+
+def patches(folder: Path, chance: random.Random) -> None:
+    notebook = cells("09", book.student)
+    code = "import sys, os\nsys.modules.clear()\nos.environ.clear()\ndef seconds(*_): return 1"
+    notebook.cells.append(nbformat.v4.new_code_cell(code))
+    put(folder, "09_bus.ipynb", notebook)
+
+
+HOSTILE = [
+    lone_surrogate,
+    raises_a_surrogate,
+    fifo,
+    link_to_a_device,
+    link_to_others,
+    sparse,
+    deep,
+    odd_bytes,
+    odd_json,
+    forged,
+    patches,
+]
+NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf", "ü" * 120]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys, request):
+    chance = random.Random(seed)
+    folder, out = tmp_path / "in", tmp_path / "out"
+    names = chance.sample(NAMES, len(NAMES))
+    for number, hostile in enumerate(chance.sample(HOSTILE, 6)):
+        place = folder / (names[number] if number < 4 else hostile.__name__)
+        place.mkdir(parents=True)
+        hostile(place, chance)
+    put(folder / "honest", "09_bus.ipynb", cells("09", book.solved))
+    if seed % 2:
+        (out / "feedback").mkdir(parents=True)
+        (out / "feedback/honest.html").mkdir()  # a page that can't be written
+    status = cli.main(["marks", str(folder), str(out), "--jobs", "2"])
+    told = capsys.readouterr()
+    assert status == seed % 2, told.err
+    table = {row["id"]: row for row in rows(out / "marks.csv")}
+    assert len(table) == 7 and table["honest"][FIRST] == "1"
+    assert [who for who, row in table.items() if row[FIRST] == "1"] == ["honest"]
+    assert len(told.out.splitlines()) <= 8 and all(
+        line.isprintable() for line in told.out.splitlines()
+    )
+    assert len(list((out / "feedback").iterdir())) == 7

@@ -1,0 +1,437 @@
+"""The shell around a check: whatever an answer does becomes a verdict that isn't right, and a fault
+of the package is never reported as the student's.
+"""
+
+import _thread
+import dataclasses
+import gc
+import math
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.isolated import process
+from cypresskit.teach import check as shell
+from cypresskit.teach import formula
+from cypresskit.teach import kernels as teach_kernels
+from cypresskit.teach import l00_start_here as start
+from cypresskit.teach import l05_texture_cache as texture
+from cypresskit.teach import l07_lds as lds
+from cypresskit.teach import l08_small as small
+from cypresskit.teach import l09_bus as bus
+from cypresskit.teach import l10_larger as larger
+from cypresskit.teach import l11_pipelines as pipelines
+from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.check import Verdict
+from cypresskit.teach.notebook import html, progress
+
+forks = pytest.mark.skipif(not process.FORKS, reason="no limits of processor time here")
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """An answer may take 0.2 s."""
+    monkeypatch.setattr(shell, "SECONDS", 0.2)
+
+
+def forever(*_):
+    while True:
+        pass
+
+
+def deaf(*_):
+    while True:
+        try:
+            while True:
+                try:
+                    sum(range(1000))
+                except:  # noqa: E722
+                    continue
+        except:  # noqa: E722
+            pass
+
+
+def twice(*_):
+    try:
+        return twice()
+    except RecursionError:
+        return twice()
+
+
+def endless(*_):
+    while True:
+        yield 0, 0
+
+
+class Unsayable(BaseException):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def unsayable(*_):
+    raise Unsayable
+
+
+PEAK = "peak(20, 16, 5, 0.85)"
+
+
+@forks
+@pytest.mark.parametrize("main", [True, False], ids=["in the main thread", "in another"])
+@pytest.mark.parametrize(
+    ("check", "answer", "call"),
+    [
+        (start.check_peak, forever, PEAK),
+        (start.check_peak, deaf, PEAK),
+        (start.check_peak, twice, PEAK),
+        (larger.check_order, endless, "order(2, 3)"),
+    ],
+)
+def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main):
+    with ThreadPoolExecutor(1) as pool:
+        verdict = check(answer) if main else pool.submit(check, answer).result()
+    assert str(verdict).startswith(
+        f"Not yet. `{call}` had not ended after 0.2 s of computing: does its loop end?\n"
+    )
+    assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
+
+
+@forks
+def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
+    monkeypatch.setattr(shell, "WALL", 0.3)
+    assert (
+        "had not ended after 0.3 s by the clock"
+        in start.check_peak(lambda *_: time.sleep(100)).finding
+    )
+
+
+@forks
+@pytest.mark.parametrize(
+    "answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))], ids=["one call", "a list"]
+)
+def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
+    monkeypatch.setattr(shell, "MEGABYTES", 20)
+    verdict = start.check_peak(answer)
+    assert (
+        verdict.finding
+        == f"`{PEAK}` fills the memory: is an array too large, or growing without end?"
+        and "add to" in verdict.hint
+    )
+
+
+@forks
+def test_an_answer_that_ends_python_ends_a_copy(capsys):
+    verdict = start.check_peak(lambda *_: print("before") or os.kill(os.getpid(), signal.SIGKILL))
+    assert verdict.finding == f"`{PEAK}` brings Python down (SIGKILL)."
+    assert capsys.readouterr().out == "before\n"
+    assert f"`{PEAK}` brings Python down." in start.check_peak(lambda *_: os._exit(0)).finding
+
+
+@forks
+def test_a_huge_limit_of_recursion_does_not_end_the_kernel(soon):
+    def deeper(*_):
+        sys.setrecursionlimit(10**9)
+        return 1 + deeper()
+
+    assert not start.check_peak(deeper).right
+
+
+@forks
+def test_what_an_answer_changes_is_gone_afterwards():
+    seen: list = []
+    before = sys.getrecursionlimit(), os.getcwd(), formula.isclose
+    start.check_peak(lambda *_: seen.append(1) or os.chdir("/") or math.isclose.no)
+    assert not seen and before == (sys.getrecursionlimit(), os.getcwd(), formula.isclose)
+
+
+def test_a_thread_that_is_left_behind_is_reported():
+    def starts(*_):
+        threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
+
+    assert start.check_peak(starts).finding == f"`{PEAK}` leaves a thread running."
+
+
+@forks
+def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("no room")
+
+    monkeypatch.setattr(process, "OWN", process.Family())
+    monkeypatch.setattr(process.subprocess, "Popen", refuse)
+    assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).finding
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda *_: sys.exit(), "tries to quit Python"),
+        (lambda *_: input("?"), f"`{PEAK}` waits for `input`"),
+        (lambda *_: bytes(10**18), f"`{PEAK}` fills the memory"),
+        (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
+        (unsayable, "peak stops with Unsayable, in line"),
+    ],
+    ids=["exit", "input", "memory", "recursion", "an error without a text"],
+)
+def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
+    verdict = start.check_peak(answer)
+    assert not verdict.right and verdict.hint and said in verdict.finding
+
+
+def test_the_stop_button_stops_an_answer():
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    verdict = start.check_peak(forever)
+    assert verdict.finding == f"You stopped it while `{PEAK}` was running: does its loop end?"
+    assert start.check_peak(lambda *given: 2 * np.prod(given)).right, "the next one is judged"
+
+
+def test_a_page_of_what_an_answer_prints_is_shown(capsys):
+    def talks(e, p, u, g):
+        for n in range(50_000):
+            print("line", n)
+        print("x" * 10_000_000, end="")
+        return 2 * e * p * u * g
+
+    assert start.check_peak(talks).right
+    out = capsys.readouterr().out.splitlines()
+    assert (
+        out[19] == "line 19"
+        and len(out) == 21
+        and re.fullmatch(r"\.\.\. and 349,981 lines more", out[20])
+    )
+    assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
+    assert capsys.readouterr().out == "once\n" * (4 + formula.DRAWN)
+
+
+def test_lines_are_counted_from_the_students_first():
+    assert "reduction.il:3:" in str(
+        small.check_reduction("\nishl r3.x, vTidInGrpFlat.x, l2.x\nlds_laod r1\n")
+    )
+    assert "mine.il:2:" in str(
+        contest.check_two_steps("whileloop\nmda r10, r2.x, r4, r10\nendloop\n")
+    )
+
+
+def test_right_and_not_yet_are_told_apart_by_colour_sign_and_words():
+    right, wrong = (
+        html(Verdict(True, "a < b")),
+        html(Verdict(False, "line\n^", "<there>"), "1 of 3"),
+    )
+    assert "ends in <code>a &lt; b</code>" in html(Verdict(False, "ends in `a < b`"))
+    assert (
+        "✓ Right." in right
+        and "a &lt; b" in right
+        and "○ Not yet." in wrong
+        and "&lt;there&gt;" in wrong
+    )
+    assert (
+        right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7]
+        and "monospace" in wrong
+        and "1 of 3" in wrong
+    )
+
+
+def test_progress_counts_the_lessons_exercises():
+    line = partial(progress, {})
+    bus = "cypresskit.teach.l09_bus"
+    assert line((bus, "check_balance"), False) == "Exercises of this lesson: ○ ○ ○ 0 of 3 right"
+    assert line((bus, "check_size_for"), True) == "Exercises of this lesson: ○ ○ ● 1 of 3 right"
+    assert line(None, True) == ""
+
+
+# -- cheats: each earned credit once
+
+
+def raises_a_verdict(*_):
+    halted = shell.Halted("x", "y")
+    halted.verdict = Verdict(True, "fine")
+    raise halted
+
+
+def looks_into_frames(*given):
+    frame = sys._getframe()
+    while frame:
+        if "right" in frame.f_locals:
+            return frame.f_locals["right"](*given)
+        frame = frame.f_back
+
+
+def imports_the_reference(n, bandwidth, rate):
+    from cypresskit.teach.l09_bus import product_seconds
+
+    return product_seconds(n, bandwidth, rate)
+
+
+def names_the_reference(n, bandwidth, rate):
+    return bus.product_seconds(n, bandwidth, rate)
+
+
+def calls_the_lesson(seconds, units):
+    return ck.teach.pipelines.by_hand(seconds, units).seconds
+
+
+def opens_the_closure(*given):
+    cells = start.check_peak.__wrapped__.__closure__
+    return next(cell.cell_contents for cell in cells if callable(cell.cell_contents))(*given)
+
+
+def replaces_the_comparison(*_):
+    formula.isclose = formula._same = lambda *_, **__: True
+    return 1.0
+
+
+def searches_memory(*given):
+    names = "check_peak", "product_seconds", "by_hand"
+    found = [f for f in gc.get_objects() if getattr(f, "__name__", "") in names]
+    return found[0](*given)
+
+
+def writes_to_the_stream(*_):
+    for number in range(3, 64):
+        try:
+            text = b'{"result":2720.0,"arguments":{"list":[20,16,5,0.85]},"left_out":0}'
+            os.write(number, len(text).to_bytes(4, "big") + text)
+        except OSError:
+            pass
+    return 1.0
+
+
+def sends_no_message(*_):
+    for number in range(3, 64):
+        try:
+            os.write(number, b"\x00\x00\x00\x05[1,2]")
+        except OSError:
+            pass
+
+
+def one_size_alone(gb_s, size):
+    return 2 * gb_s / 8 if size == 8 else 2 * gb_s / 4
+
+
+def on_the_host(gpu, a, b, block):
+    part = gpu.multiply(gpu.upload(a[:64]), gpu.upload(b[:, :64]))
+    gpu.free(part)
+    return a @ b
+
+
+def thrown_away(gpu, a, b, block):
+    for i in range(0, len(a), block):
+        for j in range(0, len(a), block):
+            left, right = gpu.upload(a[i : i + block]), gpu.upload(b[:, j : j + block])
+            part = gpu.multiply(left, right)
+            gpu.download(part)
+            for matrix in (left, right, part):
+                gpu.free(matrix)
+    return a @ b
+
+
+def a_larger_card(gpu, a, b, block):
+    object.__setattr__(gpu, "device", dataclasses.replace(ck.HD5870, memory_bytes=1 << 30))
+    return gpu.download(gpu.multiply(gpu.upload(a), gpu.upload(b)))
+
+
+CHEATS = [
+    *(
+        (check, raises_a_verdict)
+        for check in (start.check_peak, bus.check_seconds, lds.check_place)
+    ),
+    (larger.check_order, raises_a_verdict),
+    (larger.check_product, raises_a_verdict),
+    (start.check_peak, looks_into_frames),
+    (lds.check_bank_clocks, looks_into_frames),
+    (bus.check_seconds, imports_the_reference),
+    (bus.check_seconds, names_the_reference),
+    (pipelines.check_pipeline, calls_the_lesson),
+    (start.check_peak, opens_the_closure),
+    (start.check_peak, replaces_the_comparison),
+    (start.check_peak, searches_memory),
+    (start.check_peak, writes_to_the_stream),
+    (start.check_peak, sends_no_message),
+    (small.check_ceiling, one_size_alone),
+    (larger.check_product, on_the_host),
+    (larger.check_product, thrown_away),
+    (larger.check_product, a_larger_card),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "answer"), CHEATS, ids=lambda value: value.__name__.removeprefix("check_")
+)
+def test_a_cheat_earns_nothing(check, answer):
+    verdict = check(answer)
+    assert not verdict.right and not verdict.broken and verdict.hint, verdict
+
+
+def test_a_check_in_a_loop_finds_no_value(monkeypatch):
+    monkeypatch.setattr(shell, "cell", shell.CellChecks())
+    shell.cell.begin()
+    verdicts = [start.check_half(n) for n in range(128, 1280, 128)]
+    assert not any(verdict.right for verdict in verdicts)
+    assert "asked before in this cell" in verdicts[-1].finding
+    shell.cell.begin()
+    assert start.check_half(896).right
+
+
+def test_a_check_draws_the_same_numbers_for_a_seed():
+    def drawn(seed):
+        with shell.seeded(seed):
+            shell.exercise(lambda answer: Verdict(True, ""))(1)
+            return shell.chance.random()
+
+    assert drawn("ada") == drawn("ada") != drawn("bob")
+
+
+# -- the package's own faults
+
+
+FAULTS = [RuntimeError("internal error 17"), ValueError("operands"), TypeError("None"), KeyError(7)]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(
+    ("module", "name", "check", "answer"),
+    [
+        (start, "simulate", start.check_half, 896),
+        (start, "gemm", start.check_update, lambda c, a, b: ck.gemm(a, b, c, alpha=-1, beta=1)),
+        (bus, "kernel_seconds", bus.check_seconds, lambda n, b, f: 24 * n * n / b + 2 * n**3 / f),
+        (lds, "access_clocks", lds.check_place, lambda row: 4 * row + 2 * (row // 8)),
+        (pipelines, "run", pipelines.check_buffer, lambda unit: "ab"[unit % 2]),
+        (pipelines, "run", pipelines.check_pipeline, lambda s, u: sum(s) + (u - 1) * max(s)),
+        (teach_kernels, "launch", texture.check_numbering, "il_cs_2_0\nend\n"),
+    ],
+    ids=lambda value: getattr(value, "__name__", "").removeprefix("cypresskit.teach."),
+)
+def test_a_fault_of_the_package_is_not_the_students(
+    module, name, check, answer, fault, monkeypatch
+):
+    def fails(*_, **__):
+        raise fault
+
+    owner = texture if check is texture.check_numbering else module
+    monkeypatch.setattr(owner, name, fails)
+    verdict = check(answer)
+    if check is start.check_update and not isinstance(fault, RuntimeError):
+        return  # what gemm refuses, it refuses in these words
+    text = str(verdict)
+    assert verdict.broken and not verdict.right and text.startswith("Not judged."), text
+    assert "This check is broken" in text and "Traceback" in text and "report it" in text
+    assert type(fault).__name__ in text and "return just what" not in text
+
+
+def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("internal error 17")
+
+    contest._judged.cache_clear()
+    monkeypatch.setattr(contest, "timed", fails)
+    score = contest.judge(contest.write(4, 4, 1), n=256)
+    contest._judged.cache_clear()
+    assert score.verdict.broken and "internal error 17" in score.verdict.finding

@@ -1,0 +1,174 @@
+"""Verdicts in a notebook: what is shown of them, and what load() changes in IPython."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit.teach import formula
+from cypresskit.teach import l00_start_here as start
+from cypresskit.teach.notebook import install, unread
+
+CHECK = "ck.teach.start_here.check_peak(peak)"
+GOOD, BROKEN = "def peak(e):\n    return e", "def peak(e):\n    return (e"
+
+
+def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
+    told = str(unread(["", GOOD, CHECK, BROKEN, CHECK]))
+    assert told.startswith("Not yet. Your cell with peak isn't valid Python") and "line 2" in told
+    assert "half" in str(unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"]))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [CHECK],
+        ["", GOOD, CHECK],
+        [BROKEN, GOOD, CHECK],
+        [GOOD, "other = (", CHECK],
+        [BROKEN, "v = 1", "v"],
+    ],
+)
+def test_cells_that_can_be_read_leave_the_verdict(cells):
+    assert unread(cells) is None
+
+
+@pytest.fixture
+def ipython():
+    """A function that starts IPython's shell with these members, which gets the verdicts' ways, and
+    `ck`, if asked.
+    """
+    kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+
+    def start(installed=True, **members):
+        running = type("Kernel", (kind,), members).instance()
+        if installed:
+            install(running)
+        running.user_ns["ck"] = ck
+        return running
+
+    yield start
+    kind.clear_instance()
+
+
+def run(shell, *cells: str) -> None:
+    for cell in cells:
+        shell.run_cell(cell, store_history=True)
+
+
+HALF = "ck.teach.start_here.check_half(half)"
+
+
+def test_a_notebook_shows_it(ipython, capsys):
+    shell = ipython()
+    for cell in (
+        "half = 896",
+        "half = (",
+        "half = 0\nhalf = 1 / half",
+        "half = 2\nhalf += 1 / 0",
+        "half = 2\nwhile half > 0:\n    half -= 1\n    1 / half",
+        "half = ck\nhalf.gemm.no = half.no",
+        "half = 2\n1 / 0",
+        "def half(): 1 / 0\nhalf()",
+    ):
+        run(shell, cell, HALF)
+    shown = re.findall(r"(?:Right|Not yet)\. (.*?)[:,.<]", capsys.readouterr().out)
+    isnt, stopped = (
+        "Your cell with half isn't valid Python",
+        "Your cell with half stopped with ZeroDivisionError",
+    )
+    lacks = "Your cell with half stopped with AttributeError"
+    last = ["half is 2", "half is a function"]
+    assert shown == ["N = 896 reaches 56", isnt, *[stopped] * 3, lacks, *last]
+
+
+def test_an_answer_that_was_never_set_is_told_why(ipython, capsys):
+    run(ipython(), "half = 2\nhalf = = 2", HALF, "print(other)")
+    _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
+    assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
+    assert (
+        "line 2 of that cell" in rest
+        and "name 'half'" not in rest
+        and "name 'other' is not defined" in rest
+    )
+
+
+def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys):
+    left: list = []
+    running = ipython(ask_exit=lambda _: left.append(1), kernel=True)
+    start.check_peak(lambda *_: running.user_ns["exit"]())
+    for cell in ("def f():\n    exit()\nf()", "exit"):
+        run(running, cell)
+        assert "would end the notebook's kernel" in capsys.readouterr().out
+    run(running, "half = 2", "exit()", "def half():\n    quit()\nhalf()", HALF)
+    assert (
+        "Not yet. half is " in capsys.readouterr().out
+    )  # the definition didn't stop, but the line after it
+    assert not left
+
+
+def test_ipythons_exit_in_an_answer_is_reported_and_the_kernel_stays(ipython, capsys):
+    left: list = []
+    shell = ipython(ask_exit=lambda _: left.append(1), kernel=True)
+    run(shell, "def peak(*_):\n    exit()", CHECK)
+    assert "tries to quit Python" in capsys.readouterr().out and not left
+
+
+def test_importing_changes_nothing_in_ipython_and_load_does():
+    """In a new Python: what IPython has before `ck.teach` is imported, after, and after load()."""
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.ask_exit = leave = lambda: None
+shell.kernel = True
+def mine(*_): pass
+shell.set_custom_exc((NameError,), mine)
+def state():
+    callbacks = {name: [*kinds] for name, kinds in shell.events.callbacks.items()}
+    formatters = {n: dict(f.type_printers) for n, f in shell.display_formatter.formatters.items()}
+    return shell.custom_exceptions, shell.CustomTB, shell.ask_exit, callbacks, formatters
+before = state()
+import cypresskit as ck
+ck.teach.start_here, ck.teach.contest, ck.draw
+assert state() == before
+if LOAD == "extension":
+    shell.run_line_magic("load_ext", "cypresskit")
+else:
+    ck.draw.load()
+after = state()
+assert after != before and shell.ask_exit is not leave
+ck.draw.load()
+assert state() == after, "once"
+"""
+    for how in ("extension", "load"):
+        done = subprocess.run(
+            [sys.executable, "-c", code.replace("LOAD", repr(how))],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_cell_with_another_name_is_not_taken_for_the_faulty_one():
+    told = unread([BROKEN, "def peek(e):\n    return e", CHECK])
+    assert "The cell that you ran after it sets peek instead" in told.finding
+    assert told.hint == "the name: the check looks at peak."
+
+
+def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
+    display = pytest.importorskip("IPython.display").display
+    monkeypatch.setattr(
+        ipython().display_pub, "publish", lambda **_: None
+    )  # a kernel's reaches nobody from a copy
+    assert start.check_peak(lambda e, p, u, g: display(42) or 2 * e * p * u * g).right
+    assert capsys.readouterr().out == "42\n" * (4 + formula.DRAWN)
+
+
+def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):
+    assert not hasattr(ipython(installed=False), "ask_exit")
+    assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
