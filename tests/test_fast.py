@@ -29,9 +29,9 @@ from cypresskit.compiler import STYLES, compile
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
-from cypresskit.machine.fast.blocking import countable
-from cypresskit.machine.fast.context import DONE
 from cypresskit.machine.fast.native_meaning import NATIVE
+from cypresskit.machine.fast.routine import DONE
+from cypresskit.machine.fast.strips import counted_loop
 from cypresskit.machine.fast.target import Target, target
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
@@ -287,7 +287,7 @@ def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
     assert {Analysis(program).lanes for program in assembled} == lanes
     for program in assembled:
         loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-        assert all(countable(Analysis(program), at) for at in loops)
+        assert all(counted_loop(Analysis(program), at) for at in loops)
 
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():
@@ -504,7 +504,7 @@ def test_every_opcode_has_a_native_meaning_beside_numpys():
 def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", "arm", 512)).text
+    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", "arm")).text
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))

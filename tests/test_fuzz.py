@@ -6,6 +6,8 @@ import os
 import numpy as np
 import pytest
 
+from cypresskit.machine.fast import jit
+from cypresskit.machine.fast.vec import Emitter, Vec
 from tools import fuzz
 from tools.fuzz.children import FORKS, Children, note
 from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
@@ -23,6 +25,38 @@ def test_walks_through_memory_stay_between_the_guard_pages():
         for seed in range(60):
             outcome = children.call(fuzz.attempt, "walk", seed)
             assert not outcome.fault, f"{outcome.note}\n{outcome.fault}"
+
+
+def one_turn(loop, registers, coordinates):
+    """A strip of one turn, whatever registers hold."""
+    for counter in loop.counters.values():
+        registers.recount(counter.cell)
+    return registers.routine.ir.const(1, "i64")
+
+
+def always(*_):
+    return Vec(Emitter(), "true", "i1")
+
+
+#: What the proof in `strips` asks for, and how it is left out.
+OMISSIONS = {
+    "everything": ("translate.safe_turns", one_turn),
+    "that other coordinates don't change": ("strips._never_changes", lambda *_: True),
+    "that other coordinates lie inside": ("fetches.Axis.fits", always),
+    "that lanes lie side by side": ("strips.beside", always),
+    "what a turn adds before": ("strips.Counter.before", lambda counter, at: 0),
+}
+
+
+@needs_forks
+@pytest.mark.slow
+@pytest.mark.parametrize("omission", OMISSIONS)
+def test_a_proof_that_leaves_something_out_is_found_by_random_walks(monkeypatch, omission):
+    name, without = OMISSIONS[omission]
+    monkeypatch.setattr(f"cypresskit.machine.fast.{name}", without)
+    monkeypatch.setattr(jit, "FOLDER", None)
+    with Children(fuzz.LIMIT) as children:
+        assert any(children.call(fuzz.attempt, "walk", seed).fault for seed in range(1000))
 
 
 @needs_forks

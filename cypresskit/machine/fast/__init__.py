@@ -9,10 +9,12 @@ happens on the way.
 - ``analysis``     how registers are stored, and which results have an observable NaN payload
 - ``vec``          LLVM IR as text behind typed values
 - ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``texel_layout``, ``batches``  textures in memory and loads from them, where a gang's work-items
-  are
-- ``context``, ``access``, ``instructions``, ``blocking``, ``translate``  the translator, in layers:
-  each is a class that extends the one before
+- ``texel_layout``  how textures lie in memory
+- ``routine``      the compiled function as it is written
+- ``register_file``, ``fetches``, ``memory_access``, ``arithmetic``, ``batches``  what
+  instructions do, each given what it builds on
+- ``strips``       the proof that turns of a loop need no test
+- ``translate``    regions and control flow: the whole function
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

@@ -141,9 +141,6 @@ def _copied_pairs(webs: Webs) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return copies
 
 
-EXACT = 2.0**24  # up to it, every whole number is a float
-
-
 class Analysis:
     """Webs, uniformity, cells and NaN of a program. Work-items run in lockstep, as ``lanes`` of
     vectors; or alone, if some may take another way than its neighbours. ``kinds`` of a web's
@@ -165,7 +162,6 @@ class Analysis:
                 break
         self.written = [{self.defined(at, c) for c in defines(i)} for at, i in enumerate(self.body)]
         self.read = [self._cells_read(at) for at in range(len(self.body))]
-        self.steps = self._steps()
         self.kinds: dict[int, set[str]] = defaultdict(set)
         self._find_kinds()
         self.canonical_at_definition = {
@@ -202,27 +198,24 @@ class Analysis:
             if source.register.kind == "r"
         }
 
-    def _steps(self) -> dict[str, dict[int, int]]:
-        """Counters: uniform cells by name that fetches use as coordinates, or that are compared,
-        and that instructions, by index, add whole literals to.
+    def added(self, at: int, c: int) -> int | None:
+        """The whole number that ``at`` adds to component ``c`` of its result, as `add r0.x, r0.x,
+        l0.x` does; None if it does anything else.
         """
-        found: dict[str, dict[int, int]] = {}
-        for at, i in enumerate(self.body):
-            for c in defines(i) if i.opcode == "add" and i.shift == 1.0 and not i.saturate else ():
-                cell, step = self.defined(at, c), literal(self.program, i.sources[1], c)
-                if (
-                    self.plain(at, 0, c) == cell
-                    and not cell.n
-                    and step is not None
-                    and i.dest
-                    and i.dest.mask[c] not in "01"
-                ):
-                    whole = struct.unpack("<f", struct.pack("<I", step))[0]
-                    if whole % 1 == 0 and abs(whole) < EXACT:
-                        found.setdefault(cell.name, {})[at] = int(whole)
-        users = [at for at, i in enumerate(self.body) if i.op.kind == "fetch" or i.opcode == "ge"]
-        used = {cell.name for at in users for cell in self.read[at]}
-        return {name: steps for name, steps in found.items() if name in used}
+        i = self.body[at]
+        if (
+            i.opcode != "add"
+            or i.shift != 1.0
+            or i.saturate
+            or not i.dest
+            or i.dest.mask[c] in "01"
+        ):
+            return None
+        bits = literal(self.program, i.sources[1], c)
+        if bits is None or self.plain(at, 0, c) != self.defined(at, c):
+            return None
+        (value,) = struct.unpack("<f", struct.pack("<I", bits))
+        return int(value) if value % 1 == 0 else None
 
     # NaN
 

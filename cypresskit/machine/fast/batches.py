@@ -7,8 +7,10 @@ depends on y.
 
 import math
 
-from cypresskit.machine.fast.access import lds_offsets
-from cypresskit.machine.fast.context import ONE, Context, Gang
+from cypresskit.il import Program
+from cypresskit.machine.fast.memory_access import lds_offsets
+from cypresskit.machine.fast.register_file import ONE, Gang
+from cypresskit.machine.fast.routine import Routine
 from cypresskit.machine.fast.vec import Vec
 
 # batches of pixels that are run one below the other before the next column: they share columns of a
@@ -16,76 +18,86 @@ from cypresskit.machine.fast.vec import Vec
 BAND = 16
 
 
-def corner(c: Context, batch: Vec) -> list[Vec]:
-    """The corner (i32) of a gang of pixels: BAND of them lie one below the other, then comes the
-    next column.
-    """
-    full = (c.slot("width") + (c.lanes - 1)).two("udiv", c.lanes) * BAND
-    band = batch.two("udiv", full)
-    top = band * BAND
-    height = (c.slot("height") - top).call("smin", BAND)
-    within = batch - band * full
-    x, y = within.two("udiv", height), top + within.two("urem", height)
-    return [(x * c.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
+class Batches:
+    """Translates where the work-items of a batch are."""
 
+    def __init__(self, routine: Routine, program: Program, lanes: int):
+        self.routine, self.program, self.lanes = routine, program, lanes
+        self.gangs = 1 if program.mode == "pixel" else -(-math.prod(program.group) // lanes)
 
-def workgroup(c: Context, batch: Vec) -> list[Vec]:
-    """The numbers (i32) of a workgroup along x, y and z; its LDS is cleared."""
-    size = lds_offsets(c.program.lds)[-1]
-    if size:
-        c.ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-        c.ir.do(
-            f"call void @llvm.memset.p0.i64({c.slot('lds', 'ptr')}, i8 0, i64 {size}, i1 false)"
-        )
-    across, down = c.slot("groups_x"), c.slot("groups_y")
-    rest = batch.two("udiv", across)
-    places = batch.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
-    return [place.cast("trunc", "i32") for place in places]
+    def begin(self, batch: Vec) -> list[Vec]:
+        """Where a batch lies: its gang's corner in pixels, or its workgroup's numbers, i32."""
+        return self._corner(batch) if self.program.mode == "pixel" else self._workgroup(batch)
 
+    def gang(self, batch: Vec, where: list[Vec], number: Vec, spill: Vec) -> Gang:
+        """The gang of that number in the batch that lies at ``where``, with memory to ``spill``
+        to.
+        """
+        if self.program.mode == "pixel":
+            return self._pixels(where, spill)
+        return self._work_items(batch.cast("trunc", "i32"), where, number, spill)
 
-def gang(c: Context, batch: Vec, where: list[Vec], number: Vec, spill: Vec) -> Gang:
-    """The gang of that number in the batch that lies at ``where``, with memory to ``spill`` to."""
-    if c.program.mode == "pixel":
-        return _pixels(c, where, spill)
-    return _work_items(c, batch.cast("trunc", "i32"), where, number, spill)
+    def _corner(self, batch: Vec) -> list[Vec]:
+        """The corner of a gang of pixels: BAND of them lie one below the other, then comes the next
+        column.
+        """
+        width, height = self.routine.slot("width"), self.routine.slot("height")
+        full = (width + (self.lanes - 1)).two("udiv", self.lanes) * BAND
+        band = batch.two("udiv", full)
+        top = band * BAND
+        rows = (height - top).call("smin", BAND)
+        within = batch - band * full
+        x, y = within.two("udiv", rows), top + within.two("urem", rows)
+        return [(x * self.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
 
+    def _workgroup(self, batch: Vec) -> list[Vec]:
+        """The numbers of a workgroup along x, y and z; its LDS is cleared."""
+        size = lds_offsets(self.program.lds)[-1]
+        if size:
+            ir, lds = self.routine.ir, self.routine.slot("lds", "ptr")
+            ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+            ir.do(f"call void @llvm.memset.p0.i64({lds}, i8 0, i64 {size}, i1 false)")
+        across, down = self.routine.slot("groups_x"), self.routine.slot("groups_y")
+        rest = batch.two("udiv", across)
+        places = batch.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
+        return [place.cast("trunc", "i32") for place in places]
 
-def _in_a_row(c: Context, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
-    """As many numbers (i32) as there are lanes from ``first`` on, the last again where they would
-    reach ``end``; and how many (i64) there are before that.
-    """
-    if c.lanes == 1:
-        return first, c.ir.const(1, "i64")
-    numbers = (first.lanes(c.lanes) + c.ir.consts(range(c.lanes))).call("smin", end - 1)
-    left = (end - first) if isinstance(end, Vec) else c.ir.const(end, "i32") - first
-    return numbers, left.call("smin", c.lanes).cast("zext", "i64")
+    def _in_a_row(self, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
+        """As many numbers (i32) as there are lanes from ``first`` on, the last again where they
+        would reach ``end``; and how many (i64) there are before that.
+        """
+        ir = self.routine.ir
+        if self.lanes == 1:
+            return first, ir.const(1, "i64")
+        numbers = (first.lanes(self.lanes) + ir.consts(range(self.lanes))).call("smin", end - 1)
+        left = (end - first) if isinstance(end, Vec) else ir.const(end, "i32") - first
+        return numbers, left.call("smin", self.lanes).cast("zext", "i64")
 
+    def _pixels(self, corner: list[Vec], spill: Vec) -> Gang:
+        literal = self.routine.literal
+        width = self.routine.slot("width").cast("trunc", "i32")
+        x, count = self._in_a_row(corner[0], width)
+        y = corner[1]
+        inputs = {("vWinCoord0", "z"): literal(0), ("vWinCoord0", "w"): literal(ONE)}
+        for letter, place in (("x", x), ("y", y)):
+            inputs["vWinCoord0", letter] = (place.cast("sitofp", "float") + 0.5).bits("i32")
+        return Gang(count, x + y * width, inputs, spill)
 
-def _pixels(c: Context, corner: list[Vec], spill: Vec) -> Gang:
-    width = c.slot("width").cast("trunc", "i32")
-    x, count = _in_a_row(c, corner[0], width)
-    y = corner[1]
-    inputs = {("vWinCoord0", "z"): c.literal(0), ("vWinCoord0", "w"): c.literal(ONE)}
-    for letter, place in (("x", x), ("y", y)):
-        inputs["vWinCoord0", letter] = (place.cast("sitofp", "float") + 0.5).bits("i32")
-    return Gang(count, x + y * width, inputs, spill)
-
-
-def _work_items(c: Context, group: Vec, groups: list[Vec], number: Vec, spill: Vec) -> Gang:
-    size, n = c.program.group, c.lanes
-    total = math.prod(size)
-    base = number.cast("trunc", "i32") * n
-    within, count = _in_a_row(c, base, total)
-    item = within + group * total
-    inputs = {(kind, "w"): c.literal(0) for kind in ("vTidInGrp", "vThreadGrpId", "vAbsTid")}
-    for letter in "xyzw":
-        inputs["vTidInGrpFlat", letter], inputs["vAbsTidFlat", letter] = within, item
-        inputs["vThreadGrpIdFlat", letter] = group
-    for axis, letter in enumerate("xyz"):
-        below, here = math.prod(size[:axis]), size[axis]
-        # rows of whole gangs: the same for all lanes
-        place = within if letter == "x" or size[0] % n else base
-        place = place.two("udiv", below).two("urem", here)
-        inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
-        inputs["vAbsTid", letter] = place + groups[axis] * here
-    return Gang(count, item, inputs, spill)
+    def _work_items(self, group: Vec, groups: list[Vec], number: Vec, spill: Vec) -> Gang:
+        size, zero = self.program.group, self.routine.literal(0)
+        total = math.prod(size)
+        base = number.cast("trunc", "i32") * self.lanes
+        within, count = self._in_a_row(base, total)
+        item = within + group * total
+        inputs = {(kind, "w"): zero for kind in ("vTidInGrp", "vThreadGrpId", "vAbsTid")}
+        for letter in "xyzw":
+            inputs["vTidInGrpFlat", letter], inputs["vAbsTidFlat", letter] = within, item
+            inputs["vThreadGrpIdFlat", letter] = group
+        for axis, letter in enumerate("xyz"):
+            below, here = math.prod(size[:axis]), size[axis]
+            # rows of whole gangs: the same for all lanes
+            place = within if letter == "x" or size[0] % self.lanes else base
+            place = place.two("udiv", below).two("urem", here)
+            inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
+            inputs["vAbsTid", letter] = place + groups[axis] * here
+        return Gang(count, item, inputs, spill)

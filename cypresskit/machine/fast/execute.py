@@ -17,7 +17,8 @@ from functools import cache, partial
 import numpy as np
 
 from cypresskit.machine.fast.batches import BAND
-from cypresskit.machine.fast.context import (
+from cypresskit.machine.fast.jit import NativeCode, compiled
+from cypresskit.machine.fast.routine import (
     DIVERGED,
     DONE,
     ENDLESS,
@@ -26,7 +27,6 @@ from cypresskit.machine.fast.context import (
     STOPPED,
     UNDERFLOWED,
 )
-from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.target import FLAGGED, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cypresskit.il.fused import host_machine, host_processor
+from cypresskit.il.fused import host_processor
 
 FLAGGED = ("arm", "flags")  # modes in which a flushed result may be wrong
 
@@ -25,29 +25,15 @@ def flush_mode(mode: str) -> str:
     return Path(__file__).with_name(file).read_text(encoding="utf-8") if file else ""
 
 
-REGISTERS = {
-    "%zmm": 32 * 64,
-    "%ymm": 16 * 32,
-    "%xmm": 16 * 16,
-}  # bytes of all vector registers of x86
-NEON = 32 * 16  # and of ARM's
-
-
 @dataclass(frozen=True)
 class Target:
-    """An LLVM processor ``name`` with ``features``, the mode that flushes subnormals (see
-    ``flush_mode``), and bytes of ``vectors``, its vector registers.
+    """An LLVM processor ``name`` with ``features``, and the mode that flushes subnormals (see
+    ``flush_mode``).
     """
 
     name: str
     features: str
     mode: str
-    vectors: int
-
-    @property
-    def room(self) -> int:
-        """Bytes of vector registers for the sums of a loop and their operands."""
-        return self.vectors * 7 // 8
 
 
 def this_host() -> Target:
@@ -60,19 +46,9 @@ def target(name: str) -> Target:
     """The target to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this
     one without a flush mode, "flags" with one that is trusted as far as ARM's, and "" this one.
     """
-    import llvmlite.binding as llvm
-
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
-    text = """define void @f(ptr %p) {
-      %a = load <16 x float>, ptr %p
-      %r = fadd <16 x float> %a, %a
-      store <16 x float> %r, ptr %p
-      ret void
-    }"""
-    example = host_machine(cpu, features).emit_assembly(llvm.parse_assembly(text))
     machine = platform.machine().lower()
     on_x86, on_arm = machine in ("x86_64", "amd64"), machine in ("aarch64", "arm64")
     mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
-    vectors = next((size for register, size in REGISTERS.items() if register in example), NEON)
     mode = "flags" if name == "flags" and mode == "x86" else mode
-    return Target(cpu, features, mode, vectors)
+    return Target(cpu, features, mode)

@@ -20,13 +20,27 @@ import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
-from cypresskit.machine.fast.access import lds_offsets
-from cypresskit.machine.fast.batches import corner, gang, workgroup
-from cypresskit.machine.fast.blocking import Blocking, countable
-from cypresskit.machine.fast.context import DIVERGED, DONE, ENDLESS, ITEM, NEXT, UNDERFLOWED
-from cypresskit.machine.fast.target import FLAGGED, Target
+from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.arithmetic import Arithmetic
+from cypresskit.machine.fast.batches import Batches
+from cypresskit.machine.fast.fetches import Coordinates
+from cypresskit.machine.fast.memory_access import MemoryAccess, lds_offsets, loads
+from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.register_file import RegisterFile
+from cypresskit.machine.fast.routine import (
+    DIVERGED,
+    DONE,
+    ENDLESS,
+    ITEM,
+    NEXT,
+    UNDERFLOWED,
+    Routine,
+)
+from cypresskit.machine.fast.strips import CountedLoop, counted_loop, safe_turns
+from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
 from cypresskit.machine.fast.vec import SIZES, Vec
 
+STRIP = 1024  # turns of a strip at most: it hears that the kernel is to stop only at its end
 LINE = 64  # bytes at whose multiples spilled registers lie
 
 
@@ -54,31 +68,72 @@ def translate(program: Program, target: Target) -> Translation:
     return Translator(program, target).run()
 
 
-class Translator(Blocking):
-    """The whole function: batches, regions, control flow."""
+class Translator:
+    """The whole function: batches, regions, control flow.
+
+    It holds one of each: the ``routine`` that is written; the ``registers``; the ``memory``; the
+    ``arithmetic`` between them; the ``batches``, which say whose registers these are.
+
+    ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and loops that
+    hold a barrier; ``where`` the running batch lies; ``counted``: the loops that begin with strips;
+    ``offsets`` of cells in the spill memory of a gang, and its ``size``: the first bytes keep the
+    number of instructions issued.
+    """
+
+    where: list[Vec]
+
+    def __init__(self, program: Program, target: Target):
+        self.program, self.body = program, program.body
+        self.analysis = analysis = Analysis(program)
+        self.webs, self.uniformity = analysis.webs, analysis.uniformity
+        # a flush mode would flush doubles, too
+        self.mode = "soft" if analysis.doubles else target.mode
+        self.flushes = flush_mode(self.mode)
+        self.routine = Routine(program)
+        self.ir = self.routine.ir
+        self.floats = Floats(self.ir, self.mode == "soft")
+        self.registers = RegisterFile(self.routine, analysis, self.floats)
+        self.coordinates = Coordinates(self.routine, self.registers)
+        self.memory = MemoryAccess(self.routine, self.registers, self.coordinates)
+        self.arithmetic = Arithmetic(self.registers, self.memory)
+        self.batches = Batches(self.routine, program, analysis.lanes)
+        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
+        self.segments: list[tuple[int, ...]] = []
+        self.counted: set[int] = set()
+        self.group_flow = self._group_flow()
+        self.offsets: dict[tuple, int] = {}
+        self.size = 8
+
+    def _group_flow(self) -> set[int]:
+        match, level = self.program.matching, self.uniformity.group_level
+        found = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
+        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
+        return found | {at for at in leaving if match[at] in level}
 
     def run(self) -> Translation:
         """Translate the program."""
         for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
-            self.variable(name, kind)
+            self.routine.variable(name, kind)
         self.ir.label("batch_loop")
         self.ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
         self.ir.branch(self.batch.cmp("slt", Vec(self.ir, "%last", "i64")), "batch_body", "exit")
         self.ir.label("batch_body")
-        self.where = (corner if self.program.mode == "pixel" else workgroup)(self, self.batch)
+        self.where = self.batches.begin(self.batch)
         if self.uniformity.barriers:
             self._group(0, len(self.body))
         else:
             self._region(0, len(self.body), None)
         self.ir.label("batch_next")
         self.ir.do("%next_batch = add i64 %batch, 1")
-        self.report(NEXT, Vec(self.ir, "%next_batch", "i64"))
-        self.add("spent", self.load("issued") * self.gangs)
+        self.routine.report(NEXT, Vec(self.ir, "%next_batch", "i64"))
+        self.routine.add("spent", self.routine.load("issued") * self.batches.gangs)
         self.ir.branch(
-            self.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")), "exit", "batch_loop"
+            self.routine.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")),
+            "exit",
+            "batch_loop",
         )
         self.ir.label("exit")
-        status = self.load("status")
+        status = self.routine.load("status")
         if self.flushes:
             underflowed = self.ir.op("call i1 @restore(i64 %saved_mode)", "i1")
             if self.mode in FLAGGED:
@@ -91,7 +146,7 @@ class Translator(Blocking):
         self.ir.declared["spill_size"] = f"@spill_size = private constant i64 {size}"
         head = [
             f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
-            for name, (kind, n) in self.variables.items()
+            for name, (kind, n) in self.routine.variables.items()
         ]
         flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if self.flushes else ""
         text = "\n".join(
@@ -105,7 +160,7 @@ class Translator(Blocking):
                 "entry:",
                 *head,
                 "  %saved_mode = call i64 @flush()" if self.flushes else "",
-                *self.entry,
+                *self.routine.entry,
                 (
                     f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label"
                     " %batch_loop"
@@ -117,21 +172,21 @@ class Translator(Blocking):
         counted = {at: 1 + n for n, segment in enumerate(self.segments) for at in segment}
         never = 1 + len(self.segments)
         sizes = {
-            "context": 8 * len(self.slots),
+            "context": 8 * len(self.routine.slots),
             "counts": 8 * (1 + never),
-            "spill": size * self.gangs,
+            "spill": size * self.batches.gangs,
             "report": 32,
         }
         return Translation(
             text,
-            {name: at for at, name in enumerate(self.slots)},
-            tuple(self.literals),
+            {name: at for at, name in enumerate(self.routine.slots)},
+            tuple(self.routine.literals),
             [counted.get(at, never) for at in range(len(self.body))],
             sizes | {"lds": lds_offsets(self.program.lds)[-1]},
-            self.lanes,
+            self.analysis.lanes,
             bool(self.uniformity.group_level)
             or any(x.register.kind == "g" for i in self.body for x in i.sources),
-            {str(n): (layout.step, layout.lanes) for n, layout in self.layouts.items()},
+            {str(n): (layout.step, layout.lanes) for n, layout in self.memory.layouts.items()},
         )
 
     # Regions
@@ -143,34 +198,36 @@ class Translator(Blocking):
         """
         if start == stop and condition is None and start:
             return
-        self.touched = {}
+        self.registers.touched = {}
         head, body, done = (self.ir.new(name) for name in ("gangs", "gang", "gangs_done"))
         for name in ("any_true", "any_false") if condition is not None else ():
-            self.store(self.variable(name, "i1"), 0)
+            self.routine.store(self.routine.variable(name, "i1"), 0)
         number, spill = self.ir.const(0, "i64"), self.spill
         if (
-            self.gangs > 1
+            self.batches.gangs > 1
         ):  # no loop for a single gang: LLVM would hoist everything out of it and spill it
-            counter = self.variable(f"gang_at{self.ir.names}", "i64")
-            self.store(counter, 0)
+            counter = self.routine.variable(f"gang_at{self.ir.names}", "i64")
+            self.routine.store(counter, 0)
             self.ir.label(head)
-            number = self.load(counter)
-            self.ir.branch(number.cmp("ult", self.gangs), body, done)
+            number = self.routine.load(counter)
+            self.ir.branch(number.cmp("ult", self.batches.gangs), body, done)
             self.ir.label(body)
             spill = spill.at(number * Vec(self.ir, "@spill_size", "ptr").load("i64"))
-        self.gang = gang(self, self.batch, self.where, number, spill)
+        self.registers.gang = self.batches.gang(self.batch, self.where, number, spill)
         opening = len(self.ir.lines)
-        self.modified = set()
+        self.registers.modified = set()
         if (
             self.uniformity.barriers and not start
         ):  # registers that start at zero, wherever they are read first
-            self.modified = {self.cell_variable(self.analysis.cell(web)) for web in self.webs.entry}
+            self.registers.modified = {
+                self.registers.cell_variable(self.analysis.cell(web)) for web in self.webs.entry
+            }
         self.straight(start, stop)
         if condition is not None:
             self._test(condition)
         self._save(condition if condition is not None else stop - 1)
-        if self.gangs > 1:
-            self.add(counter, 1)
+        if self.batches.gangs > 1:
+            self.routine.add(counter, 1)
             self.ir.go(head)
             self.ir.label(done)
         closing, self.ir.lines = self.ir.lines[opening:], self.ir.lines[:opening]
@@ -182,7 +239,7 @@ class Translator(Blocking):
         self.count_segment((condition,))
         value = self.condition(condition)
         for name, found in (("any_true", value), ("any_false", ~value)):
-            self.store(name, self.load(name) | found.any())
+            self.routine.store(name, self.routine.load(name) | found.any())
 
     def _live_cells(self, at: int, live: int) -> set[str]:
         return {self.analysis.cell(web).name for web in self.webs.between(at, live)}
@@ -192,12 +249,12 @@ class Translator(Blocking):
         place, since no two of them are live at once, and the whole should fit the host's first
         cache.
         """
-        cell = self.touched[name]
+        cell = self.registers.touched[name]
         if cell.part not in self.offsets:
             bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
             self.offsets[cell.part] = -(-self.size // bytes) * bytes
             self.size = self.offsets[cell.part] + bytes
-        return self.gang.spill.at(self.offsets[cell.part])
+        return self.registers.gang.spill.at(self.offsets[cell.part])
 
     def _restore(self, start: int) -> None:
         """Give every cell of the region its value at the start: what was kept, or zero."""
@@ -205,30 +262,32 @@ class Translator(Blocking):
         between = self.uniformity.barriers and start
         kept = self._live_cells(start - 1, webs.live[start]) if between else set()
         first = {self.analysis.cell(web).name for web in webs.entry} if not start else set()
-        for name in self.touched:
-            kind, n = self.variables[name]
+        for name in self.registers.touched:
+            kind, n = self.routine.variables[name]
             if name in kept:
-                self.store(name, self._kept_at(name).load(kind, n))
+                self.routine.store(name, self._kept_at(name).load(kind, n))
             elif (
                 name in first
             ):  # a register that is read before it is written: a zero that LLVM doesn't know
-                zero = self.literal(0)
-                self.store(name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n))
+                zero = self.routine.literal(0)
+                self.routine.store(
+                    name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n)
+                )
             else:
-                self.store(name, 0)
+                self.routine.store(name, 0)
         if between:
-            self.store("issued", self.gang.spill.load("i64"))
+            self.routine.store("issued", self.registers.gang.spill.load("i64"))
         else:
-            self.store("issued", 0)
+            self.routine.store("issued", 0)
 
     def _save(self, last: int) -> None:
         if not self.uniformity.barriers:
             return
         live = self._live_cells(last, self.webs.live_after(last))
-        for name in self.touched:
-            if name in live and name in self.modified:
-                self._kept_at(name).store(self.load(name))
-        self.gang.spill.store(self.load("issued"))
+        for name in self.registers.touched:
+            if name in live and name in self.registers.modified:
+                self._kept_at(name).store(self.routine.load(name))
+        self.registers.gang.spill.store(self.routine.load("issued"))
 
     # Control flow that holds barriers
 
@@ -252,9 +311,11 @@ class Translator(Blocking):
 
     def _decide(self, at: int) -> None:
         apart, together = self.ir.new("apart"), self.ir.new("together")
-        self.ir.branch(self.load("any_true") & self.load("any_false"), apart, together)
+        self.ir.branch(
+            self.routine.load("any_true") & self.routine.load("any_false"), apart, together
+        )
         self.ir.label(apart)
-        self.give_up(DIVERGED, self.ir.const(at, "i64"))
+        self.routine.give_up(DIVERGED, at)
         self.ir.label(together)
 
     # Control flow within a region
@@ -270,25 +331,80 @@ class Translator(Blocking):
                 self.count_segment(self._segment(at, stop))
             fresh = bool(i.op.flow)
             if not fresh:
-                at = self.translate(at, stop)
+                at = self._step(at, stop)
                 continue
-            if i.op.flow == "loop" and at != start and countable(self.analysis, at):
-                self._counted_loop(at, self.program.matching[at] + 1)
-                at = self.program.matching[at]
+            loop = counted_loop(self.analysis, at) if i.op.flow == "loop" and at != start else None
+            if loop:
+                self._counted_loop(loop)
+                at = loop.inside.stop
             elif at not in self.group_flow:
                 self.follow(at)
             at += 1
 
-    def _counted_loop(self, at: int, end: int) -> None:
-        """Translate a countable loop that ends before ``end``: strips, then as it stands."""
-        begun, first = f"before{at}", len(self.segments)
-        self.store(self.variable(begun, "i64"), self.load("issued"))
+    def _step(self, at: int, stop: int) -> int:
+        """Translate the instruction at ``at``, or the group of loads that begins there; the index
+        after it.
+        """
+        i = self.body[at]
+        if loads(i):
+            return self.memory.load_group(at, stop)
+        if i.op.kind == "lds":
+            self.memory.store_lds(at)
+        elif i.op.kind != "fence":
+            self.arithmetic.execute(at)
+        return at + 1
 
-        def general() -> list[tuple[int, int]]:
-            self.straight(at, end, False)
-            return [(1 + n, len(self.segments[n])) for n in range(first, len(self.segments))]
+    # Loops that begin with strips
 
-        self.run_blocked(at, general)
+    def _counted_loop(self, loop: CountedLoop) -> None:
+        """Translate a counted loop: strips as long as there are turns for one, then the loop as it
+        stands.
+        """
+        routine, ir, at = self.routine, self.ir, loop.at
+        head, strip, rest, done = (
+            ir.new(name) for name in ("strips", "strip", "rest", "loop_done")
+        )
+        begun, turns = routine.variable(f"before{at}", "i64"), routine.variable(f"turns{at}", "i64")
+        routine.store(begun, routine.load("issued"))
+        self.counted.add(at)
+        ir.go(head)
+
+        ir.label(rest)  # first, as it tells what strips have to count
+        first = len(self.segments)
+        self.straight(at, loop.inside.stop + 1, False)
+        issued = sum(map(len, self.segments[first:]))
+        ir.go(done)
+
+        ir.label(strip)
+        for counter in range(1 + first, 1 + len(self.segments)):
+            routine.add_count(counter, self.registers.gang.count * routine.load(turns))
+        routine.add("issued", routine.load(turns) * issued)
+        self._strip(loop, routine.load(turns))
+        ir.branch(routine.load(turns).cmp("slt", STRIP), rest, head)
+
+        ir.label(head)  # last, as the strip tells what it reads by lines
+        spare = routine.bound() - (routine.load("issued") - routine.load(begun))
+        most = spare.two("sdiv", issued).call("smin", STRIP)
+        safe = safe_turns(loop, self.registers, self.coordinates)
+        routine.store(turns, safe.call("smin", most).freeze())
+        ir.branch(routine.load(turns).cmp("sgt", 0), strip, rest)
+        ir.label(done)
+
+    def _strip(self, loop: CountedLoop, turns: Vec) -> None:
+        """Translate ``turns`` turns, none of which ends the loop or looks outside."""
+        routine, ir, at = self.routine, self.ir, loop.inside.start
+        left, turn, over = f"left{loop.at}", ir.new("turn"), ir.new("turns_done")
+        routine.store(routine.variable(left, "i64"), turns)
+        ir.label(turn)
+        self.memory.strip, self.registers.steps = loop, loop.steps
+        while at < loop.inside.stop:
+            at = at + 1 if self.body[at].op.flow else self._step(at, loop.inside.stop)
+        self.memory.strip, self.registers.steps = None, {}
+        routine.add(left, -1)
+        ir.branch(routine.load(left).cmp("ne", 0), turn, over)
+        ir.label(over)
+
+    # Counts
 
     def _segment(self, at: int, stop: int) -> tuple[int, ...]:
         """The instructions from ``at`` that run together, the flow instruction at their end
@@ -301,9 +417,9 @@ class Translator(Blocking):
         """Count that a segment is passed."""
         if not segment:
             return
-        self.add_count(1 + len(self.segments), self.gang.count)
+        self.routine.add_count(1 + len(self.segments), self.registers.gang.count)
         self.segments.append(segment)
-        self.add("issued", len(segment))
+        self.routine.add("issued", len(segment))
 
     def follow(self, at: int) -> None:
         """Translate a flow instruction."""
@@ -315,15 +431,17 @@ class Translator(Blocking):
         """i1: whether the branch is taken, by all lanes or, where it holds a barrier, by the whole
         group.
         """
-        return self.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
+        return (
+            self.routine.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
+        )
 
     def condition(self, at: int) -> Vec:
         """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
         i = self.body[at]
         if not i.sources:
             return self.ir.const(1, "i1")
-        self.read_global(at)
-        values = [self.component(at, n, 0) for n in range(len(i.sources))]
+        self.memory.read_global(at)
+        values = [self.registers.component(at, n, 0) for n in range(len(i.sources))]
         if i.controls.relop:
             a, b = values[0].both(values[1])
             return self.floats.compare(i.controls.relop, a.bits("float"), b.bits("float"))
@@ -344,8 +462,8 @@ class Translator(Blocking):
         self.ir.label(f"at{at}")
 
     def visit_loop(self, at: int) -> None:
-        if f"before{at}" not in self.variables:  # else it began with strips
-            self.store(self.variable(f"before{at}", "i64"), self._issued(at))
+        if at not in self.counted:  # else it began with strips
+            self.routine.store(self.routine.variable(f"before{at}", "i64"), self._issued(at))
         self.ir.label(f"at{at}")
         self._poll(at)
 
@@ -371,7 +489,7 @@ class Translator(Blocking):
         """The count of instructions that ends runaway programs. A loop with barriers reads the
         first gang's.
         """
-        return self.spill.load("i64") if at in self.group_flow else self.load("issued")
+        return self.spill.load("i64") if at in self.group_flow else self.routine.load("issued")
 
     def _poll(self, at: int) -> None:
         """At the head of a loop: stop if told, or if it has run for too long, by the first
@@ -379,12 +497,16 @@ class Translator(Blocking):
         """
         e = self.ir
         stop, on = e.new("endless"), e.new("go")
-        e.branch((self._issued(at) - self.load(f"before{at}")).cmp("ugt", self.bound()), stop, on)
+        e.branch(
+            (self._issued(at) - self.routine.load(f"before{at}")).cmp("ugt", self.routine.bound()),
+            stop,
+            on,
+        )
         e.label(stop)
         if at in self.group_flow:
             item = self.batch * math.prod(self.program.group)
         else:
-            item = self.gang.item[0].cast("zext", "i64")
-        self.report(ITEM, item)
-        self.give_up(ENDLESS, e.const(at, "i64"))
+            item = self.registers.gang.item[0].cast("zext", "i64")
+        self.routine.report(ITEM, item)
+        self.routine.give_up(ENDLESS, at)
         e.label(on)

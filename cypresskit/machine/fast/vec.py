@@ -217,16 +217,12 @@ class Vec:
 
     def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
         """The value at this address; ``volatile`` ones LLVM may not keep in registers."""
-        text = (
-            f"load {'volatile ' * volatile}{of(kind, n)}, {self}{f', align {align}' * bool(align)}"
-        )
-        return self.e.op(text, kind, n)
+        text = f"load {'volatile ' if volatile else ''}{of(kind, n)}, {self}"
+        return self.e.op(text + (f", align {align}" if align else ""), kind, n)
 
-    def store(self, value: "Vec", align: int = 0, volatile: bool = False) -> None:
+    def store(self, value: "Vec", align: int = 0) -> None:
         """Put a value there."""
-        self.e.do(
-            f"store {'volatile ' * volatile}{value}, {self}{f', align {align}' * bool(align)}"
-        )
+        self.e.do(f"store {value}, {self}" + (f", align {align}" if align else ""))
 
 
 def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:

@@ -1,8 +1,9 @@
-"""Translates every instruction except control flow."""
+"""Translates instructions that compute: scalar by scalar, whole registers at once, doubles."""
 
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.access import Accesses, loads
+from cypresskit.machine.fast.memory_access import MemoryAccess
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE, canonical
+from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.uniformity import literal
 from cypresskit.machine.fast.vec import Vec
 
@@ -18,50 +19,46 @@ CONSTANT_SECOND = (
 )  # worth telling LLVM a literal
 
 
-class Instructions(Accesses):
-    """Translation of straight runs."""
+class Arithmetic:
+    """Translates instructions that compute; what they write to memory, ``memory`` stores."""
 
-    def translate(self, at: int, stop: int) -> int:
-        """Translate the instruction at ``at``, or the group of loads that begins there; the index
-        after it.
-        """
-        if loads(self.body[at]):
-            return self.load_group(at, stop)
-        self.execute(at)
-        return at + 1
+    def __init__(self, registers: RegisterFile, memory: MemoryAccess):
+        self.registers, self.memory = registers, memory
+        self.program, self.body = registers.program, registers.body
+        self.analysis, self.floats = registers.analysis, registers.floats
 
     def execute(self, at: int) -> None:
-        """Translate an instruction other than a load."""
+        """Translate a computing instruction."""
         i = self.body[at]
-        if i.op.kind == "fence" or at in self.skipped:
-            return
-        self.read_global(at)
-        if i.op.kind == "lds":
-            self.store_lds(at)
-        elif i.op.double:
+        self.memory.read_global(at)
+        if i.op.double:
             self._double(at, i)
         elif i.op.across:
             places = range(i.op.across)
-            sides = [[self.component(at, n, p).bits("float") for p in places] for n in (0, 1)]
+            sides = [
+                [self.registers.component(at, n, p).bits("float") for p in places] for n in (0, 1)
+            ]
             value = self._finished(at, i, NATIVE[i.op.name](self.floats, *sides))
-            self.write_components(at, dict.fromkeys(self.dest(at).written, value) | self.fixed(at))
+            self.memory.write_components(
+                at, dict.fromkeys(self.registers.dest(at).written, value) | self.registers.fixed(at)
+            )
         else:
             self._componentwise(at, i)
 
     def _componentwise(self, at: int, i: Instruction) -> None:
-        dest, values = self.dest(at), self.fixed(at)
+        dest, values = self.registers.dest(at), self.registers.fixed(at)
         to_register = dest.register.kind == "r"
         together = [c for c in dest.written if not to_register or self.analysis.defined(at, c).wide]
-        if self.lanes != 4:
+        if self.registers.lanes != 4:
             together = []
         whole = self._value(at, i, tuple(together), True) if together else None
         values |= {c: self._value(at, i, (c,), False) for c in dest.written if c not in together}
         if whole is not None and not to_register:
-            self.store_out(at, values, whole)
+            self.memory.store_out(at, values, whole)
             return
         if whole is not None:
-            self.write_wide(at, whole, together)
-        self.write_components(at, values)
+            self.registers.write_wide(at, whole, together)
+        self.memory.write_components(at, values)
 
     def _value(self, at: int, i: Instruction, positions: tuple[int, ...], wide: bool) -> Vec:
         """The result (i32) at these positions: of whole registers, or of one component."""
@@ -69,10 +66,12 @@ class Instructions(Accesses):
         for n, source in enumerate(i.sources):
             same = {literal(self.program, source, p) for p in positions}
             if n == 1 and i.op.name in CONSTANT_SECOND and len(same) == 1 and None not in same:
-                operands.append(self.ir.const(same.pop() or 0, "i32"))
+                operands.append(self.registers.routine.ir.const(same.pop() or 0, "i32"))
             else:
                 operands.append(
-                    self.wide(at, n, positions) if wide else self.component(at, n, positions[0])
+                    self.registers.wide(at, n, positions)
+                    if wide
+                    else self.registers.component(at, n, positions[0])
                 )
         lanes = max(v.n for v in operands)
         operands = [
@@ -86,7 +85,7 @@ class Instructions(Accesses):
         """
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        dest, known = self.dest(at), self.analysis
+        dest, known = self.registers.dest(at), self.analysis
         now = dest.register.kind != "r" or any(
             known.defined(at, c).double or known.mixed(at, c) for c in dest.written
         )
@@ -97,15 +96,17 @@ class Instructions(Accesses):
     def _double(self, at: int, i: Instruction) -> None:
         """An operation with doubles among operands or results."""
         operands = [
-            self.double(at, n) if kind == "d" else self.component(at, n, 0).bits("float")
+            self.registers.double(at, n)
+            if kind == "d"
+            else self.registers.component(at, n, 0).bits("float")
             for n, kind in enumerate(i.op.sources)
         ]
         lanes = max(v.n for v in operands)
         result = NATIVE[i.op.name](self.floats, *(v.lanes(lanes) for v in operands))
-        dest, values = self.dest(at), self.fixed(at)
+        dest, values = self.registers.dest(at), self.registers.fixed(at)
         if i.op.result != "d":
             values |= dict.fromkeys(dest.written, self._finished(at, i, result))
-            self.write_components(at, values)
+            self.memory.write_components(at, values)
             return
         for p in (0, 2):
             written = [c for c in (p, p + 1) if c in dest.written]
@@ -115,7 +116,7 @@ class Instructions(Accesses):
                 else None
             )
             if cell and cell.double:
-                self.write_cell(
+                self.registers.write_cell(
                     at,
                     cell,
                     (canonical(result) if self.analysis.mixed(at, p) else result).bits("i64"),
@@ -123,4 +124,4 @@ class Instructions(Accesses):
             elif written:
                 bits = canonical(result).bits("i64")
                 values |= {c: (bits >> 32 if c % 2 else bits).cast("trunc", "i32") for c in written}
-        self.write_components(at, values)
+        self.memory.write_components(at, values)

@@ -2,7 +2,7 @@
 
 An access reads one 128-bit *texel* for each lane, or one for all lanes that are known to share its
 address. An address outside is sent to a texel of zeros, and counted; only in strips of loops
-(``blocking``) all are known to be inside. There, neighbouring fetches make up a group, which reads
+(``strips``) all are known to be inside. There, neighbouring fetches make up a group, which reads
 whole lines where lanes' texels lie side by side. Each LDS array is padded with 16 zero bytes, so a
 vector load may run past its end.
 """
@@ -13,48 +13,59 @@ from functools import partial, reduce
 
 from cypresskit.il import Instruction, Register
 from cypresskit.il.dataflow import components, defines, lds_address, lds_words
-from cypresskit.machine.fast.context import Context, column, join_words
-from cypresskit.machine.fast.texel_layout import (
-    LINE,
-    Axis,
+from cypresskit.machine.fast.fetches import (
+    Coordinates,
     LaneLoads,
     load_lines,
     load_texel,
-    row_offset,
     side_by_side,
 )
+from cypresskit.machine.fast.register_file import RegisterFile, column
+from cypresskit.machine.fast.routine import ELEMENT, FAILED, ITEM, Routine
+from cypresskit.machine.fast.strips import CountedLoop
+from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-class Accesses(Context):
-    """Translation of loads, and of stores, which give up where the place of some lane isn't
-    inside.
+class MemoryAccess:
+    """Translates loads, and stores, which give up where the place of some lane isn't inside.
+
+    ``strip``: the loop of which a strip is translated, whose loads are all known to lie inside.
     """
+
+    strip: CountedLoop | None = None
+
+    def __init__(self, routine: Routine, registers: RegisterFile, coordinates: Coordinates):
+        self.routine, self.registers, self.coordinates = routine, registers, coordinates
+        self.program, self.body, self.lanes = registers.program, registers.body, registers.lanes
+        self.analysis, self.webs = registers.analysis, registers.webs
+        self.uniformity = registers.analysis.uniformity
+        self.layouts = layouts(registers.analysis)
 
     # Groups of accesses
 
     def load_group(self, at: int, stop: int) -> int:
         """Translate the loads that begin at ``at`` as one group; the index after them."""
         group: list[LaneLoads] = []
-        self.axes = {}
+        self.coordinates.forget()
         written: set[tuple[int, int]] = set()
         while at < stop and loads(self.body[at]) and not self._depends(at, written):
             i = self.body[at]
             self.read_global(at)
             group.append(self._fetch(at) if i.op.kind == "fetch" else self._lds_load(at))
-            written |= {(self.dest(at).register.index, c) for c in defines(i)}
+            written |= {(self.registers.dest(at).register.index, c) for c in defines(i)}
             at += 1
-        blocks = side_by_side(group, self.lanes) if self.inside else []
-        self.blocks += blocks
-        lines = {at: line for block in blocks for at, line in load_lines(block).items()}
-        for access, texels in [
-            (access, lines.get(access.at) or self._texels(access)) for access in group
-        ]:
+        lines: dict[int, list[Vec]] = {}
+        for block in side_by_side(group, self.lanes) if self.strip else ():
+            self.strip.in_lines.append(block)
+            lines |= load_lines(block)
+        loaded = [lines.get(access.at) or self._texels(access) for access in group]
+        for access, texels in zip(group, loaded, strict=True):  # when all have been read
             self._deliver(access.at, texels)
         return at
 
     def _depends(self, at: int, written: set[tuple[int, int]]) -> bool:
-        if self.dest(at).register.kind != "r" and written:
+        if self.registers.dest(at).register.kind != "r" and written:
             return True
         return any(
             (source.register.index, c) in written
@@ -68,18 +79,22 @@ class Accesses(Context):
         half = access.half
         places = access.places(self.lanes if access.varies else 1)
         halves = [half] * len(places)
-        if not self.inside:
+        if not self.strip:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
             if all_words.n:
-                there = self.ir.consts(range(self.lanes), "i64").cmp("ult", self.gang.count)
+                there = self.routine.ir.consts(range(self.lanes), "i64").cmp(
+                    "ult", self.registers.gang.count
+                )
                 missed = (there & ~all_words).count()
             else:
-                missed = all_words.select(self.ir.const(0, "i64"), self.gang.count)
-            self.add_count(0, missed)
-            self.ir.declared["zeros"] = (
+                missed = all_words.select(
+                    self.routine.ir.const(0, "i64"), self.registers.gang.count
+                )
+            self.routine.add_count(0, missed)
+            self.routine.ir.declared["zeros"] = (
                 "@zeros = private constant [4 x i32] zeroinitializer, align 16"
             )
-            zeros = Vec(self.ir, "@zeros", "ptr")
+            zeros = Vec(self.routine.ir, "@zeros", "ptr")
             places = [inside[k].select(place, zeros) for k, place in enumerate(places)]
             if isinstance(half, Vec):
                 halves = [inside[k].select(half, 8) for k in range(len(places))]
@@ -99,17 +114,17 @@ class Accesses(Context):
         return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
-        dest, fixed = self.dest(at), self.fixed(at)
+        dest, fixed = self.registers.dest(at), self.registers.fixed(at)
         if dest.register.kind != "r":
             self.write_components(at, {c: column(texels, c) for c in dest.written} | fixed)
             return
-        for cell, parts in self.by_cell(at, dest.written):
+        for cell, parts in self.registers.by_cell(at, dest.written):
             if cell.wide:
                 words = range(4 * self.lanes)
                 wanted = [divmod(k % (len(texels) * texels[0].n), texels[0].n) for k in words]
-                self.write_wide(at, pick(texels, wanted), parts)
+                self.registers.write_wide(at, pick(texels, wanted), parts)
             elif cell.double and len(parts) == 2:
-                self.write_cell(
+                self.registers.write_cell(
                     at, cell, column([texel.bits("i64") for texel in texels], parts[0] // 2, 2)
                 )
             else:
@@ -122,9 +137,13 @@ class Accesses(Context):
     def _fetch(self, at: int) -> LaneLoads:
         i = self.body[at]
         resource, offsets = i.controls.resource, i.controls.aoffimmi
-        base, pitch = self.slot(f"t{resource}", "ptr"), self.slot(f"t{resource}_pitch")
+        base, pitch = (
+            self.routine.slot(f"t{resource}", "ptr"),
+            self.routine.slot(f"t{resource}_pitch"),
+        )
         axes = [
-            self.axis(resource, at, k, offsets[k]) for k in range(self.program.textures[resource])
+            self.coordinates.axis(resource, at, k, offsets[k])
+            for k in range(self.program.textures[resource])
         ]
         layout = self.layouts[resource]
 
@@ -148,33 +167,6 @@ class Accesses(Context):
         row = (resource, id(axes[0]), id(axes[1]), offsets[1]) if len(axes) == 2 else ()
         return LaneLoads(at, varies, places, inside, (), axes, row, offsets[0], layout, pitch)
 
-    def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
-        """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same
-        operand.
-        """
-        i = self.body[at]
-        source = i.sources[0]
-        sign = ("xyzw"[k] in source.negate and "x") or ""
-        key = resource, k, i.opcode, replace(source, swizzle=source.swizzle[k] * 4, negate=sign)
-        axis = self.axes.get(key) or self._new_axis(at, k, self.slot(f"t{resource}_{'wh'[k]}"))
-        axis.low, axis.high = min(axis.low, offset), max(axis.high, offset)
-        self.axes[key] = axis
-        return axis
-
-    def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
-        i, limit = self.body[at], size.cast("sitofp", "double")
-        value = self.component(at, 0, k)
-        value = value if self.uniformity.varies(at, 0, i.sources[0], (k,)) else value.lanes(0)
-        if i.opcode == "load":
-            return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
-        value = self.floats.taken(value.bits("float"))
-        whole, cell = value.call("floor"), self.analysis.plain(at, 0, k)
-        if cell and any(cell in self.analysis.written[m] for m in self.inside):  # strips count it
-            index = self.load(self.count_of(cell.name))
-        else:
-            index = whole.cast("fptosi", "i64")
-        return Axis(whole.cast("fpext", "double"), index, limit)
-
     # LDS
 
     def lds_places(self, at: int) -> tuple[Vec, Vec, Callable[[int], Vec]]:
@@ -188,9 +180,11 @@ class Accesses(Context):
             self.uniformity.varies(at, n, i.sources[n], (position,)) for n, position in parts
         )
         lanes = self.lanes if varies else 0
-        values = [self.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts]
+        values = [
+            self.registers.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts
+        ]
         address = (values[0] * stride + values[1] if stride else values[0]) & -4
-        array = self.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
+        array = self.routine.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
         return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
     def _lds_load(self, at: int) -> LaneLoads:
@@ -202,25 +196,25 @@ class Accesses(Context):
 
     def global_elements(self, at: int, n: int, register: Register) -> tuple[Vec, Vec]:
         """Elements of ``g[...]`` (i64) in each lane or of all, and whether they lie inside."""
-        element = self.ir.const(register.element, "i64")
+        element = self.routine.ir.const(register.element, "i64")
         if register.address is not None:
-            value = self.raw(at, n, register.address, 0)
+            value = self.registers.raw(at, n, register.address, 0)
             value = value.lanes(
                 self.lanes if self.uniformity.varies(at, n, register.address) else 0
             )
             element = value.cast("sext", "i64") + register.element
-        return element, element.cmp("ult", self.slot("global_size"))
+        return element, element.cmp("ult", self.routine.slot("global_size"))
 
     def read_global(self, at: int) -> None:
         """Read every ``g[...]`` that ``at`` has as a source."""
-        self.elements = {}
+        self.registers.elements = {}
         for n, source in enumerate(self.body[at].sources):
             if source.register.kind == "g":
-                self.elements[n] = self._read_element(at, n, source.register)
+                self.registers.elements[n] = self._read_element(at, n, source.register)
 
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
         element, inside = self.global_elements(at, -1 - n, register)
-        places = partial(self._places, self.slot("global", "ptr"), element << 4)
+        places = partial(self._places, self.routine.slot("global", "ptr"), element << 4)
         return self._texels(LaneLoads(at, bool(element.n), places, lambda word: inside))
 
     def _places(self, base: Vec, offsets: Vec, lanes: int) -> list[Vec]:
@@ -238,11 +232,21 @@ class Accesses(Context):
 
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
         """Give up where the place of some lane isn't inside."""
-        fail, rest = self.ir.new("fail"), self.ir.new("store")
-        self.ir.branch(inside.all(), rest, fail)
-        self.ir.label(fail)
-        self.refuse(at, ~inside, place)
-        self.ir.label(rest)
+        fail, rest = self.routine.ir.new("fail"), self.routine.ir.new("store")
+        self.routine.ir.branch(inside.all(), rest, fail)
+        self.routine.ir.label(fail)
+        self._refuse(at, ~inside, place)
+        self.routine.ir.label(rest)
+
+    def _refuse(self, at: int, bad: Vec, places: Vec) -> None:
+        """Leave the routine, since ``at`` would store outside, in the lanes in ``bad``: report the
+        first of them.
+        """
+        items = self.registers.gang.item
+        bad, places, items = (value.lanes(self.lanes) for value in (bad, places, items))
+        self.routine.report(ELEMENT, places[bad.first()])
+        self.routine.report(ITEM, items[bad.first()].cast("zext", "i64"))
+        self.routine.give_up(FAILED, at)
 
     def _rows(self, values: dict[int, Vec], whole: Vec | None) -> list[Vec]:
         """A <4 x i32> for each lane: ``values``, and the other components of ``whole``."""
@@ -265,42 +269,30 @@ class Accesses(Context):
             element, inside = self.global_elements(at, -9, dest.register)
             self._check(at, inside, element)
             self._store_rows(
-                self._places(self.slot("global", "ptr"), element << 4, self.lanes), rows, stored
+                self._places(self.routine.slot("global", "ptr"), element << 4, self.lanes),
+                rows,
+                stored,
             )
             return
         base, size = (
-            self.slot(f"o{dest.register.index}", "ptr"),
-            self.slot(f"o{dest.register.index}_words"),
+            self.routine.slot(f"o{dest.register.index}", "ptr"),
+            self.routine.slot(f"o{dest.register.index}_words"),
         )
-        items = self.gang.item.cast("zext", "i64")
+        items = self.registers.gang.item.cast("zext", "i64")
         for limit in (1, 2, 4):  # an output has one, two or four words for a work-item
-            here, on = self.ir.new("output"), self.ir.new("no_output")
-            self.ir.branch(size.cmp("eq", limit), here, on)
-            self.ir.label(here)
+            here, on = self.routine.ir.new("output"), self.routine.ir.new("no_output")
+            self.routine.ir.branch(size.cmp("eq", limit), here, on)
+            self.routine.ir.label(here)
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
             self._store_rows(places, rows, [c for c in stored if c < limit])
-            self.ir.label(on)
+            self.routine.ir.label(on)
 
     def write_components(self, at: int, values: dict[int, Vec]) -> None:
-        """Write components one by one, whatever the destination is."""
-        if self.dest(at).register.kind in ("g", "o"):
+        """Write components one by one, to a register or to memory."""
+        if self.registers.dest(at).register.kind in ("g", "o"):
             self.store_out(at, values)
             return
-        for cell, written in self.by_cell(at, values):
-            parts = {c: values[c] for c in written}
-            if cell.wide:
-                self.write_wide(
-                    at,
-                    self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]),
-                    written,
-                )
-            elif cell.double:
-                if len(parts) < 2:
-                    old = self.read_cell(cell)
-                    parts = {c: self.cell_component(old, cell, c) for c in cell.components} | parts
-                self.write_cell(at, cell, join_words(*(parts[c] for c in cell.components)))
-            else:
-                self.write_cell(at, cell, parts[written[0]])
+        self.registers.write_components(at, values)
 
     def store_lds(self, at: int) -> None:
         """An LDS store."""
@@ -309,10 +301,12 @@ class Accesses(Context):
         array, address, inside = self.lds_places(at)
         self._check(at, inside(max(stored)), address)
         if len(stored) < 4:
-            rows = self._rows({c: self.component(at, last, c).lanes(n) for c in stored}, None)
+            rows = self._rows(
+                {c: self.registers.component(at, last, c).lanes(n) for c in stored}, None
+            )
             self._store_rows(self._places(array, address, self.lanes), rows, stored)
             return
-        whole = self.wide(at, last, stored)
+        whole = self.registers.wide(at, last, stored)
         self._store_rows(self._places(array, address, self.lanes), self._rows({}, whole), stored)
 
 

@@ -1,27 +1,20 @@
-"""The state of a function being translated: the launch's context, literals and constants,
-variables, the registers in their cells, and the gang that runs: its lanes, its work-items and its
-input registers. Operands of instructions with their modifiers, and destinations with their masks.
+"""The registers of the gang that runs: operands of instructions with their modifiers, results with
+their masks.
 
 A component is i32, of one lane (n = 0: the same for all) or of every lane; a whole register is <16
 x i32>, lane by lane. Everything is kept as integers, so that copying never changes bits.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cypresskit.il import Dest, Program, Source
+from cypresskit.il import Dest, Source
 from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.native_meaning import Floats, canonical
-from cypresskit.machine.fast.target import Target, flush_mode
-from cypresskit.machine.fast.texel_layout import Axis, LaneLoads, layouts
-from cypresskit.machine.fast.vec import Emitter, Vec, pick
+from cypresskit.machine.fast.routine import Routine
+from cypresskit.machine.fast.vec import Vec, pick
 
 ONE = 0x3F800000  # 1.0
-DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of the kernel ends
-PLACE, ITEM, ELEMENT, NEXT = range(
-    4
-)  # what it reports: where in the body, whose, of which memory; the next batch
 
 
 @dataclass
@@ -38,157 +31,38 @@ class Gang:
     spill: Vec
 
 
-class Context:
-    """The state that all layers of the translator share: ``ir`` collects the function.
+class RegisterFile:
+    """Reads and writes registers of ``gang``, each in the cell where ``analysis`` has it.
 
-    ``entry``: what the entry block loads; ``slots``: names of the context's values, in order;
-    ``touched``: the cells that the region uses, and ``modified`` those that it writes, by name.
     ``elements`` of global memory that the running instruction's sources name, of each lane or one
-    for all, by number of the source. ``inside``: the instructions of the strip that is translated,
-    whose loads are all known to lie inside; ``axes``, the coordinates of a group of fetches;
-    ``blocks``, those of its loads that may lie side by side. ``skipped``: the instructions that
-    another pass over the loop executes. ``segments``, each with a counter; ``group_flow``: the flow
-    instructions of ifs and loops that hold a barrier. ``gangs`` of a batch, which lies at
-    ``where``; ``offsets`` of cells
-    in the spill memory of a gang, and its ``size``: the first bytes keep the number of instructions
-    issued.
+    for all, by number of the source: whoever loads them leaves them here. ``touched``: the cells
+    that a region uses, and ``modified`` those that it writes, by name. ``steps``, in a strip: what
+    instructions, by index, add to counters, by name (see ``strips``).
     """
 
-    def __init__(self, program: Program, target: Target):
-        self.program, self.body, self.target = program, program.body, target
-        self.analysis = analysis = Analysis(program)
-        self.webs, self.uniformity, self.lanes = analysis.webs, analysis.uniformity, analysis.lanes
-        self.ir = Emitter()
-        self.mode = (
-            "soft" if analysis.doubles else target.mode
-        )  # a flush mode would flush doubles, too
-        self.flushes = flush_mode(self.mode)
-        self.floats = Floats(self.ir, self.mode == "soft")
-        self.slots: dict[str, Vec] = {}
-        self.literals: dict[int, Vec] = {}
-        self.constants: dict[tuple[int, int, int], Vec] = {}
-        self.entry: list[str] = []
-        self.variables: dict[str, tuple[str, int]] = {}
+    gang: Gang
+
+    def __init__(self, routine: Routine, analysis: Analysis, floats: Floats):
+        self.routine, self.analysis, self.floats = routine, analysis, floats
+        self.program, self.body = analysis.program, analysis.body
+        self.webs, self.lanes = analysis.webs, analysis.lanes
+        self.elements: dict[int, list[Vec]] = {}
         self.touched: dict[str, Cell] = {}
         self.modified: set[str] = set()
-        self.elements: dict[int, list[Vec]] = {}
-        self.layouts = layouts(analysis)
-        self.inside = range(0)
-        self.axes: dict[tuple, Axis] = {}
-        self.blocks: list[list[LaneLoads]] = []
-        self.skipped: set[int] = set()
-        self.segments: list[tuple[int, ...]] = []
-        match, level = program.matching, self.uniformity.group_level
-        self.group_flow = {
-            at for opener in level for at in (opener, match[opener], match[match[opener]])
-        }
-        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
-        self.group_flow.update(at for at in leaving if match[at] in level)
-        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
-        self.gangs = 1 if program.mode == "pixel" else -(-math.prod(program.group) // self.lanes)
-        self.gang: Gang
-        self.where: list[Vec] = []
-        self.offsets: dict[tuple, int] = {}
-        self.size = 8
+        self.steps: dict[str, dict[int, int]] = {}
 
-    def _entered(self, name: str, base: str, offset: int, kind: str) -> Vec:
-        self.entry.append(f"  %p_{name} = getelementptr i8, ptr {base}, i64 {offset}")
-        self.entry.append(f"  %{name} = load {kind}, ptr %p_{name}")
-        return Vec(self.ir, f"%{name}", kind)
-
-    def slot(self, name: str, kind: str = "i64") -> Vec:
-        """A value of the context, loaded once in the entry block."""
-        if name not in self.slots:
-            self.slots[name] = self._entered(name, "%context", 8 * len(self.slots), kind)
-        return self.slots[name]
-
-    def literal(self, bits: int) -> Vec:
-        """A literal as i32, loaded from memory, so that LLVM can't constant-fold it in its own
-        way.
-        """
-        if bits not in self.literals:
-            table = self.slot("literals", "ptr").name
-            self.literals[bits] = self._entered(
-                f"l_{bits:08x}", table, 4 * len(self.literals), "i32"
-            )
-        return self.literals[bits]
-
-    def constant(self, buffer: int, element: int, component: int) -> Vec:
-        """A component of a constant buffer as i32."""
-        key = buffer, element, component
-        if key not in self.constants:
-            base = self.slot(f"cb{buffer}", "ptr").name
-            name = f"cb{buffer}_{element}_{component}"
-            self.constants[key] = self._entered(name, base, 16 * element + 4 * component, "i32")
-        return self.constants[key]
-
-    # Variables: on the stack in the text, which LLVM makes registers
-
-    def variable(self, name: str, kind: str, n: int = 0) -> str:
-        """Declare a variable; its name."""
-        self.variables[name] = kind, n
-        return name
-
-    def load(self, name: str) -> Vec:
-        """The value of a variable."""
-        kind, n = self.variables[name]
-        return self.address_of(name).load(kind, n)
-
-    def store(self, name: str, value: Vec | int) -> None:
-        """Set a variable; a number sets every lane."""
-        kind, n = self.variables[name]
-        self.address_of(name).store(
-            value if isinstance(value, Vec) else self.ir.const(value, kind, n)
-        )
-
-    def address_of(self, name: str) -> Vec:
-        """The pointer to a variable."""
-        return Vec(self.ir, f"%{name}", "ptr")
-
-    def add(self, name: str, value: Vec | int) -> None:
-        """Add to a variable."""
-        self.store(name, self.load(name) + value)
-
-    def add_count(self, counter: int, count: Vec) -> None:
-        """counts[counter] += count; counter 0 is that of accesses out of range."""
-        place = Vec(self.ir, "%counts", "ptr").at(8 * counter)
-        place.store(place.load("i64") + count)
-
-    def report(self, what: int, value: Vec) -> None:
-        """Tell the caller."""
-        self.slot("report", "ptr").at(8 * what).store(value)
-
-    def bound(self) -> Vec:
-        """i64: the number of instructions that a loop may issue; 0 once the kernel is to stop."""
-        return self.slot("limit", "ptr").load("i64", volatile=True)
-
-    def give_up(self, status: int, at: Vec) -> None:
-        """Leave the function; ``at``, an index in the program's body, tells where."""
-        self.store("status", status)
-        self.report(PLACE, at)
-        self.ir.go("exit")
-
-    def refuse(self, at: int, bad: Vec, places: Vec) -> None:
-        """Leave the function, since ``at`` would store outside, in the lanes in ``bad``: report the
-        first of them.
-        """
-        bad, places, item = (value.lanes(self.lanes) for value in (bad, places, self.gang.item))
-        self.report(ELEMENT, places[bad.first()])
-        self.report(ITEM, item[bad.first()].cast("zext", "i64"))
-        self.give_up(FAILED, self.ir.const(at, "i64"))
-
-    # Registers
+    # Cells
 
     def cell_variable(self, cell: Cell) -> str:
         """The variable that holds a cell."""
-        if cell.name not in self.variables:
-            self.variable(cell.name, cell.kind, cell.n)
+        if cell.name not in self.routine.variables:
+            self.routine.variable(cell.name, cell.kind, cell.n)
         self.touched.setdefault(cell.name, cell)
         return cell.name
 
     def read_cell(self, cell: Cell) -> Vec:
         """The whole cell."""
-        return self.load(self.cell_variable(cell))
+        return self.routine.load(self.cell_variable(cell))
 
     def cell_component(self, whole: Vec, cell: Cell, c: int) -> Vec:
         """Component ``c`` of a cell's value, i32."""
@@ -202,22 +76,21 @@ class Context:
         """Set a cell, by instruction ``at``."""
         name = self.cell_variable(cell)
         self.modified.add(name)
-        self.store(name, value.lanes(cell.n))
-        if steps := self.analysis.steps.get(name, {}).get(at):
-            self.add(self.count_of(name), steps)
+        self.routine.store(name, value.lanes(cell.n))
+        if step := self.steps.get(name, {}).get(at):
+            self.routine.add(self.count_of(cell), step)
 
-    def count_of(self, name: str) -> str:
-        """The variable with the whole number (i64) that a counter is taken to hold, where
-        ``recount`` has found it.
-        """
-        return self.variable(f"{name}_whole", "i64")
+    # Counters of a strip
 
-    def recount(self, name: str) -> None:
-        """Find the whole number in a variable, if it is a counter."""
-        if name in self.analysis.steps:
-            self.store(
-                self.count_of(name), self.load(name).bits("float").cast("fptosi", "i64").freeze()
-            )
+    def count_of(self, cell: Cell) -> str:
+        """The variable with the whole number (i64) that a counter holds, in a strip."""
+        return self.routine.variable(f"{cell.name}_whole", "i64")
+
+    def recount(self, cell: Cell) -> Vec:
+        """Find the whole number (i64) in a counter; any number, if it holds none."""
+        whole = self.read_cell(cell).bits("float").cast("fptosi", "i64").freeze()
+        self.routine.store(self.count_of(cell), whole)
+        return whole
 
     # Sources
 
@@ -243,7 +116,7 @@ class Context:
             value = self.floats.modified(value.bits("float"), source).bits("i32")
             opposite = value ^ -0x80000000
         else:
-            opposite = self.ir.const(0, "i32", value.n) - value
+            opposite = self.routine.ir.const(0, "i32", value.n) - value
         negated = ["xyzw"[p] in source.negate for p in positions]
         return value if not any(negated) else chosen(negated, opposite, value)
 
@@ -253,12 +126,12 @@ class Context:
         """
         register, letter = source.register, source.swizzle[position]
         if letter in "01":
-            return self.literal(ONE if letter == "1" else 0)
+            return self.routine.literal(ONE if letter == "1" else 0)
         c = "xyzw".index(letter)
         if register.kind == "l":
-            return self.literal(self.program.literals[register.index][c])
+            return self.routine.literal(self.program.literals[register.index][c])
         if register.kind == "cb":
-            return self.constant(register.index, register.element, c)
+            return self.routine.constant(register.index, register.element, c)
         if register.kind == "g":
             return column(self.elements[n], c)
         if register.kind != "r":
@@ -338,7 +211,9 @@ class Context:
     def fixed(self, at: int) -> dict[int, Vec]:
         """The components that the mask sets to 0 or 1."""
         bits = {"0": 0, "1": ONE}
-        return {c: self.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits}
+        return {
+            c: self.routine.literal(bits[m]) for c, m in enumerate(self.dest(at).mask) if m in bits
+        }
 
     def write_wide(self, at: int, value: Vec, written: Sequence[int]) -> None:
         """Write components of a whole register to a wide cell."""
@@ -357,6 +232,24 @@ class Context:
             cell = self.analysis.defined(at, c)
             found.setdefault(cell.name, (cell, []))[1].append(c)
         return list(found.values())
+
+    def write_components(self, at: int, values: dict[int, Vec]) -> None:
+        """Write components one by one."""
+        for cell, written in self.by_cell(at, values):
+            parts = {c: values[c] for c in written}
+            if cell.wide:
+                self.write_wide(
+                    at,
+                    self.interleaved([parts.get(c, parts[written[0]]) for c in range(4)]),
+                    written,
+                )
+            elif cell.double:
+                if len(parts) < 2:
+                    old = self.read_cell(cell)
+                    parts = {c: self.cell_component(old, cell, c) for c in cell.components} | parts
+                self.write_cell(at, cell, join_words(*(parts[c] for c in cell.components)))
+            else:
+                self.write_cell(at, cell, parts[written[0]])
 
 
 def join_words(low: Vec, high: Vec) -> Vec:
