@@ -31,7 +31,7 @@ from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.routine import DONE
-from cypresskit.machine.fast.strips import counted_loop
+from cypresskit.machine.fast.strips import strip_loop
 from cypresskit.machine.fast.target import Target, target
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
@@ -287,7 +287,7 @@ def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
     assert {Analysis(program).lanes for program in assembled} == lanes
     for program in assembled:
         loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-        assert all(counted_loop(Analysis(program), at) for at in loops)
+        assert all(strip_loop(Analysis(program), at) for at in loops)
 
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():

@@ -22,7 +22,7 @@ from cypresskit.machine.fast.fetches import (
 )
 from cypresskit.machine.fast.register_file import RegisterFile, column
 from cypresskit.machine.fast.routine import ELEMENT, FAILED, ITEM, Routine
-from cypresskit.machine.fast.strips import CountedLoop
+from cypresskit.machine.fast.strips import StripLoop
 from cypresskit.machine.fast.texel_layout import LINE, layouts, row_offset
 from cypresskit.machine.fast.vec import Vec, pick
 
@@ -33,7 +33,7 @@ class MemoryAccess:
     ``strip``: the loop of which a strip is translated, whose loads are all known to lie inside.
     """
 
-    strip: CountedLoop | None = None
+    strip: StripLoop | None = None
 
     def __init__(self, routine: Routine, registers: RegisterFile, coordinates: Coordinates):
         self.routine, self.registers, self.coordinates = routine, registers, coordinates

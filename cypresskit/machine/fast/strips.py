@@ -5,7 +5,7 @@ that don't change, or that such a counter tells. How many turns are left, and in
 every texel lies inside, is then a matter of a few divisions. So many turns run without a test, as a
 strip; what is left of the loop follows as it stands.
 
-``counted_loop`` finds such loops in the program; ``safe_turns`` is the proof, made when the code
+``strip_loop`` finds such loops in the program; ``safe_turns`` is the proof, made when the code
 runs, that in so many turns nothing needs a test.
 """
 
@@ -52,7 +52,7 @@ class BreakTest:
 
 
 @dataclass(frozen=True)
-class CountedLoop:
+class StripLoop:
     """A loop opened at ``at`` whose turns can be counted beforehand: its ``counters`` by their
     cells' names, the ``tests`` of all its breaks, the ``fetches`` in it, by index.
 
@@ -73,7 +73,7 @@ class CountedLoop:
         return {name: counter.steps for name, counter in self.counters.items()}
 
 
-def counted_loop(analysis: Analysis, at: int) -> CountedLoop | None:
+def strip_loop(analysis: Analysis, at: int) -> StripLoop | None:
     """The loop opened at ``at``, if its turns can be counted beforehand.
 
     That is so if (1) the only control flow inside are breaks, each taken once a counter reaches a
@@ -110,7 +110,7 @@ def counted_loop(analysis: Analysis, at: int) -> CountedLoop | None:
     needed = {test.counter.cell.name for test in tests}
     needed |= {cell.name for k in fetches for cell in analysis.read[k]}
     counters = {name: counter for name, counter in counters.items() if name in needed}
-    return CountedLoop(at, inside, counters, tests, fetches)
+    return StripLoop(at, inside, counters, tests, fetches)
 
 
 def _counters(analysis: Analysis, inside: range) -> dict[str, Counter]:
@@ -174,12 +174,12 @@ def _never_changes(analysis: Analysis, inside: range, at: int, n: int, k: int) -
     return not any(cell in analysis.written[m] for m in inside)
 
 
-def safe_turns(loop: CountedLoop, registers: RegisterFile, coordinates: Coordinates) -> Vec:
+def safe_turns(loop: StripLoop, registers: RegisterFile, coordinates: Coordinates) -> Vec:
     """i64: in how many turns from here, if it is positive, no break is taken, every fetch looks
     inside its texture, and what is read by lines lies side by side.
 
     It is at most as many as all of these allow, and 0 if a condition below isn't met. All of them
-    are about what registers hold when this is run, at the head of the loop; ``counted_loop`` has
+    are about what registers hold when this is run, at the head of the loop; ``strip_loop`` has
     made sure that these tell the whole strip.
 
     1. Every counter holds a whole number of at least -2^24, and stays below 2^24: so floats add

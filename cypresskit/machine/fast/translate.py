@@ -36,7 +36,7 @@ from cypresskit.machine.fast.routine import (
     UNDERFLOWED,
     Routine,
 )
-from cypresskit.machine.fast.strips import CountedLoop, counted_loop, safe_turns
+from cypresskit.machine.fast.strips import StripLoop, strip_loop, safe_turns
 from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
 from cypresskit.machine.fast.vec import SIZES, Vec
 
@@ -333,7 +333,7 @@ class Translator:
             if not fresh:
                 at = self._step(at, stop)
                 continue
-            loop = counted_loop(self.analysis, at) if i.op.flow == "loop" and at != start else None
+            loop = strip_loop(self.analysis, at) if i.op.flow == "loop" and at != start else None
             if loop:
                 self._counted_loop(loop)
                 at = loop.inside.stop
@@ -356,7 +356,7 @@ class Translator:
 
     # Loops that begin with strips
 
-    def _counted_loop(self, loop: CountedLoop) -> None:
+    def _counted_loop(self, loop: StripLoop) -> None:
         """Translate a counted loop: strips as long as there are turns for one, then the loop as it
         stands.
         """
@@ -390,7 +390,7 @@ class Translator:
         ir.branch(routine.load(turns).cmp("sgt", 0), strip, rest)
         ir.label(done)
 
-    def _strip(self, loop: CountedLoop, turns: Vec) -> None:
+    def _strip(self, loop: StripLoop, turns: Vec) -> None:
         """Translate ``turns`` turns, none of which ends the loop or looks outside."""
         routine, ir, at = self.routine, self.ir, loop.inside.start
         left, turn, over = f"left{loop.at}", ir.new("turn"), ir.new("turns_done")
