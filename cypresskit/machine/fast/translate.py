@@ -36,7 +36,7 @@ from cypresskit.machine.fast.routine import (
     UNDERFLOWED,
     Routine,
 )
-from cypresskit.machine.fast.strips import StripLoop, strip_loop, safe_turns
+from cypresskit.machine.fast.strips import StripLoop, safe_turns, strip_loop
 from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
 from cypresskit.machine.fast.vec import SIZES, Vec
 
