@@ -1,6 +1,7 @@
 """What pyproject.toml can't say: a wheel has the student's notebooks, as cypresskit/lessons, and the index shows README
 with the repository's address, if it has one, before its links and pictures (`make address`)."""
 
+import json
 import re
 from pathlib import Path
 from shutil import copy
@@ -17,6 +18,11 @@ class BuildWithLessons(build_py):
             target.mkdir(parents=True, exist_ok=True)
             for notebook in Path(__file__).parent.glob("notebooks/*.ipynb"):
                 copy(notebook, target)
+            good = {}  # what `cypresskit marks` shows beside students' sentences
+            for source in Path(__file__).parent.glob("notebooks/source/*.md"):
+                answers = re.findall(r"(?s)<!-- why: .*?\?\s+(.*?)\s+-->", source.read_text("utf-8"))
+                good[source.stem] = [" ".join(answer.split()) for answer in answers]
+            (target / "sentences.json").write_text(json.dumps(good), encoding="utf-8")
 
 
 readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
