@@ -33,7 +33,7 @@ endif
 core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
 	$(bin)/python -m pytest --failed-first $(cores) -m "$(quick)" $(ARGS)
 
-coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: 90 % at the least
+coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: at least 90 %
 	$(bin)/python -m pytest -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style and types
@@ -98,5 +98,6 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 
 $(VENV)/installed-tests: $(VENV)/installed
 	@echo "Installing the test tools into $(VENV): once."
-	@$(install) --no-build-isolation --editable '.[test,docs]'
+	@$(install) 'pip>=25.1' # the first that knows groups
+	@$(install) --no-build-isolation --editable '.[lab]' --group test --group docs
 	@touch $@

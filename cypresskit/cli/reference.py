@@ -38,13 +38,23 @@ def example(op: Opcode) -> str:
 
 def entry(op: Opcode) -> list[str]:
     """(name, operands, cost, meaning, example) of an opcode."""
-    operands = ", ".join(
-        [f"to {TYPES[r]}" for r in op.result if r in TYPES] + [TYPES[t] for t in op.sources]
-    )
+    operands = "; ".join([f"d {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
         cost = SLOTS[op.slots]
     return [op.name, operands or "-", cost, op.meaning, example(op)]
+
+
+def _sources(op: Opcode) -> list[str]:
+    """The types of the sources, those of one type together: ["a, b float", "c 32 bits"]."""
+    names = ["a", "b", "c", "the last"]
+    by_type: list[tuple[str, list[str]]] = []
+    for name, letter in zip(names, op.sources):
+        if by_type and by_type[-1][0] == letter:
+            by_type[-1][1].append(name)
+        else:
+            by_type.append((letter, [name]))
+    return [f"{', '.join(together)} {TYPES[letter]}" for letter, together in by_type]
 
 
 def describe(name: str) -> str:
