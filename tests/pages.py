@@ -116,3 +116,37 @@ def axe_finds(page, *rules: str) -> list:
             break
         page.wait_for_timeout(300)
     return serious
+
+
+def frames(player: Player, name: str, column: str) -> np.ndarray:
+    """What a source shows over the frames."""
+    return next(t.frames for t in player.tracks if t.source.name == name and t.column == column)
+
+
+def finish(player: Player, name: str) -> int:
+    """The clock at which a racing variant is shown as done."""
+    return int(frames(player, f"finish {name}", "value").max())
+
+
+@cache
+def company():
+    """Lesson 04's reports, with more and with fewer wavefronts on an engine, and their picture."""
+    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
+    return made, draw.wavefronts(*made, window=(3000, 6000))
+
+
+def drawn(player: Player, name: str) -> dict:
+    """The data of a source."""
+    return next(m for m in player.figures[0].references() if m.name == name).data
+
+
+def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool = False):
+    """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
+    kernel = ck.kernels[name]
+    rng = np.random.default_rng(3)
+    (rows, columns), k = kernel.multiple, kernel.k_step * turns
+    m, n = blocks[0] * rows, blocks[1] * columns
+    shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
+    draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
+    a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)
+    return kernel, a, b, recorded(name, a, b, item)[0]

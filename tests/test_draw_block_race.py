@@ -4,6 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from pages import (
+    finish,
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
@@ -97,3 +102,24 @@ def test_a_word_too_many_is_found(monkeypatch):
     monkeypatch.setattr(module, "_events", late)
     player = draw.block_race(ck.teach.register_block.block_runs((4, 8)))
     assert unheld(player, rules((4, 8)))
+
+
+def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts():
+    """Lesson 01, asked of the picture: 1/b words per flop, and why: how often each element is
+    fetched.
+    """
+    player, n = view("block_race"), 8
+    assert player.captions[-1] == "8 x 8 needed the fewest words: 128 against 1024."
+    for b in (1, 2, 8):
+        name, ones = f"{b} x {b}", np.ones((n, n), np.float32)
+        _, run = ck.teach.register_block.block_gemm(ones, ones, b)
+        assert finish(player, name) == run.fetch_bytes // 4 == 2 * n**3 // b
+        fetched, terms = np.split(frames(player, f"cells {name}", "times"), [2 * n * n], axis=1)
+        assert (fetched[-1] == n // b).all(), "every element of A and B"
+        assert (terms[-1] == n).all() and (np.diff(terms, axis=0) >= 0).all()
+        rate = next(t for t in player.tracks if t.source.name == f"rate {name}")
+        assert rate.names[-1] == f"{1 / b:.3f} words per flop"
+        at = len(player) // 20
+        words = round(at * 2 * n**3 / (len(player) - 1))
+        each = 2 * b * b / (2 * b)
+        assert abs(2 * terms[at].sum() - min(words * each, 2 * n**3)) <= 2 * b * b

@@ -2,11 +2,18 @@
 
 import sys
 
+import numpy as np
 import pytest
+from pages import (
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
+from cypresskit.compiler import compile
+from cypresskit.draw.bundles import bundles
 
 LOOPS = [("sgemm_tn",), ("ddgemm_tn_fma", "sgemm_tn"), ("sgemm_64x64_lds",)]
 
@@ -86,3 +93,52 @@ def test_a_port_too_many_is_found(monkeypatch):
 
 def test_another_kernels_loop_is_found():
     assert unheld(draw.bundles("sgemm_nn"), rules(("sgemm_tn",)))
+
+
+def main_loop(kernel: str, style: str = "amd") -> list:
+    """The bundles of a kernel's inner loop."""
+    code = compile(ck.kernels[kernel].program, style=style)
+    return [bundle for clause in code.main_loop for bundle in clause.bundles]
+
+
+def test_bundles_show_the_compiled_loop():
+    loop, player = main_loop("sgemm_tn"), view("bundles")
+    slots = frames(player, "slots", "key")[0].reshape(-1, 5)
+    lines = [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop]
+    assert lines == [[line for line in row if line >= 0] for row in slots.tolist()]
+    colour = frames(player, "slots", "shade")[0].reshape(-1, 5)
+    of = {line: set(colour[slots == line]) for line in set(slots.ravel()) - {-1}}
+    assert all(len(colours) == 1 for colours in of.values()), "a line has one colour"
+    assert len(player) == len(loop)
+    for bundle, shown in zip(loop, frames(player, "ports", "value")):
+        read = {(r.index, r.channel) for o in bundle.operations for r in o.reads if r.kind == "gpr"}
+        assert {
+            (int(register), place % 4) for place, register in enumerate(shown) if register >= 0
+        } == read
+
+
+def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
+    names = ("ddgemm_tn_fma", "sgemm_tn")
+    loops, player = [main_loop(name) for name in names], bundles(*names)
+    assert player.scenes == [(name, len(loop)) for name, loop in zip(names, loops)]
+    for bundle, shown in zip(
+        [b for loop in loops for b in loop], frames(player, "handed on", "x1")
+    ):
+        pairs = {
+            (r.kind, r.channel, o.slot)
+            for o in bundle.operations
+            for r in o.reads
+            if r.kind in ("pv", "ps")
+        }
+        assert np.isfinite(shown).sum() == min(
+            5, len({(4 if k == "ps" else c, s) for k, c, s in pairs})
+        )
+
+
+def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():
+    kernel = ck.kernels["sgemm_naive"]
+    assert (
+        repr(ck.draw.bundles(kernel))
+        == repr(ck.draw.bundles(kernel.program))
+        == repr(ck.draw.bundles(kernel.name))
+    )

@@ -4,7 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from pages import blocked
+from pages import (
+    blocked,
+    drawn,
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
@@ -112,3 +117,33 @@ def test_another_size_of_its_buffers_is_found(monkeypatch):
     run = blocked()
     faults = unheld(draw.card_memory(run), rules(run, ck.HD5870.memory_bytes))
     assert len(faults) == 3 and all("10000 MB" in fault for fault in faults), np.array(faults)
+
+
+def test_what_a_kernel_reads_lies_on_the_card():
+    """Lesson 10's questions, of the picture: a strip of A stays for a row of blocks; the path goes
+    forth and back.
+    """
+    player, timeline = view("card_memory"), blocked()
+    moments = np.linspace(0, timeline.seconds, len(player))
+    names = {name: drawn(player, f"matrix {name}")["words"] for name in "ABC"}
+    states = {
+        n: frames(player, f"matrix {kind}", "shade")[:, i]
+        for kind in "ABC"
+        for i, n in enumerate(names[kind])
+    }
+    mults = [s for s in timeline.spans if s.task.stage == "mult"]
+    for n, moment in enumerate(moments):
+        running = [
+            content.rstrip("'")
+            for s in mults
+            if s.start <= moment < s.end
+            for content in s.task.reads.values()
+        ]
+        assert {name for name, state in states.items() if state[n] == 3} == set(running)
+    path = [s.task.place for s in mults]
+    assert path == [(i, j) for i in range(3) for j in (range(3), range(2, -1, -1))[i % 2]]
+    assert np.isfinite(frames(player, "path", "x1")[-1]).sum() == 8
+    assert (frames(player, "matrix C", "done")[-1] > 0).all()
+    assert sum(s.task.name == "load2 A[1,0]" for s in timeline.spans) == 1, (
+        "it comes once, for three blocks"
+    )

@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from pages import (
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 from cypresskit import draw
@@ -73,3 +77,23 @@ def test_an_engine_that_had_work_shows_it_when_all_is_done():
 
 def test_another_launchs_figures_are_found():
     assert unheld(draw.channels(made()), rules(made(1024)))
+
+
+def test_the_channels_strips_are_the_reports_shares():
+    """Lesson 08's question: twice the wavefronts are no faster, since the channels wait for rows to
+    open.
+    """
+    player = view("channels")
+    for name in ("sgemv_n_reduce2", "sgemv_n_reduce4"):
+        report = simulate(name, 2048)
+        tall = [frames(player, f"{unit} {name}", "h") / 62 for unit in ("DRAM", "DRAM rows")]
+        assert np.isnan(tall)[:, 0].all(), "nothing is told before it is played"
+        sums = [high[-1].mean() for high in tall]
+        assert (
+            sums == pytest.approx([report.busy["DRAM"], report.busy["DRAM rows"]], rel=0.02)
+            and sum(sums) > 0.95
+        )
+    assert (
+        "16 wavefronts on 16 engines" in player.figures[0].tags[0]["question"]
+        and player.figures[0].tags[0]["right"] == "no faster"
+    )

@@ -8,6 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pages import (
+    frames,
+    reports,
+    view,
+)
 from said import Rule, Said, assert_held, moments, parts, unheld, value
 
 import cypresskit as ck
@@ -218,3 +223,76 @@ def test_wavefronts_behind_the_tear_have_the_launchs_numbers():
 
 def test_every_frame_that_is_looked_at_is_a_different_one():
     assert moments(draw.chip([simulate("sgemm_tn", 128)])) == [0, 60, 119]
+
+
+def test_a_vectors_chip_says_so():
+    player = draw.chip(simulate("sgemv_n_reduce4", 256))
+    assert (
+        "y: a tile for each wavefront" in player.still()
+        and "**sgemv_n_reduce4 256 x 256**" in player.captions[0]
+    )
+    assert len(np.unique(frames(player, "map", "x"))) == 2, "four tiles are no column"
+
+
+def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
+    """Question 1 of lesson 00, asked of the picture: at N = 128 four engines have something to
+    do.
+    """
+    player = view("chip_sizes")
+    works, wide = frames(player, "engines", "shade"), frames(player, "dots", "w")
+    done, running = frames(player, "done", "value")[:, 0], frames(player, "running", "value")[:, 0]
+    for n, report in enumerate(reports()):
+        engine, start, end = report.use.wavefronts.T
+        scene = slice(120 * n, 120 * n + 120)
+        assert works[scene].max(axis=0).sum() == len(set(engine)) == (4, 20)[n]
+        for frame, clock in enumerate(np.linspace(0, report.use.clocks[-1], 120)):
+            now = (start < clock) & (end > clock)
+            assert (running[scene][frame], done[scene][frame]) == (now.sum(), (end <= clock).sum())
+            assert np.flatnonzero(works[scene][frame]).tolist() == sorted(
+                {int(e) for e in engine[now]}
+            )
+            assert (wide[scene][frame] > 1).sum() == now.sum(), (
+                "as many dots as wavefronts run, and no other"
+            )
+    assert player.figures[0].tags[0]["scenes"] == [[0, 120], [120, 120]]
+
+
+def test_the_chips_bars_are_the_reports_shares():
+    use = reports()[1].use
+    at = np.clip(
+        np.searchsorted(use.clocks, np.linspace(0, use.clocks[-1], 120), "right") - 1,
+        0,
+        len(use.clocks) - 2,
+    )
+    for name in ("ALU", "texture", "L2", "DRAM"):
+        assert np.array_equal(
+            frames(view("chip"), name, "percent")[1:-1], np.round(100 * use.shares[name][at])[1:-1]
+        )
+    assert len(np.unique(frames(view("chip"), "texture", "percent")[60])) > 1, (
+        "each engine has its own"
+    )
+
+
+@pytest.mark.parametrize("engines", [2, 20, 24, 40, 120])
+def test_the_chip_has_room_for_all_its_engines(engines):
+    board = replace(ck.HD5870, simd_engines=engines)
+    fig = draw.chip(simulate("sgemm_tn", 64, device=board)).figures[0]
+    boxes = next(r for r in fig.renderers if r.data_source.name == "engines")
+    (x, y), box = (boxes.data_source.data[axis] for axis in "xy"), boxes.glyph
+    assert len(x) == len({*zip(x, y)}) == engines
+    assert (
+        x.max() + box.width / 2 < fig.x_range.end and y.max() + box.height / 2 < fig.y_range.start
+    )
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn"])
+def test_use_over_time_adds_up_to_the_reports_shares(kernel):
+    report = simulate(kernel, 640)
+    assert report.simulated == 1 and report.use.clocks[-1] == report.clocks
+    for unit, share in report.busy.items():
+        assert report.use.shares[unit].mean() == pytest.approx(share, abs=0.002)
+    small = simulate(kernel, 128)
+    assert (
+        small.wavefronts < 20
+        and (small.use.shares["ALU"].max(axis=0) > 0).sum() == small.wavefronts
+    )

@@ -2,7 +2,13 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from pages import (
+    drawn,
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 from cypresskit import draw
@@ -64,3 +70,36 @@ def test_another_pairs_numbers_are_found():
 def test_any_pair_is_exact(pair):
     player = draw.exponents([pair])
     assert_held(player, rules([pair]), frames=range(len(player)))
+
+
+def test_the_ruler_has_the_bits_of_the_numbers():
+    """Lesson 06's question, asked of the picture: which bits of b does the sum lose? Those that e
+    has.
+    """
+    player = view("exponents")
+    last = {
+        name: sum(count for _, count in player.scenes[: n + 1]) - 1
+        for n, (name, _) in enumerate(player.scenes)
+    }
+    for (_, frame), (a, b) in zip(
+        last.items(), ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
+    ):
+        bits = {
+            step: np.isfinite(frames(player, f"bits {step}", "x")[frame]).sum()
+            for step in ("a", "b", "e")
+        }
+        exact = Fraction(a) + Fraction(b) - Fraction(a + b)
+        assert bits == {
+            n: abs(v).numerator.bit_count()
+            for n, v in zip("abe", (Fraction(a), Fraction(b), exact))
+        }
+    assert (
+        "Lost: 8.68e-19" in player.captions[1] and "s + e is a + b, exactly" in player.captions[6]
+    )
+    x = [
+        [v for v in frames(player, f"bits {step}", "x")[6].tolist() if v == v]
+        for step in ("b", "e")
+    ]
+    assert x[0] == x[1] and len(x[0]) == 2, "all of b is lost, and e has it"
+    fall = frames(player, "bits e", "y")[[1, 6], 0]
+    assert fall[0] == drawn(player, "bits b")["y"][0] < fall[1], "and falls from b's row"

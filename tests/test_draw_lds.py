@@ -3,11 +3,19 @@
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
+from pages import (
+    finish,
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
+import cypresskit as ck
 from cypresskit import draw
 from cypresskit.kernels import samples
+from cypresskit.timing.units.lds_banks import access_clocks
 
 
 class Bank:
@@ -136,3 +144,50 @@ def test_a_story_of_another_element_is_found(monkeypatch):
     monkeypatch.setattr(layout, "story", lambda self, element: true(self, (element + 4) % 256))
     faults = unheld(draw.lds_transpose(*LAYOUTS[1]), rules(LAYOUTS[1]), frames=[0])
     assert len(faults) == 256
+
+
+@pytest.mark.parametrize("name", ["lds", "lds_rows", "lds_padded", "lds_worst"])
+def test_the_lds_is_done_when_its_banks_have_answered(name):
+    kernel = f"sgemm_64x64_{name}"
+    lds = [a for a in samples.listened(kernel).accesses if a.kind != "fetch"]
+    turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
+    clocks = sum(access_clocks(a.addresses[np.newaxis], ck.HD5870)[0] for a in turn)
+    player = draw.lds_transpose(kernel)
+    assert finish(player, name) == clocks == len(player) - 2
+
+
+def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
+    player = view("lds_transpose")
+    for name in ("lds", "lds_rows"):
+        x, y, wait = (frames(player, f"requests {name}", column) for column in ("x", "y", "wait"))
+        assert (wait.max() > 0) == (name == "lds_rows"), "a column at a time has no conflict"
+        for frame in range(1, 1 + finish(player, name)):
+            here = np.isfinite(x[frame]) & (y[frame] > 130) & (y[frame] < 232)
+            words = frames(player, f"requests {name}", "key")[frame, here]
+            places = np.unique(np.stack([words, x[frame, here], y[frame, here]], axis=1), axis=0)
+            assert len(places) == len(np.unique(places[:, 1:], axis=0)) > 0, (
+                "no two words in one place"
+            )
+            deep = max(np.unique(places[:, 1], return_counts=True)[1])
+            assert (deep > 1) == wait[frame].any()
+
+
+def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
+    player = view("lds_transpose")
+    for name in ("lds", "lds_rows"):
+        row = frames(player, f"arrived {name}", "shade")
+        assert (row[0] == 8).all() and (row[-1].reshape(4, 8) == range(8)).all(), (
+            "eight rows of A for each k"
+        )
+        assert (frames(player, f"block {name}", "shade")[-1] == 4).all(), "four steps of k"
+    stored = frames(player, "lds lds_rows", "key")[-1]
+    traffic = samples.listened("sgemm_64x64_lds_rows")
+    places = next(a for a in traffic.accesses if a.kind == "store").addresses // 4
+    assert all(stored[places[k, item]] == 4 * item + k for item in range(64) for k in range(4))
+    (begin, where), (_, clocks) = dict(player.figures[0].tags[0]["about"])[4 * 8]
+    story = (
+        "lds: stored by work-item 8 in word 8, bank 8, loaded by work-items 8 to 15. lds_rows:"
+        " stored by"
+    )
+    assert begin == 0 and where.startswith(f"<b>A[8, k = 0]</b>. {story}") and "clock" not in where
+    assert clocks.startswith(where) and "clocks: lds at [0, " in clocks

@@ -8,6 +8,7 @@ from said import Rule, Said, assert_held, unheld, value
 
 import cypresskit as ck
 from cypresskit import draw, host
+from cypresskit.draw.life import _parts
 from cypresskit.timing import simulate
 
 N, CLOCK = 256, 1 / 0.85e9
@@ -126,3 +127,31 @@ def test_seconds_ten_times_off_are_found(monkeypatch):
     true = module._took
     monkeypatch.setattr(module, "_took", lambda seconds: true(10 * seconds))
     assert unheld(draw.life(), rules((5, 3)), frames=[0])
+
+
+def test_a_life_is_what_the_report_and_the_recording_say():
+    parts, clauses = list(_parts(draw.follow(70, 131))), simulate("sgemm_tn", 256).timeline
+    spent = [
+        sum(p.end - p.start for p in parts if p.name == name) / CLOCK
+        for name in ("computes", "fetches")
+    ]
+    kinds = [sum(e.served - e.start for e in clauses if e.kind == kind) for kind in ("ALU", "TEX")]
+    assert spent == pytest.approx(kinds)
+    own = [p for p in parts if p.mine]
+    assert "wavefront 6 runs on SIMD engine 6" in [p.said for p in own], (
+        "row 1, column 2 of 4 x 4 tiles"
+    )
+    sums = [p.name.replace("\N{MULTIPLICATION SIGN}", "*").split(" = ") for p in own if p.lane == 5]
+    assert [eval(left) for left, _ in sums] == [float(right) for _, right in sums] and len(
+        sums
+    ) == 2
+
+
+def test_a_saved_page_links_to_no_lesson_and_an_address_beyond_the_end_is_the_last_frame(show):
+    page = show(player := draw.life())
+    assert (
+        page.get_by_text("lesson 09").count()
+        and not page.get_by_role("link", name="lesson").count()
+    )
+    page.evaluate("() => { location.hash = 'frame=99999' }")
+    page.locator(f"[data-frame='{len(player) - 1}']").wait_for()

@@ -5,12 +5,17 @@ import sys
 
 import numpy as np
 import pytest
-from pages import pipeline
+from pages import (
+    drawn,
+    frames,
+    pipeline,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw, host
-from cypresskit.host import Timeline
+from cypresskit.host import Resource, Task, Timeline, run
 
 FRAMES = 240
 
@@ -61,8 +66,8 @@ def rules(runs: dict[str, Timeline]) -> dict[str, Rule]:
     def caption(say: Said, shown):
         now = end * say.frame / (FRAMES - 1)
         lines = re.sub(r"^At [\d.]+ ms\. ", "", say.text).split("\n")
-        for line, (name, run) in zip(lines, runs.items(), strict=True):
-            running = {s.task.name for s in run.spans if s.start <= now + 1e-12 < s.end}
+        for line, (name, timed) in zip(lines, runs.items(), strict=True):
+            running = {s.task.name for s in timed.spans if s.start <= now + 1e-12 < s.end}
             said = line.removeprefix(f"**{name}**: ")
             told = {part.split(": ", 1)[-1].split(", a kernel")[0] for part in said.split("; ")}
             told, _, more = (
@@ -70,7 +75,7 @@ def rules(runs: dict[str, Timeline]) -> dict[str, Rule]:
                 *said.rpartition(" and ")[1:],
             )
             left_out = int(more.split()[0]) if more.endswith(" more") else 0
-            if now >= run.seconds - 1e-12:
+            if now >= timed.seconds - 1e-12:
                 assert said == "done", line
             elif not running:
                 assert said == "idle", line
@@ -146,7 +151,7 @@ def run_rows(run: Timeline, runs: dict[str, Timeline]) -> list[str]:
     return sorted(rows, key=lambda name: name in together)
 
 
-def blocked(n: int, block: int, overlap: bool = True) -> Timeline:
+def in_blocks(n: int, block: int, overlap: bool = True) -> Timeline:
     return host.blocked_time(n, n, n, host.Machine(ck.HD5870), block=block, overlap=overlap)
 
 
@@ -159,7 +164,7 @@ RUNS = {
     "with a CPU": lambda: {
         "hybrid": host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1)
     },
-    "blocks": lambda: {"waits": blocked(3584, 1792, False), "overlaps": blocked(3584, 1792)},
+    "blocks": lambda: {"waits": in_blocks(3584, 1792, False), "overlaps": in_blocks(3584, 1792)},
     "round trips": lambda: {f"N = {n}": host.round_trip(n, 3e9, 450e9) for n in (600, 2400)},
     "by hand": lambda: {"by hand": ck.teach.pipelines.by_hand([2, 3, 1], units=4)},
 }
@@ -168,8 +173,8 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_every_number_is_the_timelines(name):
     runs = RUNS[name]()
-    for run in runs.values():
-        assert {s.task.matrix for s in run.spans} <= {"A", "B", "C", "AB", ""}
+    matrices = {s.task.matrix for each in runs.values() for s in each.spans}
+    assert matrices <= {"A", "B", "C", "AB", ""}
     assert_held(draw.timeline(*runs.values(), names=tuple(runs)), rules(runs))
 
 
@@ -188,8 +193,158 @@ def test_tooltips_that_are_ten_times_off_are_found(monkeypatch):
 
 
 def test_a_run_whose_chip_is_idle_for_half_of_the_time_is_not_called_bound():
-    run = blocked(3584, 1792, overlap=False)
+    run = in_blocks(3584, 1792, overlap=False)
     assert run.bound == "chip 0" and run.busy["chip 0"] < 0.6
     player = draw.timeline(run)
     finish = next(t.names[-1] for t in player.tracks if t.source.name.startswith("finish"))
     assert finish.endswith("busiest: chip 0, 57 %") and "bound" not in finish + repr(run)
+
+
+def test_the_timeline_marks_what_binds_and_says_what_runs():
+    player = view("timeline")
+    rows = player._text.splitlines()
+    rows = [
+        row.strip()
+        for row in rows[rows.index(next(r for r in rows if r.startswith("one:"))) + 1 :][:2]
+    ]
+    binds, bound = frames(player, "binds one", "value"), pipeline().bound
+    assert bound == "chip 0" and binds[-1].tolist() == [row == bound for row in rows]
+    assert not binds[0].any(), "it isn't given away before the end"
+    worked = dict(zip(rows, frames(player, "worked one", "value")[-1]))
+    assert worked == {row: round(100 * pipeline().busy[row]) for row in rows}
+    for moment, caption in zip(np.linspace(0, pipeline().seconds, len(player)), player.captions):
+        for span in pipeline().spans:
+            runs_now = span.start <= moment + 1e-9 < span.end - 1e-9
+            assert (f"{span.task.queue}: {span.task.name}" in caption) == runs_now
+
+
+def test_a_click_on_a_task_shows_what_it_waited_for():
+    player = view("timeline")
+    names = [span.task.name for span in pipeline().spans]
+    about = dict(player.figures[0].tags[0]["about"])
+    for n, span in enumerate(pipeline().spans):
+        waited = re.search(r"Waited for: (.*?)\. Waits", about[n])[1]
+        ends = {s.task.name for s in pipeline().spans if abs(s.end - span.start) < 1e-9}
+        assert set(waited.split(", ")) <= (ends or {"nothing"}) | {"nothing"}
+    store = names.index("store 1")
+    assert "Waited for: mult 1." in about[store]
+
+
+def test_a_tasks_bar_is_in_its_own_row_alone():
+    """A kernel that writes its result over the bus meanwhile: its bar is in the chip's row, not in
+    the bus'.
+    """
+    task = Task("mult", "mult", "chip 0", {"chip 0": 2.0, "bus": 2.0}, {}, {"c": "c"})
+    resources = {
+        "chip 0": Resource("chip 0", 1.0, "seconds"),
+        "bus": Resource("bus", 10.0, "bytes"),
+    }
+    player = draw.timeline(run([task], resources, 1e9), names=("one",))
+    assert len(drawn(player, "tasks one")["shade"]) == len(drawn(player, "bus one")["shade"]) == 1
+    assert frames(player, "worked one", "value")[-1].tolist() == [100, 10]
+
+
+def test_lesson_11_reads_its_answers_off_the_picture():
+    """Answers 1 to 3: a mult is four times as long as a mult1 for twice the work, store1 runs
+    beside mult1, and what is full is the bus.
+    """
+    both_chips = host.Machine(ck.HD5970)
+    made = [stages(6144, 6144, 2048, both_chips) for stages in (host.four_stage, host.five_stage)]
+    player = draw.timeline(*made, names=("four", "five"))
+    long = {name: drawn(player, f"tasks {name} to come") for name in ("four", "five")}
+    chip = {
+        name: np.array(data["w"])[np.array(data["shade"]) >= 3] + 0.7 for name, data in long.items()
+    }
+    assert (len(chip["four"]), len(chip["five"])) == (24, 48)
+    longer = np.median(chip["four"]) / np.median(chip["five"])
+    assert 3.5 < longer < 4.5
+    assert f"mult AB[0.0.0.0], a kernel {longer / 2:.1f} times slower per flop" in " ".join(
+        player.captions
+    )
+    assert [(np.array(data["shade"]) == 4).sum() for data in long.values()] == [
+        24,
+        0,
+    ], "grey: the slower kernel"
+    rows, lanes = (np.unique(drawn(player, f"{name} four")["y"]) for name in ("tasks", "blocks"))
+    assert np.diff(rows).min() * 899 / 1100 > 12 and len(lanes) == 2, (
+        "there is room for names, and for both chips"
+    )
+    assert np.isfinite(frames(player, "blocks five", "x")[-1]).sum() == 2, (
+        "what came last stays, also when all is done"
+    )
+    full = {
+        m.name
+        for m in player.figures[0].references()
+        if "full" in str(m.name) and "to come" not in m.name
+    }
+    assert full == {"PCIe to card full four", "PCIe to card full five", "PCIe to host full five"}
+    spans = {
+        stage: [s for s in made[1].spans if s.task.stage == stage]
+        for stage in ("store1", "mult1", "load2")
+    }
+
+    def both(a: str, b: str) -> float:
+        pairs = [(s, t) for s in spans[a] for t in spans[b] if s.task.chip == t.task.chip]
+        return 1e3 * sum(max(0, min(s.end, t.end) - max(s.start, t.start)) for s, t in pairs)
+
+    whole = 1e3 * sum(s.end - s.start for s in spans["store1"])
+    assert both("store1", "load2") < 1e-6 and both("store1", "mult1") > 0.8 * whole
+
+
+def test_lesson_10_reads_its_answers_off_the_picture():
+    """The chip binds in both runs; overlapped, it is idle only before its first product and after
+    its last.
+    """
+    machine = host.Machine(ck.HD5870)
+    made = [
+        host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap)
+        for overlap in (False, True)
+    ]
+    player = draw.timeline(*made, names=("waits", "overlaps"))
+    tag = player.figures[0].tags[0]
+    assert tag["right"] == "overlaps" and "1.44 times as long" in tag["truth"]
+    for name, one, gaps in zip(("waits", "overlaps"), made, (3, 0)):
+        assert frames(player, f"tasks {name}", "w")[0].max() < 0.01, (
+            "nothing is told before it is played"
+        )
+        rows = [row.strip() for row in player._text.split(f"{name}:")[1].splitlines()[1:]]
+        names = next(
+            track.names for track in player.tracks if track.source.name == f"labels tasks {name}"
+        )
+        long = np.array(list(map(len, names)))[frames(player, f"labels tasks {name}", "value")]
+        wide = frames(player, f"tasks {name}", "w")
+        assert (wide >= wide[-1] / 2 + 3 * long)[long > 0].all() and long.any(), "no name is ahead"
+        binds = np.flatnonzero(frames(player, f"binds {name}", "value")[-1])
+        assert [rows[n] for n in binds] == ["chip 0"] == [one.bound]
+        bars = drawn(player, f"tasks {name} to come")
+        chip = [
+            (x - w / 2, x + w / 2 + 0.7)
+            for x, w, m in zip(bars["x"], bars["w"], bars["shade"])
+            if m == 3
+        ]
+        assert (np.diff(np.ravel(chip))[1::2] > 1).sum() == gaps, "pixels between products"
+        worked = frames(player, f"worked {name}", "value")[-1][binds[0]]
+        assert worked == round(100 * one.busy["chip 0"]) and (worked < 60) == (name == "waits")
+
+
+def test_the_labels_of_blocks_are_whole():
+    """A prime counts the sums of a block so far; the legend has red only where something is
+    full.
+    """
+    tasks = [
+        Task(f"mult {name}", "mult", "chip 0", {"chip 0": 9.0})
+        for name in ("C[0,0]'", "AB[0.1.0.1]", "A[3]")
+    ]
+    player = draw.timeline(
+        run(tasks, {"chip 0": Resource("chip 0", 1.0, "seconds")}, 1e9), names=("one",)
+    )
+    said = {name for track in player.tracks for name in track.names}
+    said |= {
+        word
+        for m in player.figures[0].references()
+        for word in getattr(m, "data", {}).get("text", ())
+    }
+    assert {"mult C[0,0]'", "mult AB[0.1.0.1]", "mult A[3]", "chip 0: mult", "worked"} <= said
+    assert (
+        "the product<" in player.html and "full:" not in player.html and "slower" not in player.html
+    )

@@ -5,6 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from pages import (
+    drawn,
+    finish,
+    frames,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
@@ -118,3 +123,35 @@ def test_a_load_that_is_called_a_store_is_found(monkeypatch):
     monkeypatch.setattr(side, "say", other)
     player = draw.reduction()
     assert unheld(player, rules("sgemv_n_reduce4"), frames=range(len(player)))
+
+
+@pytest.mark.parametrize("kernel", ["sgemv_n_reduce2", "sgemv_n_reduce4"])
+def test_a_reduction_shows_who_reads_and_who_adds(kernel):
+    """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the
+    sums of all parts.
+    """
+    player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
+    steps, leaders, tag = finish(player, kernel), 64 // parts, player.figures[0].tags[0]
+    for name, column in (
+        (kernel, lambda texel: texel % parts),
+        ("sgemv_n", lambda texel: 0 * texel),
+    ):
+        texel = frames(player, f"texels {name}", "shade")
+        rows = texel[-1].reshape(leaders * 4, -1)
+        assert (rows == column(np.arange(rows.shape[1]))).all() and (texel[0] == 8).all()
+    several = (frames(player, f"{name} {kernel}", "shade") for name in ("item", "lds", "sum"))
+    item, lds, sums = ((shade < parts).sum(axis=1) for shade in several)
+    assert item[[0, -1]].tolist() == [64, leaders] and lds[[0, -1]].tolist() == [0, 64]
+    assert (np.asarray(drawn(player, "item sgemv_n")["shade"]) < parts).sum() == leaders, (
+        "the others have no row"
+    )
+    assert sums[steps - parts + 1 : steps + 1].tolist() == [
+        leaders * n for n in range(1, parts + 1)
+    ]
+    # The same work: each of the fewer work-items fetches all of its rows, and asks for a line once
+    # for each texel.
+    plain, helped = (
+        frames(player, f"asked {name}", "value")[-1, 0] for name in ("sgemv_n", kernel)
+    )
+    assert plain == parts * helped and finish(player, "sgemv_n") == parts * (steps - parts)
+    assert tag["right"] == f"{parts * (steps - parts) / steps:.0f} times" in tag["choices"]

@@ -6,10 +6,18 @@ from functools import cache
 
 import numpy as np
 import pytest
-from pages import recorded, whole_numbers
+from pages import (
+    record,
+    recorded,
+    whole_numbers,
+)
 from said import NUMBER, Rule, Said, assert_held, unheld, value
 
+import cypresskit as ck
 from cypresskit import draw
+from cypresskit.draw.block import find_block
+from cypresskit.draw.player import short
+from cypresskit.draw.register_block import _Frames
 
 A, B = whole_numbers(4, (8, 16), (8, 24))
 PLACES = [(x, y) for y in range(2) for x in range(3)]
@@ -145,3 +153,133 @@ def test_a_sum_with_a_term_too_many_is_found(recordings, monkeypatch):
 
     monkeypatch.setattr(frames, "sums", off)
     assert unheld(draw.register_block(recordings[0]), rules([recordings[0]]))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return record("sgemm_tn")
+
+
+def test_a_recording_has_the_registers_of_its_work_item_alone(run):
+    _, a, b, recording = run
+    block = find_block(recording)
+    registers = recording.registers(block.updates[-1].step)
+    values = {place: registers[r].view(np.float32)[c] for place, (r, c) in block.totals.items()}
+    exact = a.T.astype(np.float64) @ b
+    assert sorted(values) == [(i, j) for i in range(8, 16) for j in range(8, 16)]
+    for (i, j), held in values.items():
+        assert held == pytest.approx(exact[i, j], abs=1e-5)
+
+
+def test_fetches_are_the_work_items_stripes(run):
+    fetches = run[3].fetches
+    for resource in (0, 1):
+        _, _, x, y, inside = fetches[fetches[:, 1] == resource].T
+        assert set(x) == {2, 3} and set(y) == set(range(6)) and inside.all()
+
+
+@pytest.mark.parametrize("item", [(3, 0), (0, 2), (-1, 0), 6, -1])
+def test_a_work_item_outside_the_domain_is_refused(item):
+    with pytest.raises(ValueError, match=r"no work-item .* in a domain of 3 x 2"):
+        record("sgemm_tn", item=item)
+
+
+def test_every_frame_has_the_recorded_values(run):
+    recording = run[3]
+    block = find_block(recording)
+    frames = _Frames(recording, block)
+    groups = (block.totals, block.b, block.a)
+    for step in range(0, len(recording), 7):
+        registers = recording.registers(step)
+        for values, cells in zip(frames.values, groups):
+            want = [
+                registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c]
+                for r, c in cells.values()
+            ]
+            assert np.array_equal(values[step], np.array(want, np.float32))
+
+
+def test_captions_name_the_elements_that_an_instruction_works_on(run):
+    _, _, b, recording = run
+    captions = ck.draw.register_block(recording).captions
+    assert len(captions) == len(recording)
+    fetch = next(c for c in captions if "fetches B" in c)
+    assert (
+        "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})"
+        in fetch
+    )
+    grows = [c for c in captions if "grows by" in c]
+    assert len(grows) == 6 * 16
+    assert "C[10, 8:12] grows by A[0, 10] times B[0, 8:12], to " in grows[2]
+    assert "leaves the loop" in "".join(captions) and captions[-1].endswith("of global memory")
+
+
+def test_k_is_shown_only_when_a_whole_column_is_there(run):
+    recording = run[3]
+    frames = _Frames(recording, find_block(recording))
+    step = {int(f[0]): f for f in recording.fetches}
+    first = sorted(step)[0]
+    assert frames.k[first].tolist() == [-1, -1, -1, -1]
+    assert frames.k[sorted(step)[7]].tolist() == [0, 1, 0, 1]
+
+
+@pytest.fixture(scope="module")
+def several():
+    """All six work-items of one launch."""
+    a, b = whole_numbers(4, (8, 16), (8, 24))
+    return a, b, recorded("sgemm_tn", a, b, *((x, y) for y in range(2) for x in range(3)))
+
+
+def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
+    a, b, recordings = several
+    player = ck.draw.register_block(*recordings)
+    assert [name for name, _ in player.scenes] == [
+        "(0, 0)",
+        "(1, 0)",
+        "(2, 0)",
+        "(0, 1)",
+        "(1, 1)",
+        "(2, 1)",
+    ]
+    tag = player.figures[0].tags[0]
+    assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)]
+    assert len(player._repr_mimebundle_()["text/html"]) < 300_000
+    values = next(
+        t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value"
+    )
+    exact, last = a.T @ b, -1
+    for n, (recording, (_, frames)) in enumerate(zip(recordings, player.scenes)):
+        block, last = find_block(recording), last + frames
+        done = last - frames + 1 + block.updates[-1].step
+        for cell, (i, j) in enumerate(block.totals):
+            assert values[done, cell] == exact[i, j], f"scene {n}"
+
+
+def test_work_items_of_two_launches_are_no_scenes(several):
+    with pytest.raises(ValueError, match="work-items of one launch"):
+        ck.draw.register_block(several[2][0], record("sgemm_tn")[3])
+
+
+def test_a_sum_is_told_term_by_term(several):
+    a, b, recordings = several
+    player = ck.draw.register_block(recordings[4])
+    block = find_block(recordings[4])
+    for cell, (i, j) in enumerate(block.totals):
+        told = player.about[cell]
+        assert "nothing added yet" in told[0][1] and len(told) == 1 + 8
+        for k, (frame, words) in enumerate(told[1:]):
+            so_far = int(a[: k + 1, i] @ b[: k + 1, j])
+            assert (
+                words.startswith(f"**C[{i}, {j}]**")
+                and f" = {so_far}, after {k + 1} term{'s' * (k > 0)}; " in words
+            )
+            assert words.endswith(f"A[{k}, {i}] times B[{k}, {j}].")
+            register, channel = block.totals[i, j]
+            assert recordings[4].registers(frame)[register].view(np.float32)[channel] == so_far
+
+
+def test_the_text_form_says_what_is_drawn_and_not_what_comes_out():
+    text = repr(ck.draw.register_block(record("sgemm_tn", integers=True)[3]))
+    assert re.fullmatch(
+        r".+ work-item \(1, 1\)\nC\[8:16, 8:16\], 8 x 8 float32, \d+ steps, 6 rank-1 updates", text
+    )

@@ -2,11 +2,17 @@
 
 import sys
 
+import numpy as np
 import pytest
+from conftest import ROOT
+from pages import (
+    frames,
+)
 from said import Rule, Said, assert_held, unheld
 
 from cypresskit import draw
 from cypresskit.draw.road import FIGURES, RUNGS
+from tools import clip, kept
 
 WHOSE = {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 
@@ -66,3 +72,46 @@ def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
     swapped = {name: [ceiling, gflops, unit] for name, (gflops, ceiling, unit) in FIGURES.items()}
     monkeypatch.setattr(module, "FIGURES", swapped)
     assert unheld(draw.road(), rules())
+
+
+def test_the_roads_figures_are_the_models():
+    assert set(FIGURES) == {
+        launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
+    }
+    assert "1.03 times as fast as lesson 04's 1860" in draw.road(3).captions[0], (
+        "of two rungs with a figure the first"
+    )
+    for launch in (
+        "sgemm_naive 2048",
+        "block_4x4 2048",
+        "sgemm_tn_37 2048",
+        "sgemm_tn 2048 best",
+        "round_trip 2048",
+    ):
+        gflops, ceiling, unit = kept.road(launch)
+        assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (
+            "make it anew: python -m tools.kept"
+        )
+        assert gflops <= ceiling and unit == FIGURES[launch][2]
+    for name, picture in clip.STILLS.items():
+        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), (
+            "make it anew: make clip"
+        )
+
+
+@pytest.mark.parametrize("lesson", range(14))
+def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
+    road = draw.road(lesson)
+    lit = np.flatnonzero(frames(road, "lit rung", "on")[0]).tolist()
+    assert lit == [
+        n
+        for n, rung in enumerate(RUNGS)
+        if f"{min(lesson, 12):02}: {rung.name}**" in road.captions[0]
+    ]
+    shown = np.flatnonzero(frames(road, "figures", "value")[0]).tolist()
+    assert shown == [n for n, rung in enumerate(RUNGS) if rung.lesson <= lesson]
+    assert (
+        str(road.about.values()).count("Gflop/s") == len(shown) == len(repr(road).splitlines()) - 1
+    )
+    (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
+    assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1

@@ -2,14 +2,23 @@
 
 import re
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from pages import (
+    finish,
+    frames,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.kernels import samples
+from cypresskit.timing import simulate
 from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.work import quad_clocks
 
 RUNS = [("dgemm_tn", "dgemm_nn"), ("sgemm_tn", "sgemm_tn_compute")]
 BANKS, WORD, LINE = 4, 16, 64
@@ -131,3 +140,108 @@ def test_another_fetch_is_found(monkeypatch):
     true = replay.say
     monkeypatch.setattr(replay, "say", lambda self, clock: true(self, clock + 1))
     assert unheld(draw.texture_fetch(*RUNS[0]), rules(RUNS[0]), frames=[10, 50])
+
+
+def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():
+    """Question 1 of lesson 05, asked of the picture."""
+    player = view("texture_fetch", in_lesson=True)
+    assert (finish(player, "dgemm_tn"), finish(player, "dgemm_nn")) == (256, 384)
+    assert frames(player, "clocks dgemm_nn", "value")[:, 0].tolist() == list(range(385))
+    for name, of_a in (("dgemm_tn", 16), ("dgemm_nn", 32)):
+        data = next(t.source.data for t in player.tracks if t.source.name == f"ticks {name}")
+        paid = np.isfinite(frames(player, f"ticks {name}", "x"))
+        assert paid.sum(axis=1).tolist() == [
+            min(clock, finish(player, name)) for clock in range(385)
+        ]
+        matrix = data["shade"]
+        fetches = [matrix[data["y"] == y] for y in np.unique(data["y"])]
+        assert [(len(f), set(f)) for f in fetches] == [
+            (16 if f[0] else of_a, {f[0]}) for f in fetches
+        ]
+        assert sum(f[0] == 0 for f in fetches) == 8
+    hits = [
+        1 - np.mean(frames(player, f"ticks {name}", "missed")[-1] > 0)
+        for name in ("dgemm_tn", "dgemm_nn")
+    ]
+    assert hits[0] == pytest.approx(hits[1], abs=0.01), "question 3: NN doesn't miss more often"
+    tag = player.figures[0].tags[0]
+    assert tag["right"] == "neither" and tag["truth"].count("12.5 %") == 2
+    modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute", fetches=4).figures[0].tags[0]
+    assert modes["choices"] == ["sgemm_tn", "sgemm_tn_compute", "neither"]
+    assert not (set(re.findall(r"\d{3}", repr(player)))), "the words don't give it away"
+
+
+def test_at_the_end_nothing_is_under_way():
+    player = view("texture_fetch", in_lesson=True)
+    assert "done; 32 of 256 lines asked for were not in L1" in player.captions[-1]
+    assert player.captions[-1].count("done;") == 2
+    for name in ("arrows dgemm_nn", "texels dgemm_nn", "quad dgemm_nn"):
+        moving = next(
+            t.frames for t in player.tracks if t.source.name == name and t.column in ("x", "x0")
+        )
+        assert np.isnan(moving[-1]).all() and not np.isnan(moving[-2]).all()
+    for name in ("lds", "lds_rows"):
+        assert np.isnan(frames(view("lds_transpose"), f"requests {name}", "x")[-1]).all()
+
+
+def test_what_a_quad_asks_for_are_the_recorded_texels():
+    player = draw.texture_fetch("dgemm_nn")
+    traffic = samples.listened("dgemm_nn", n=32, k=16)
+    first = next(a for a in traffic.accesses if a.kind == "fetch")
+    x1, y1 = (frames(player, "arrows dgemm_nn", column) for column in ("x1", "y1"))
+    for quad in range(16):
+        texels = {
+            (x, y)
+            for x, y in zip(first.x[4 * quad : 4 * quad + 4], first.y[4 * quad : 4 * quad + 4])
+        }
+        assert len({(x, y) for x, y in zip(x1[1 + 2 * quad], y1[1 + 2 * quad])}) == len(texels)
+        waits = frames(player, "words A dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
+        assert waits.sum(axis=1).tolist() == [1, 0], "the second word of its bank waits for a clock"
+
+
+@pytest.mark.parametrize(
+    "kernel", ["dgemm_nn", "sgemm_tn_compute", "sgemm_64x64_lds", "sgemm_naive"]
+)
+def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
+    """The picture queues words at banks; the model counts the fullest bank. Both know four banks of
+    16 bytes.
+    """
+    traffic = samples.listened(kernel, n=64, k=16)
+    player, clocks = draw.texture_fetch(traffic, fetches=6), 0
+    for access in [a for a in traffic.accesses if a.kind == "fetch"][:6]:
+        texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
+        row = -(-traffic.launch.textures[access.resource].width * texel // 64) * 64
+        places = access.y.astype(np.int64) * row + access.x * texel
+        clocks += sum(
+            quad_clocks(places[q : q + 4], access.active[q : q + 4], 4) for q in range(0, 64, 4)
+        )
+    assert finish(player, kernel) == clocks
+
+
+def test_a_small_l1_evicts_what_is_wanted_again():
+    small = replace(ck.HD5870, l1_bytes=256, l1_ways=4)
+    missed = [
+        (
+            frames(draw.texture_fetch("dgemm_nn", device=chip), "ticks dgemm_nn", "missed")[-1] > 0
+        ).sum()
+        for chip in (ck.HD5870, small)
+    ]
+    assert missed[0] == 8 * 4 + 4 * 4 and missed[1] > 1.5 * missed[0]
+
+
+def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
+    for banks in (2, 8):
+        board = replace(ck.HD5870, texture_banks=banks)
+        report = simulate("dgemm_nn", 64, k=16, device=board)
+        clocks = report.busy["texture"] * report.clocks * board.simd_engines / report.wavefronts
+        player = draw.texture_fetch("dgemm_nn", fetches=64, device=board)
+        assert finish(player, "dgemm_nn") == round(clocks), "all 64 fetches that k = 16 has"
+        assert f"bank {banks - 1}" in str(player.captions) and f"bank {banks}" not in str(
+            player.captions
+        )
+
+
+def test_modes_change_the_lines():
+    modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")
+    clocks = [finish(modes, name) for name in ("sgemm_tn", "sgemm_tn_compute")]
+    assert clocks == [256, 384], "a row reads four words of B from two banks"

@@ -8,10 +8,17 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from pages import (
+    company,
+    frames,
+    reports,
+    view,
+)
 from said import Rule, Said, assert_held, unheld
 
+import cypresskit as ck
 from cypresskit import draw
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
 
@@ -248,3 +255,79 @@ def test_the_toy_counts_as_one_counts_by_hand(compute, wait):
         return [clock, wavefronts, *share]
 
     assert_held(player, {r"Clock #\. # wavefronts?: .*": caption})
+
+
+def test_wavefronts_say_what_each_slot_does():
+    report = reports()[1]
+    for caption in view("wavefronts").captions[:-1:40]:
+        found = re.match(r"Clock (\d+)\. .*: (\d+) compute, (\d+) wait for data", caption)
+        clock, alu, tex = (float(number) for number in found.groups())
+        now = [e.kind for e in report.timeline if e.start <= clock + 0.5 and e.end > clock + 0.5]
+        assert abs(now.count("ALU") - alu) <= 1 and abs(now.count("TEX") - tex) <= 1
+
+
+def test_the_strip_shows_when_nobody_computes():
+    """Question 3 of lesson 04, asked of the picture: fewer wavefronts, more clocks with nobody or
+    one at the ALU.
+    """
+    (made, player), window = company(), np.arange(3000, 6000) + 0.5
+    shown = {}
+    for number, report in enumerate(made):
+        name = f"{report.kernel} {number}" if number else report.kernel
+        count = sum(
+            (e.start <= window) & (window < e.end) for e in report.timeline if e.kind == "ALU"
+        )
+        for n in range(3):
+            shown[name, n] = frames(player, f"share {n} {name}", "value")[-1, 0]
+            assert shown[name, n] == pytest.approx(100 * np.mean(np.minimum(count, 2) == n), abs=1)
+    assert [shown["sgemm_tn", n] for n in range(3)] == [0, 0, 100], "the folded answer says so"
+    assert [shown["sgemm_tn_37 1", n] for n in range(3)] == [3, 40, 56]
+    ends = {
+        of: [
+            frames(player, f"{of} {name}", "value")[-1, 0] for name in ("sgemm_tn", "sgemm_tn_37 1")
+        ]
+        for of in ("ALU", "TEX", "turns")
+    }
+    assert ends == {"ALU": [100, 77], "TEX": [100, 80], "turns": [23, 17]}
+    assert 1 / 0.77 == pytest.approx(1.30, abs=0.005) and "has done 17" in player.captions[-1]
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn"])
+def test_the_strips_add_up_to_what_the_report_says_that_the_units_did(kernel):
+    """Over a whole launch: the busy clocks of SIMD engine 0, and the turns of the loops that its
+    wavefronts ran.
+    """
+    n, board = 256, ck.HD5870
+    report = simulate(kernel, n)
+    window = (0.0, float(report.use.clocks[-1]))
+    player = draw.wavefronts(report, window=window)
+    busy = {unit: report.use.shares[unit][:, 0].mean() for unit in ("ALU", "texture")}
+    setup = sum(e.kind == "ALU" for e in report.timeline) * board.clause_clocks / 2 / window[1]
+    shown = {
+        unit: frames(player, f"{unit} {kernel}", "value")[-1, 0] for unit in ("ALU", "TEX", "turns")
+    }
+    assert shown["ALU"] == pytest.approx(100 * (busy["ALU"] + setup), abs=0.51)
+    assert shown["TEX"] == pytest.approx(100 * busy["texture"], abs=0.51)
+    card = kernel_card(ck.kernels[kernel], compile(ck.kernels[kernel].program))
+    mine = (report.use.wavefronts[:, 0] == 0).sum()
+    assert shown["turns"] == mine * n // card.k_per_iteration
+
+
+def test_the_toy_is_the_lessons_by_hand():
+    """Lesson 04 by hand: with 3 wavefronts nobody computes in clocks 6 and 7, and from 4 on the
+    engine never rests.
+    """
+    player = draw.waiting(2, 6)
+    red = np.where(frames(player, "toy wait", "w") > 0.01, 1, np.nan)
+    first = {
+        name: sum(n for _, n in player.scenes[:k]) for k, (name, _) in enumerate(player.scenes)
+    }
+    rests = {
+        name: int(np.isfinite(red[first[name] + count - 1]).sum()) for name, count in player.scenes
+    }
+    assert rests["1 wavefront"] == 5 * 6 and rests["4"] == rests["5"] == 0
+    three = [np.isfinite(red[first["3"] + clock]).sum() for clock in (6, 7, 8, 9)]
+    assert three == [0, 1, 2, 2]
+    long = draw.waiting(1, 12)  # as many buttons as it takes until nobody is red
+    name, count = long.scenes[-1]
+    assert name == "13" and (frames(long, "toy wait", "w")[-count:] < 0.01).all()

@@ -1,0 +1,36 @@
+"""The register block, found in a recorded run."""
+
+import numpy as np
+import pytest
+from pages import (
+    record,
+)
+
+from cypresskit.draw.block import find_block
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "size", "phases", "k_axis"),
+    [
+        ("sgemm_tn", (2, 0), 8, 2, (0, 0)),
+        ("sgemm_nn", (1, 1), 8, 4, (1, 0)),
+        ("sgemm_tn_37", (0, 1), 8, 2, (0, 0)),
+        ("dgemm_tn", (2, 1), 4, 4, (0, 0)),
+        ("dgemm_nn", (0, 0), 4, 4, (1, 0)),
+        ("sgemm_64x64", 77, 8, 4, (1, 0)),
+    ],
+)
+def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
+    kernel, a, b, recording = record(name, item, blocks=(1, 2) if "64" in name else (2, 3))
+    block = find_block(recording)
+    x, y = item if isinstance(item, tuple) else (8 + 77 % 64 % 8, 77 % 64 // 8)
+    assert block.rows == range(size * y, size * y + size) and block.columns == range(
+        size * x, size * x + size
+    )
+    assert (block.k_axis, block.words) == (k_axis, 2 if kernel.precision == "double" else 1)
+    assert block.phases >= 2 and phases % block.phases == 0
+    exact = (a.T if kernel.trans_a else a).astype(np.float64) @ b
+    last = recording.registers(block.updates[-1].step)
+    for (i, j), (register, c) in block.totals.items():
+        value = last[register].view(kernel.dtype)[c // block.words]
+        assert value == pytest.approx(exact[i, j], abs=1e-4)

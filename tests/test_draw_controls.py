@@ -1,0 +1,92 @@
+"""Controls that draw again."""
+
+import asyncio
+import signal
+from threading import Thread
+
+import numpy as np
+from conftest import READY, without_a_loop
+
+from cypresskit import draw
+from cypresskit.draw.player import Player
+
+
+@without_a_loop
+def test_controls_draw_again_and_say_why_they_cannot():
+    asked = []
+
+    def view(b: int, name: str) -> Player:
+        asked.append((b, name))
+        if b == 3:
+            raise ValueError("three is too many")
+        return draw.waiting(b)
+
+    box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
+    (slider, menu), status, _ = box.children[0].children, *box.children[1:]
+    slider.value, menu.value = 2, "y"
+    assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
+    slider.value = 3
+    assert "three is too many" in status.value and 'role="alert"' in status.value
+
+
+@without_a_loop
+def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
+    seen = []
+
+    def view(n) -> str:
+        seen.append(int(n))
+        if n == 2:
+            raise KeyError("<two>")
+        return f"n is {n}"
+
+    box = draw.controls(view, n=np.arange(4))
+    (slider,), status, _ = box.children[0].children, *box.children[1:]
+    assert type(slider).__name__ == "SelectionSlider", "numpy's numbers are numbers"
+
+    async def hurry(*values):
+        for value in values:
+            slider.value = slider.options[value][1]
+        await asyncio.sleep(0.2)
+
+    asyncio.run(hurry(1, 2, 3))
+    assert seen == [0, 3]
+    slider.value = slider.options[2][1]
+    assert (
+        "n = 2: KeyError: &#x27;&lt;two&gt;&#x27;" in status.value
+        and 'role="alert"' in status.value
+    )
+
+
+def test_controls_draw_from_a_thread_of_jupyters():
+    """There no signal can be set, though it is ignored between two messages."""
+    box = draw.controls(lambda n: f"n is {n}", n=[1, 2])
+    (slider,), status, place = box.children[0].children, *box.children[1:]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        thread = Thread(target=setattr, args=(slider, "value", 2))
+        thread.start()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert place.outputs[0]["data"]["text/plain"] == "n is 2" and "n = 2" in status.value
+
+
+def test_controls_in_jupyterlab_answer(lab, page):
+    """A slider's step runs Python again and puts a new player in the old one's place."""
+    lab.write(
+        page,
+        "controls.ipynb",
+        "from cypresskit import draw\ndraw.load()",
+        "draw.controls(lambda item: draw.waiting(item), item=[1, 2, 3])",
+    )
+    lab.run_all(page)
+    page.wait_for_function(READY)
+    title = "() => Bokeh.documents.at(-1).title()"
+    assert "Waiting: 1 clocks" in page.evaluate(title)
+    handle = page.locator(".widget-slider .noUi-handle").first
+    handle.focus()
+    for item in (2, 3):
+        page.keyboard.press("ArrowRight")
+        page.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
+        page.wait_for_function(f"() => ({title})().includes('Waiting: {item} clocks')")
+    assert page.locator("[data-ready]").count() == 1, "the old player has gone"

@@ -1,0 +1,37 @@
+"""The journey from the chip to a register."""
+
+import sys
+
+import pytest
+
+import cypresskit as ck
+
+
+@pytest.fixture(scope="module")
+def journey():
+    return ck.draw.explore("sgemm_tn", 64)
+
+
+def test_a_journey_leads_from_the_chip_to_a_register(journey):
+    chip, _, loop, block = journey.levels
+    assert [len(level.ways) > 0 for level in journey.levels] == [True, True, True, False]
+    for level, below in zip(journey.levels, journey.levels[1:]):
+        assert level.ways.keys() <= level.player.about.keys(), "what leads on can be chosen"
+        for frame, *key in level.ways.values():
+            assert 0 <= frame < len(below.player) and set(key) <= below.player.about.keys()
+    line, (frame,) = next(iter(loop.ways.items()))
+    assert f"line {line}:" in block.player.captions[frame], "where the line runs first"
+    assert len(journey._repr_mimebundle_()["text/html"]) < 300_000
+    assert journey.still() == chip.player.still() and repr(journey).count("\n") > 20
+
+
+def test_a_journey_is_drawn_from_one_simulation_and_one_run(monkeypatch):
+    module, calls = sys.modules["cypresskit.draw.explore"], []
+
+    def noted(name: str, real):
+        return lambda *given, **more: (calls.append(name), real(*given, **more))[1]
+
+    for name in ("simulate", "run"):
+        monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
+    ck.draw.explore("sgemm_tn", 64)
+    assert calls == ["simulate", "run"]
