@@ -22,6 +22,8 @@ from cypresskit.il import OPCODES, Opcode
 from tools.fuzz.grammar import Writer, random_words
 
 PLAYED = 12  # registers r0.. that statements read and write
+CROWD = range(112, 124)  # registers r100.. that a crowded program keeps alive from end to end
+CROWDED = 1 / 16  # of the programs
 OWN = 4  # elements of global memory that belong to a work-item
 SHARED = 16  # elements of global memory, behind the own ones, that are only read
 TYPES = np.float32, np.float32, np.int32, np.float64  # of textures
@@ -77,7 +79,7 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     ),
     "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
     "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
-    "offset": "||_aoffimmi({-2|-1|0|1|2},{-2|-1|0|1|2},0)",
+    "offset": "||_aoffimmi({-8|-2|-1|0|1|2|7},{-8|-2|-1|0|1|2|7},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
     "if": "{|{bit}|{bit}}{if_logical{nz|z} {r31.w|r31.w|{component}}|ifc_{compared}}",
@@ -151,7 +153,14 @@ class _Mixture(Writer):
         self.say("{macro}")
         self.declare()
         self.prepare()
+        crowd = self.rng.choice(CROWD) if self.rng.random() < CROWDED else 0
+        for n in range(100, 100 + crowd):
+            self.say(f"iadd r{n}, r{n - 1 if n > 100 else 0}, r{n % PLAYED}")
         self.block(uniform=True)
+        for n in range(101, 100 + crowd):
+            self.say(f"iadd r100, r100, r{n}")
+        for n in range(PLAYED if crowd else 0):  # all results depend on all of them
+            self.say(f"ixor r{n}, r{n}, r100")
         for place in (*(f"g[r30.x+{n}]" for n in range(OWN)), *(f"o{n}" for n in self.outputs)):
             self.say(f"mov {place}, {{r}}")
         self.say("end")
