@@ -17,6 +17,7 @@ import numpy as np
 
 from cypresskit.devices import Device, open_boards
 from cypresskit.tables import quantity, table
+from cypresskit.timing.account import LineWork
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
@@ -131,6 +132,7 @@ class Report:
     events: np.ndarray | None = field(default=None, repr=False, compare=False)
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
+    work: Callable[[], tuple[LineWork, ...]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         name = f"{self.kernel} on {self.device.name}"
@@ -149,6 +151,14 @@ class Report:
                 f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}: is flops, or"
                 " precision, right?"
             )
+
+    @cached_property
+    def lines(self) -> tuple[LineWork, ...]:
+        """The work of each line of the kernel in the whole launch, found when it is first asked
+        for: which clocks of ALU, texture unit, LDS and store path it asks for, and how often it was
+        run. Their sums are ``busy``, unit by unit; of a sampled launch as nearly as its counts.
+        """
+        return () if self.work is None else self.work()
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:

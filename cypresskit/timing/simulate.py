@@ -16,6 +16,7 @@ from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine.shape import Shape
+from cypresskit.timing.account import launch_work
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Report, Use, bound, read_only
 from cypresskit.timing.sampling import Sample, sample
@@ -111,6 +112,7 @@ def simulate(
         shapes.wavefronts,
         result,
         again,
+        partial(launch_work, code, shapes, device, layout),
     )
     return keep(_reports, key, report, KEPT) if key else report
 
@@ -185,7 +187,17 @@ def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int
 
 
 def _report(
-    name, device: Device, size, flops, precision: str, gprs, active, wavefronts, of: Sample, again
+    name,
+    device: Device,
+    size,
+    flops,
+    precision: str,
+    gprs,
+    active,
+    wavefronts,
+    of: Sample,
+    again,
+    work,
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
@@ -232,6 +244,7 @@ def _report(
         use=_use(out, device),
         events=out.timeline,
         again=again,
+        work=work,
     )
 
 

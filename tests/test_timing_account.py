@@ -1,0 +1,58 @@
+"""Work, line by line, is what the report's units are busy for."""
+
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.kernels import KERNELS
+
+BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
+
+
+def sums(report):
+    """The clocks of each unit that the lines ask for."""
+    return {u: sum(line.clocks[u] for line in report.lines) for u in ("ALU", "texture", "LDS")}
+
+
+def busy(report):
+    clocks = report.clocks * report.device.simd_engines
+    return {unit: report.busy[unit] * clocks for unit in ("ALU", "texture", "LDS")}
+
+
+@pytest.mark.parametrize("name", list(KERNELS))
+def test_the_account_balances_for_every_kernel(name):
+    sizes = {"k": 24} if KERNELS[name].vector else {"m": 130, "k": 24}
+    report = ck.simulate(name, 72, **sizes, exact=True)
+    for unit, clocks in busy(report).items():
+        assert math.isclose(sums(report)[unit], clocks, rel_tol=1e-9, abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["linear", "tiled"])
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.name} {board.lds_banks}")
+def test_the_account_balances_on_every_board_and_layout(board, layout):
+    for name in ("sgemm_nn", "sgemm_64x64_lds", "dgemm_tn"):
+        report = ck.simulate(name, 136, device=board, layout=layout, exact=True)
+        for unit, clocks in busy(report).items():
+            assert math.isclose(sums(report)[unit], clocks, rel_tol=1e-9, abs_tol=1e-6)
+
+
+def test_a_sampled_report_has_the_work_of_the_whole_launch():
+    report = ck.simulate("sgemm_tn", 1536)
+    assert report.simulated < 1
+    for unit, clocks in busy(report).items():
+        assert math.isclose(sums(report)[unit], clocks, rel_tol=0.01, abs_tol=1e-6)
+
+
+def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
+    report = ck.simulate("sgemm_nn", 128, k=64)
+    text = KERNELS["sgemm_nn"].text.splitlines()
+    for line in report.lines:
+        assert line.text == text[line.line - 1].strip()
+        assert bool(line.clocks["texture"]) == line.text.startswith("sample")
+    turns = max(line.runs for line in report.lines)
+    assert turns % report.wavefronts == 0
+    assert min(line.runs for line in report.lines) == report.wavefronts
+    assert pickle.loads(pickle.dumps(report)).lines == report.lines
