@@ -1,12 +1,120 @@
 """The roofline: roofs, crosses and diamonds."""
 
-import numpy as np
-from pages import (
-    frames,
-    view,
-)
+import sys
 
-from cypresskit import draw
+import numpy as np
+import pytest
+from bokeh.models import Scatter, Text
+from pages import frames, reports, view
+from said import Rule, Said, assert_held, unheld
+
+import cypresskit as ck
+from cypresskit import draw, published
+
+BYTES = {"single": 4, "double": 8}
+
+
+def rules(paces=None) -> dict[str, Rule]:
+    """What the numbers have to be, from the device's data sheet and the reports alone."""
+    paces, board = paces or {}, ck.HD5870
+
+    def caption(say: Said, _):
+        b = say.frame + 1
+        numbers = [b, b]
+        for precision, size in BYTES.items():
+            if f"{precision}**:" in say.text:
+                allowed = min(board.peak_gflops(precision), board.texture_gb_s * b / size)
+                numbers += [b / size, allowed]
+        if report := paces.get(b):
+            numbers += [report.gflops, report.registers, report.active]
+        return numbers
+
+    def uses(say: Said, _):
+        return [say.frame + 1] * 3
+
+    return {
+        r"Block # x #\..*(\n.*)*": caption,
+        r"# x #: each number of A and B is used # times?": uses,
+        r"#": lambda say, shown: True,  # ticks, held by the crosses' places; and crosses' numbers
+    }
+
+
+def crosses(player, marker: str = "x") -> list[list[tuple[float, float]]]:
+    """(flops per byte, Gflop/s) of the marks in each chart, read off its axes' labels."""
+    figure = player.figures[0]
+    axes: dict[str, list] = {"x": [], "y": []}
+    marks = []
+    for renderer in figure.renderers:
+        data, glyph = renderer.data_source.data, renderer.glyph
+        if isinstance(glyph, Scatter) and glyph.marker == marker:
+            marks += zip(data["x"], data["y"])
+        if not isinstance(glyph, Text) or not isinstance(glyph.text, str):
+            continue
+        texts = [str(text) for text in data.get(glyph.text, ())]
+        if len(texts) < 3 or not all(text.replace(".", "").isdigit() for text in texts):
+            continue
+        for along, across in (("x", "y"), ("y", "x")):
+            if len(set(data[across])) == 1 and len(set(data[along])) == len(texts):
+                axes[along].append((np.array(data[along]), np.log(np.array(texts, float))))
+    charts = []
+    for (x, bytes_), (y, speed) in zip(axes["x"], axes["y"], strict=True):
+        inside = [mark for mark in marks if x.min() - 40 <= mark[0] <= x.max() + 40]
+        charts.append(
+            [(read_off(x, bytes_, mark[0]), read_off(y, speed, mark[1])) for mark in inside]
+        )
+    return charts
+
+
+def read_off(place: np.ndarray, value: np.ndarray, at: float) -> float:
+    """What stands at a place of a logarithmic axis."""
+    slope, start = np.polyfit(place, value, 1)
+    return float(np.exp(start + slope * at))
+
+
+def published_crosses(precision: str) -> list[tuple[float, float]]:
+    found = []
+    for row in published.kernels().values():
+        if row["precision"] == precision and "gflops_max" in row and row["id"] in ck.kernels:
+            height, width = ck.kernels[row["id"]].block
+            words = (height + width) / (2 * height * width)  # for a flop
+            found.append((1 / (words * BYTES[precision]), row["gflops_max"]))
+    return sorted(found)
+
+
+def test_every_number_is_its_sources():
+    assert_held(draw.roofline(), rules(), frames=range(16))
+    assert_held(draw.roofline(reports()[1:]), rules(), frames=range(16))
+
+
+def test_the_crosses_are_the_published_kernels_at_their_blocks():
+    for chart, precision in zip(crosses(draw.roofline()), BYTES, strict=True):
+        want = published_crosses(precision)
+        assert len(chart) == len(want) > 1
+        assert np.ravel(sorted(chart)) == pytest.approx(np.ravel(want), rel=0.02)
+
+
+def test_the_diamonds_are_the_reports():
+    report = reports()[1]
+    (diamond,) = crosses(draw.roofline([report]), "diamond")[0]
+    assert diamond == pytest.approx((report.flops / report.bytes["L1"], report.gflops), rel=0.02)
+
+
+def test_crosses_at_half_their_flops_per_byte_are_found(monkeypatch):
+    module = sys.modules["cypresskit.draw.roofline"]
+    true = module._points
+    half = lambda drawn, precision, size, given: true(drawn, precision, 2 * size, given)  # noqa: E731
+    monkeypatch.setattr(module, "_points", half)
+    for chart, precision in zip(crosses(draw.roofline()), BYTES, strict=True):
+        assert np.ravel(sorted(chart)) != pytest.approx(
+            np.ravel(published_crosses(precision)), rel=0.02
+        )
+
+
+def test_a_roof_of_another_board_is_found(monkeypatch):
+    module = sys.modules["cypresskit.draw.roofline"]
+    name, board, rate, dash = module.ROOFS[0]
+    monkeypatch.setattr(module, "ROOFS", ((name, board, rate / 2, dash), *module.ROOFS[1:]))
+    assert unheld(draw.roofline(), rules())
 
 
 def test_the_roofline_has_the_papers_numbers():
