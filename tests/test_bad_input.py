@@ -151,7 +151,7 @@ def nothing_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(("function", "argument"), CASES, ids=lambda x: getattr(x, "__name__", x))
-def test_bad_values_are_told_before_anything_runs(function, argument):
+def test_bad_values_are_rejected_before_anything_runs(function, argument):
     good = {name: value for name, (value, _) in TABLE[function].items()}
     for bad in TABLE[function][argument][1]:
         with pytest.raises((ValueError, TypeError, KeyError)) as error:

@@ -302,7 +302,7 @@ def test_findings_in_macros_that_macros_call_show_every_call():
     )
 
 
-def test_a_fault_that_every_call_has_is_told_once():
+def test_a_fault_that_every_call_has_is_reported_once():
     calls = "mcall(7) (r1), (r1, r9)\n" * 6
     unset = next(
         f for f in of_macros(f"mov r1, l0\n{calls}mov o0, r1") if f.kind == "uninitialised"

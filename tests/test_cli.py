@@ -96,7 +96,7 @@ def rubbish() -> None:
         ("nowhere.il", "can't read nowhere.il: there is no such file"),
     ],
 )
-def test_files_that_are_no_programs_are_told_in_a_line(here, capsys, file, said):
+def test_files_that_are_no_programs_are_rejected_in_a_line(here, capsys, file, said):
     rubbish()
     path = file if "/" in file else f"./{file}"
     error = refused(capsys, ["card", path])

@@ -438,6 +438,21 @@ def test_types_are_clean_and_reach_who_uses_the_package(tmp_path):
     )
 
 
+@pytest.mark.slow
+def test_mypy_strict_accepts_a_users_script(tmp_path):
+    """Names that are imported, `open` among them, and the arithmetic of DD."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\nimport cypresskit as ck\n\n"
+        "with ck.open(ck.HD5870) as card:\n    card.upload(np.zeros((2, 2)), 'a')\n"
+        "one: ck.DD = ck.DD([1.0, 2.0])\ntwo: ck.DD = one + 1 * one\n"
+        "three: ck.DD = two.reshape(2, 1) @ two.reshape(1, 2)\n"
+    )
+    strict = ("--strict", "--follow-imports=silent")
+    result = run(sys.executable, "-m", "mypy", *strict, str(script))
+    assert result.returncode == 0, result.stdout
+
+
 # -- the public forge
 # --------------------------------------------------------------------------------------------------
 

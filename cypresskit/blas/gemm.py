@@ -8,6 +8,7 @@ is a product with one column, ``gemm_packed`` several small products in one laun
 """
 
 import numbers
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import TypeVar
 
@@ -28,6 +29,24 @@ LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
 MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 
 
+#: What a product passes on to ``ck.launch``; arrays and domain are its own to give.
+LAUNCHING = ("engine", "max_instructions", "observers", "threads")
+
+
+def _check_launching(product: Callable, given: Mapping[str, object]) -> None:
+    """``TypeError`` for a keyword that a product neither takes nor passes on."""
+    for name in given:
+        if name in LAUNCHING:
+            continue
+        if name in signature(launch).parameters:
+            raise TypeError(
+                f"{product.__name__} has no {name}=: it gives the launch its arrays and domain"
+                f" itself, and passes on {', '.join(LAUNCHING)}"
+            )
+        guess = nearest(name, [*signature(product).parameters, *LAUNCHING])
+        raise TypeError(f"{product.__name__}() got an unexpected keyword argument {name!r}.{guess}")
+
+
 def gemm(
     a: Matrix,
     b: Matrix,
@@ -44,20 +63,49 @@ def gemm(
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``,
     ``trans_b`` say so.
 
-    ``a``: (m, k), or (k, m) if ``trans_a``. ``b``: (k, n), or (n, k) if ``trans_b``. ``c``: (m, n),
-    needed where beta is not 0. All of one type: numpy arrays of float32 or float64, or
-    double-doubles (``DD``); of any strides; none is written to. ``alpha`` and ``beta`` are numbers,
-    with double-doubles also single ``DD``. ``kernel`` names a kernel of ``ck.kernels``; by default
-    the one that ``ck.choose`` finds fastest. What else is given, such as ``engine``, ``observers``
-    or ``threads``, goes to ``ck.launch``. A product larger than the card's memory is for
-    ``ck.gemm_out_of_core``.
+    A product larger than the card's memory is for ``ck.gemm_out_of_core``.
 
-    Raises ``TypeError`` for other types, ``ValueError`` for shapes that don't fit and for numbers
-    beyond the precision, ``KeyError`` for an unknown kernel.
+    Parameters
+    ----------
+    a
+        (m, k), or (k, m) if ``trans_a``: a numpy array of float32 or float64, or double-doubles
+        (``DD``), of any strides. No matrix is written to.
+    b
+        (k, n), or (n, k) if ``trans_b``, of the type of ``a``.
+    c
+        (m, n), of the type of ``a``; needed where beta is not 0.
+    alpha, beta
+        Numbers, with double-doubles also single ``DD``.
+    trans_a, trans_b
+        Whether ``a`` and ``b`` are stored transposed.
+    kernel
+        A kernel of ``ck.kernels``, or its name; by default what ``ck.choose`` finds fastest.
+    device
+        The board that the choice is for; results don't depend on it.
+    launching
+        ``engine``, ``max_instructions``, ``observers`` and ``threads`` go to ``ck.launch``.
+
+    Returns
+    -------
+    A new matrix of the type of ``a``.
+
+    Raises
+    ------
+    TypeError
+        For other types and for keywords that don't exist.
+    ValueError
+        For shapes that don't fit and for numbers beyond the precision.
+    KeyError
+        For an unknown kernel.
+
+    Examples
+    --------
+    >>> a = np.ones((2, 3), np.float32)
+    >>> ck.gemm(a, a, trans_b=True)
+    array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
-    for name in launching.keys() - signature(launch).parameters:
-        guess = nearest(name, signature(gemm).parameters)
-        raise TypeError(f"gemm() got an unexpected keyword argument {name!r}.{guess}")
+    _check_launching(gemm, launching)
     a, b, c = map(plain, (a, b, c))
     precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
@@ -187,6 +235,7 @@ def gemm_packed(
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0;
     errors as for ``gemm``.
     """
+    _check_launching(gemm_packed, launching)
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if _precision(arrays, (3, 3, 3)) != "single":
