@@ -204,10 +204,17 @@ def _work(clause: Clause) -> np.ndarray:
 
 
 def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, float]:
-    """(clocks of a round, the share by which they changed), from the two later thirds of so many
-    ``rounds``: the first ones find caches and queues empty.
+    """(clocks of a round, the share by which they changed or soon will), from the two later thirds
+    of so many ``rounds``: the first ones find caches and queues empty.
     """
     marks = np.linspace(rounds / 3, rounds - 0.5, 3)
     clauses = marks * work.clauses_run[work.path].mean() * round_
-    early, late = np.diff(outcome.when(clauses, outcome.progress)) / np.diff(marks)
-    return float((early + late) / 2), float(abs(late - early) / late)
+    clocks = np.diff(outcome.when(clauses, outcome.progress))
+    channels = outcome.done["dram"] + outcome.done["dram_rows"]
+    loads = np.diff(outcome.when(clauses, channels[:-1].mean(axis=1))) / clocks
+    early, late = clocks / np.diff(marks)
+    change = abs(late - early) / late
+    # Wavefronts that drift apart miss more and more lines, which nobody feels until the channels
+    # have no more time: after as much growth again, for what is beyond the whole of it.
+    beyond = max(2 * loads[1] - loads[0] - 1, 0.0)
+    return float((early + late) / 2), float(change + beyond)
