@@ -73,6 +73,11 @@ def test_so_they_are_in_a_program_of_any_accesses(seed):
     assert law.check(code, shape, "linear", report) == []
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_sampled_launch_of_groups_with_fences_is_as_long_as_all_of_it(seed):
+    law.sampled(random.Random(seed))
+
+
 @pytest.mark.parametrize(
     "change, said",
     [

@@ -7,12 +7,12 @@ Rounds of wavefronts (as many as the chip holds) are alike too: a launch of many
 ``ROUNDS`` and its ragged rest, and the others are added at the pace of the later half of these,
 unless late wavefronts have other work than the first ones.
 
-What a sample can't know is for how long nobody works. A unit that is always busy takes as long as
-its work does, however the wavefronts drift; where all units wait for one another, a few clocks
-decide which wavefronts share lines, and the pace may double later on. So the error that a sample
-states is the square of the time in which even the busiest unit was idle, and the changes of pace
-that were seen. A launch with more than ``STEADY`` of error is simulated whole, if that takes no
-more than ``PATIENCE`` lines and clauses.
+What a sample can't know is how the waiting goes on. A unit that is always busy takes as long as its
+work does, however the wavefronts drift; where none is, and the memory channels are busy, a few
+clocks decide which wavefronts share lines, and the pace may double later on. So the error that a
+sample states is the changes of pace that were seen, and what these shares leave open
+(``steady.unsure``). A launch with more than ``STEADY`` of error is simulated whole, if that takes
+no more than ``Policy.patience`` lines and clauses.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ from cypresskit.devices import Device
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.native import SILENT
-from cypresskit.timing.steady import STEADY, Steady
+from cypresskit.timing.steady import STEADY, Steady, unsure
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Clause, Packed, Path, pack
@@ -43,6 +43,9 @@ class Policy:
     whole: float = 8e6
     patience: float = 1.5e8
     rounds: int = 6
+
+
+POLICY = Policy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ def sample(
     *,
     exact: bool,
     progress: bool = True,
-    policy: Policy = Policy(),
+    policy: Policy = POLICY,
 ) -> Sample:
     """Simulate a launch with ``active`` wavefronts an engine: everything if ``exact``, else as much
     as ``policy`` says. Shows its ``progress`` if it takes more than ``SILENT`` seconds.
@@ -152,8 +155,11 @@ def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) 
         clocks += (launch.total - count) / launch.round * pace
         error = error * part + change * (1 - part)
     least = least_clocks(outcome, launch.device) / part
-    idle = max(1 - least / clocks, 0.0)
-    return Sample(outcome, outcome.simulated * part, part, max(clocks, least), error + idle**2)
+    clocks = max(clocks, least)
+    counts = outcome.counts
+    channels = (counts["dram"] + counts["dram_rows"]) / launch.device.memory_channels / part
+    error += unsure(least / clocks, channels / clocks)
+    return Sample(outcome, outcome.simulated * part, part, clocks, error)
 
 
 def least_clocks(outcome: Outcome, device: Device) -> float:

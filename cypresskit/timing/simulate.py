@@ -6,6 +6,7 @@ know the pace (``sampling``, ``steady``).
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 
@@ -19,7 +20,7 @@ from cypresskit.machine.shape import Shape
 from cypresskit.timing.account import launch_work
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Report, Use, bound, read_only
-from cypresskit.timing.sampling import Sample, sample
+from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
 from cypresskit.timing.walk import keep
 
 LONGEST = 1 << 20  # of a vector
@@ -97,24 +98,59 @@ def simulate(
         key = kernel, code, size, layout, beta, count, flops, exact
         if key in _reports:
             return _reports[key]
-    _check_shape(shapes, device)
-    lds = sum(size for _, size in shapes.program.lds.values())
-    active = device.active_wavefronts(code.gprs, lds, shapes.group_wavefronts)
-    result = sample(code, shapes, device, layout, active, exact=exact, progress=progress)
-    report = _report(
+    report = timed_launch(
+        code,
+        shapes,
+        device,
+        name=name,
+        size=size,
+        flops=flops or 0.0,
+        precision=precision or "single",
+        layout=layout,
+        exact=exact,
+        progress=progress,
+        again=again,
+    )
+    return keep(_reports, key, report, KEPT) if key else report
+
+
+def timed_launch(
+    code: Code,
+    shape: Shape,
+    device: Device,
+    *,
+    name: str,
+    size: tuple[int, int, int] | None = None,
+    flops: float = 0.0,
+    precision: str = "single",
+    layout: str = "linear",
+    exact: bool = False,
+    progress: bool = False,
+    policy: Policy = POLICY,
+    again: Callable[..., Report] | None = None,
+) -> Report:
+    """The report on a launch of compiled code; of long ones, as much is simulated as ``policy``
+    says.
+    """
+    _check_shape(shape, device)
+    lds = sum(size for _, size in shape.program.lds.values())
+    active = device.active_wavefronts(code.gprs, lds, shape.group_wavefronts)
+    result = sample(
+        code, shape, device, layout, active, exact=exact, progress=progress, policy=policy
+    )
+    return _report(
         name,
         device,
         size,
-        flops or 0.0,
-        precision or "single",
+        flops,
+        precision,
         code.gprs,
         active,
-        shapes.wavefronts,
+        shape.wavefronts,
         result,
         again,
-        partial(launch_work, code, shapes, device, layout),
+        partial(launch_work, code, shape, device, layout),
     )
-    return keep(_reports, key, report, KEPT) if key else report
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> None:

@@ -1,8 +1,8 @@
 """Skipping turns: turns of loops that go by as the turns before them did aren't simulated.
 
 Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long
-as another. So the chip is run ``TURNS`` turns at a time, and looked at. Once the last third of
-``LOOKS`` such stretches had the pace of the second, and some unit was busy nearly all the time,
+as another. So the chip is run ``TURNS`` turns at a time, and looked at. Once the last of
+three such stretches had the pace of the second, and some unit was busy nearly all the time,
 every wavefront is moved on by some turns at that pace, and all clocks with it: who is ahead of
 whom, what waits in which queue, and what is counted go on from there. A pace that doesn't settle is
 simulated on; nothing is started again. When that has become too much, turns are skipped at whatever
@@ -13,15 +13,26 @@ more.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 
 STEADY = 0.02  # share by which a time may be off, and still be called steady
-TURNS = 4  # of every wavefront between two looks, and simulated before its loop's end
-LOOKS = 6  # or a multiple, before the pace is judged
+TURNS = 8  # of every wavefront between two looks, and simulated before its loop's end
+WAITING = 1 / 3  # share by which waiting for busy channels may change
+
+
+def unsure(busy: float, load: float) -> float:
+    """The share by which a pace may be off that was seen for a while: the busiest unit is ``busy``,
+    and the memory channels send or wait for rows, for these shares of the time.
+
+    A unit that is always busy takes as long as its work does, and wavefronts that wait for nothing
+    but latencies wait as long each time. But where no unit is busy and channels are, a few clocks
+    decide who shares lines and rows, and the pace may double later on.
+    """
+    idle = max(1 - busy, 0.0)
+    return WAITING * idle * load + max(load - busy, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +46,7 @@ class Look:
     clauses: int
     done: np.ndarray
     busy: np.ndarray  # clocks for each kind of unit, on average over its units
+    load: float  # clocks in which a channel sends or waits for a row, on average
 
 
 class Steady:
@@ -74,17 +86,16 @@ class Steady:
             self.looks.clear()
         self.looks.append(now)
         looks = len(self.looks) - 1
-        if looks == 0 or looks % LOOKS:
+        if looks == 0 or looks % 3:
             return
         third = looks // 3
-        settled = self.looks[third:]  # the first third lets caches and queues settle
-        first, middle, last = settled[::third]
-        paces = [_pace(one, other) for one, other in pairwise(settled)]
+        first, middle, last = self.looks[third::third]  # the first third lets queues settle
         early, late = _pace(first, middle), _pace(middle, last)
         change = abs(late - early) / late
-        scatter = float(np.std(paces)) / late
-        idle = 1 - (last.busy - first.busy).max() / (last.clock - first.clock)
-        agree = change <= STEADY / 2 and scatter <= STEADY and idle**2 <= STEADY
+        clocks = last.clock - first.clock
+        busy = float((last.busy - first.busy).max()) / clocks
+        load = float(last.load - first.load) / clocks
+        agree = change <= STEADY / 2 and unsure(busy, load) <= STEADY
         if (agree or self.simulated >= self.strict) and self._move_on(first, middle, last, change):
             self.looks.clear()
 
@@ -97,7 +108,9 @@ class Steady:
         slices = tally.l2_asked * self.chip.clocks.slice_line
         units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
         busy = np.array([unit.mean() for unit in units])
-        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, tally.all.copy(), busy)
+        load = float((tally.dram + tally.dram_rows).mean())
+        done = tally.all.copy()
+        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, busy, load)
 
     def _move_on(self, first: Look, middle: Look, last: Look, change: float) -> bool:
         """Skip the turns that follow, at the pace from ``first`` to ``last``, which has changed by

@@ -26,6 +26,9 @@ from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
 from cypresskit.machine.vliw import Bits, Processor
 from cypresskit.teach.l12_contest import write
 from cypresskit.timing import DataDependentError, Report, simulate
+from cypresskit.timing.sampling import Policy
+from cypresskit.timing.simulate import timed_launch
+from cypresskit.timing.steady import STEADY
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
 from cypresskit.timing.walk import walk
@@ -361,6 +364,81 @@ ACCESSES = [
     "umul r9, r9, l0.y\niand r9, r9, l0.w\nlds_load_vec_id(0) r5, r9.x, r9.y",
     "iand r9, r9, l0.y\nif_logicalnz r9.x\n" + FETCH.format("") + "\nmov g[r1.x], r5\nendif",
 ]
+
+
+GROUP = """il_cs_2_0
+dcl_num_thread_per_group {group}
+dcl_lds_id(0) 4096
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_literal l0, 0, 1, 2, {turns}
+dcl_literal l1, {stride}, {step}, 0xFFC, 63
+ishl r9.x, vTidInGrpFlat.x, l0.z
+mov r8.x, vAbsTidFlat.x
+umul r6.x, vAbsTidFlat.x, l1.x
+mov r1, l0.xxxx
+mov r5, l0.xxxx
+whileloop
+  ige r2.x, r1.x, l0.w
+  break_logicalnz r2.x
+{body}
+  iadd r6.x, r6.x, l1.y
+  iadd r1.x, r1.x, l0.y
+endloop
+mov g[r8.x], r5
+end"""
+STEPS = [
+    "mov r4, g[r6.x]\nadd r5, r5, r4",
+    "mov g[r6.x], r5",
+    "iand r7.x, r6.x, l1.w\nitof r4, r7.xxxx\n"
+    "sample_resource(0)_sampler(0) r3, r4.xy00\nadd r5, r5, r3",
+    "lds_store_id(0) r9.x, r5.x\nfence_threads_lds",
+    "ixor r7.x, r9.x, l0.z\niand r7.x, r7.x, l1.z\nlds_load_id(0) r5.y, r7.x\nfence_threads_lds",
+    "\n".join(["mad r5, r5, r5, r5"] * 3),
+    "\n".join(["mad r5, r5, r5, r5"] * 40),
+    "\n".join(["mad r5, r5, r5, r5"] * 80),
+    "fence_threads_lds",
+]
+
+
+def groups(rng: random.Random) -> Shape:
+    """A launch of several rounds of workgroups of one to four wavefronts, which take turns of a
+    loop with fences in it.
+    """
+    group = 64 * rng.randint(1, 4)
+    body = "\n".join(rng.choice(STEPS) for _ in range(rng.randint(2, 7)))
+    text = GROUP.format(
+        group=group,
+        turns=rng.choice((1, 2, 8, 30, 100, 300)),
+        stride=rng.choice((0, 1, 2, 16)),
+        step=rng.choice((0, 1, 64, 128)),
+        body=body,
+    )
+    count = rng.choice((3, 20, 60, 150))
+    return Shape(ck.assemble(text), (group * count, 1, 1), {0: Extent(64, 64, 16)})
+
+
+SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slices=2)
+
+
+def sampled(rng: random.Random) -> None:
+    """Check that a small launch, of which only some is simulated, takes as long as all of it, to 2
+    per cent, or that its report says by how much it may be off.
+    """
+    shape = groups(rng)
+    board = rng.choice((SMALL, replace(SMALL, simd_engines=1), replace(SMALL, l2_bytes=65536)))
+    code = compile(shape.program, board)
+    policy = Policy(
+        whole=rng.choice((2e3, 1e4, 5e4)),
+        patience=rng.choice((0, 1e5)),
+        rounds=rng.choice((2, 4)),
+    )
+    few = timed_launch(code, shape, board, name="few", policy=policy)
+    whole = timed_launch(code, shape, board, name="whole", exact=True)
+    faults = check(code, shape, "linear", few, whole) if few.steady else []
+    off = few.clocks / whole.clocks - 1
+    if few.steady and abs(off) > STEADY:
+        faults.append(f"{100 * off:+.1f} % off, says {100 * few.error:.1f} %")
+    assert not faults, "\n".join([*faults, str(policy), str(few), str(whole), str(shape.program)])
 
 
 def timed(rng: random.Random) -> None:
