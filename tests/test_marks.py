@@ -418,3 +418,51 @@ def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys
         line.isprintable() for line in told.out.splitlines()
     )
     assert len(list((out / "feedback").iterdir())) == 7
+
+
+# -- lessons to hand out
+
+
+def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
+    assert cli.main(["handout", "07", "09", "--to", str(tmp_path)]) == 0
+    assert sorted(path.name[:2] for path in tmp_path.iterdir()) == ["07", "09", "gl"]
+    good = {line for path in BOOK.glob("source/0[79]*.md") for line in solutions(path)}
+    for path in tmp_path.glob("*.ipynb"):
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        text = "\n".join(cell.source for cell in notebook.cells)
+        assert "Solution</summary>" not in text
+        assert not [line for line in good if line in text.splitlines()]
+        for file in set(course.re.findall(r"\]\(([^)#]*\.ipynb)", text)):
+            assert (tmp_path / file).exists(), file
+    assert "| word" in (tmp_path / "glossary.ipynb").read_text(encoding="utf-8")
+    assert course.lessons()["09_bus"].exercises
+
+
+def solutions(path: Path) -> list[str]:
+    parts = book.MARKS.findall(path.read_text(encoding="utf-8"))
+    return [line for part in parts for line in part.splitlines() if len(line.strip()) > 25]
+
+
+def test_students_of_a_roster_get_own_numbers_that_marks_know_again(tmp_path, family):
+    roster = tmp_path / "class.csv"
+    roster.write_text("id;name\nada;Ada\nbob;Bob\n")
+    out = tmp_path / "out"
+    assert cli.main(["handout", "09", "--to", str(out), "--roster", str(roster)]) == 0
+    seed = (out / "seed.txt").read_text().strip()
+    shown = set()
+    for student in ("ada", "bob"):
+        cells = nbformat.read(out / student / "09_bus.ipynb", as_version=4).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        token = check.own_seed(seed, student)
+        assert any(token in source for source in code) and seed not in "".join(code)
+        asked = "ck.teach.bus.check_seconds(seconds)"
+        verdict = judging.judge(code, asked, seed=token, family=family)
+        with check.seeded(token):
+            from cypresskit.teach import l09_bus
+
+            assert str(l09_bus.check_seconds(lambda *_: 0)).split("gives")[0] in str(verdict)
+        shown.add(verdict.finding)
+        right = "def seconds(n, b, f): return 24 * n**2 / b + 2 * n**3 / f"
+        assert judging.judge([right], asked, seed=token, family=family).right
+    assert len(shown) == 2

@@ -426,6 +426,11 @@ def test_a_fault_of_the_package_is_not_the_students(
     assert type(fault).__name__ in text and "return just what" not in text
 
 
+@pytest.mark.parametrize("name", sorted(shell.ARGUMENTS))
+def test_the_files_that_refuse_arguments_are_there(name):
+    assert "raise ValueError(" in (shell.PACKAGE / name).read_text(encoding="utf-8")
+
+
 def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("internal error 17")

@@ -47,12 +47,18 @@ STORE = ".judged.json"
         metavar="TEXT",
         help="what checks' numbers are drawn from (default: kept in MARKS/seed.txt)",
     ),
+    option(
+        "--own-numbers",
+        action="store_true",
+        help="the lessons were handed out with own numbers (see `cypresskit handout --help`)",
+    ),
     example="cypresskit marks submitted marks --jobs 8 --hide-names",
 )
 def marks(args: argparse.Namespace) -> None:
     """Judge, add up, and write."""
     from cypresskit.isolated.process import sandboxed
     from cypresskit.marks import course, gradebook, judging, submissions
+    from cypresskit.teach.check import own_seed
 
     try:
         students = submissions.students(args.submitted)
@@ -89,7 +95,8 @@ def marks(args: argparse.Namespace) -> None:
     def judged(student) -> tuple:
         family = families.get()
         try:
-            return student_work(student, class_.asked, seed, verdicts, family)
+            numbers = own_seed(seed, student.id) if args.own_numbers else f"{seed} {student.id}"
+            return student_work(student, class_.asked, numbers, verdicts, family)
         finally:
             families.put(family)
 
@@ -181,7 +188,7 @@ def student_work(
         code = [c["source"] for c in cells or () if c["cell_type"] == "code"]
         code = [source for source in code if not course.CHECK.search(source)]
         tasks += [(code, exercise.check) for exercise in asked[stem].exercises if cells is not None]
-    verdicts, kept = judging.judged(tasks, f"{seed} {student.id}", stored, family)
+    verdicts, kept = judging.judged(tasks, seed, stored, family)
     left = iter(verdicts)
     parts: dict[str, list] = {}
     for stem, cells, wrong in handed:

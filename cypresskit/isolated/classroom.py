@@ -78,6 +78,7 @@ def install() -> None:
     teach: Any = ModuleType("cypresskit.teach", "What of the lessons is there for an answer.")
     teach.__getattr__ = _lesson
     teach.published, teach.contest = published, contest
+    teach.own = lambda _: None
     sys.modules["cypresskit.teach"] = teach
     face: Any = sys.modules["cypresskit"]
     face.teach = teach

@@ -11,10 +11,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from cypresskit import published, session
-from cypresskit.teach.check import Verdict
+from cypresskit.teach.check import Verdict, own
 from cypresskit.teach.notebook import install
 
-__all__ = ["Verdict", "published"]
+__all__ = ["Verdict", "own", "published"]
 
 #: What modules are called here: lessons without their number.
 MODULES = {

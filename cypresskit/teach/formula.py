@@ -12,7 +12,16 @@ from math import ceil, floor, gcd, isclose
 
 import numpy as np
 
-from cypresskit.teach.check import Halted, Verdict, a_type, chance, exercise, tried, unless
+from cypresskit.teach.check import (
+    Halted,
+    Verdict,
+    a_type,
+    chance,
+    draws_own,
+    exercise,
+    tried,
+    unless,
+)
 
 Slips = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
@@ -57,6 +66,8 @@ def _judged(
     answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable
 ) -> Verdict:
     """The verdict on an answer; see ``formula_exercise``."""
+    if draws_own():
+        cases = [draw() for _ in cases]
     want = [right(*case) for case in cases]
     whether = isinstance(want[0], bool)
     calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
