@@ -81,7 +81,7 @@ def test_controls_in_jupyterlab_answer(lab, page):
     )
     lab.run_all(page)
     page.wait_for_function(READY)
-    title = "() => Bokeh.documents.at(-1).title()"
+    title = "() => Bokeh.documents.at(-1)?.title() ?? ''"
     assert "Waiting: 1 clocks" in page.evaluate(title)
     handle = page.locator(".widget-slider .noUi-handle").first
     handle.focus()
