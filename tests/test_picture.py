@@ -142,6 +142,7 @@ def test_the_format_names_every_field_of_the_data():
     for name in ("register_block", "texture_fetch", "waiting"):
         (spec,) = view(name).figures[0].tags
         fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
+        fields |= {f"pick.{field}" for field in spec["picks"][0]}
         assert fields == set(shown.FIELDS.split())
 
 

@@ -318,10 +318,12 @@ class Player {
 
   /** What is chosen is lit wherever it is, and that may change with the frame. */
   light() {
-    for (const {source, on} of this.spec.picks) {
+    for (const {source, on, marks} of this.spec.picks) {
       const {key, lit} = source.data
       const now = Array.from(key, (k) => (k === this.pick ? on : 0))
       if (now.some((value, n) => value !== lit[n])) source.data = {...source.data, lit: now}
+      const seen = now.some((value) => value > 0)
+      for (const mark of marks) if (mark.visible !== seen) mark.visible = seen
     }
   }
 

@@ -196,11 +196,12 @@ class Sheet(Parts):
         if words is not None:
             self.fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
         if key is not None:
-            self.ring(source, wide, high, "lit", "ink", border_radius=round, level="annotation")
-            thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
-            self.picks.append(
-                {"source": source, "figure": self.fig, "w": wide, "h": high, "on": 1 if thin else 3}
+            frame = self.ring(
+                source, wide, high, "lit", "ink", border_radius=round, level="annotation"
             )
+            thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
+            size = {"w": wide, "h": high, "on": 1 if thin else 3}
+            self._pick(source, [frame], figure=self.fig, **size)
         return source
 
     def star(self, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
@@ -217,14 +218,24 @@ class Sheet(Parts):
             ):  # an outline would cover a small one
                 self.words("x", y, "star", ink, source=source, align="center", size=wide, **where)
 
-    def ring(self, source: ColumnDataSource, w, h, width, ink: str = "wait", **look) -> None:
+    def _pick(self, source: ColumnDataSource, marks: Sequence[GlyphRenderer], **how) -> None:
+        """Let a click choose parts of a source, or be told by ``marks`` what is chosen; until
+        something is, they aren't painted.
+        """
+        for mark in marks:
+            mark.visible = False
+        self.picks.append({"source": source, "marks": list(marks)} | how)
+
+    def ring(
+        self, source: ColumnDataSource, w, h, width, ink: str = "wait", **look
+    ) -> GlyphRenderer:
         """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column,
         0 for no frame.
         """
         edge = self.glyph(
             Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look
         )
-        self.inks(edge, line_color=ink)
+        return self.inks(edge, line_color=ink)
 
     def past(
         self, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "", **look
@@ -281,7 +292,7 @@ class Sheet(Parts):
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
         if key is not None:
-            self.picks.append({"source": source, "figure": None, "on": 1})
+            self._pick(source, [line, tip], figure=None, on=1)
 
     def numbers(
         self,

@@ -40,7 +40,8 @@ MODULES = (
 FIELDS = (
     "about begins captions choices dials figures fitted goes heads hint inks label labels listing "
     "marks picks question right scenes step tells tracks truth unguessed "
-    "track.changes track.column track.moves track.source track.text track.texts"
+    "track.changes track.column track.moves track.source track.text track.texts "
+    "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
 ADVICE = (
