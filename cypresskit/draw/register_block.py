@@ -372,7 +372,9 @@ def _draw_group(
     _draw_frames(sheet, source, 0.9, 0.9)
     if name == "C":
         sheet.ring(source, 0.7, 0.7, "lit", "ink")
-        sheet.picks.append({"source": source, "figure": sheet.fig, "w": 1, "h": 1, "on": 3})
+        sheet.picks.append(
+            {"source": source, "figure": sheet.fig, "w": 1, "h": 1, "on": 3, "marks": []}
+        )
     sheet.words("x", "y", "text", align="center", fit=0.34, source=source)
 
 
