@@ -223,7 +223,9 @@ def table(rows: list[Row], n: int = contest.N) -> str:
     return tables.as_csv(shown)
 
 
-PAGE = Template(Path(__file__).with_name("leaderboard.html").read_text(encoding="utf-8"))
+HERE = Path(__file__).parent
+LOOK = (HERE.parent / "draw/look.css").read_text(encoding="utf-8")
+PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8").replace("$look", LOOK))
 COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound by", ""
 
 
