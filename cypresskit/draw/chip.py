@@ -322,7 +322,11 @@ class _Scene:
         part = "" if r.simulated == 1 else f" ({_percent(r.simulated)} of its work simulated)"
         over = ""
         if frame == FRAMES - 1:
-            speed = f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak" if r.flops else ""
+            speed = (
+                f", {r.gflops:.0f} Gflop/s, {r.percent:.0f} % of peak{r.uncertainty}"
+                if r.flops
+                else ""
+            )
             over = f"{speed}, bound by {r.bound}; bars: shares of the whole time"
         size = ""
         if r.size:
