@@ -61,6 +61,7 @@ VIEWS = {
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
+    "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),
     "channels": draw.channels,
     "roofline": lambda: draw.roofline(reports()[1:]),
     "performance": lambda: draw.performance([r.row() for r in reports()]),

@@ -228,10 +228,11 @@ def _draw_table(sheet: Sheet, tables: Sequence[list]) -> None:
     sheet.ring(source, "w", "h", "now", "ink")
 
 
-def _draw_detail(sheet: Sheet, loops: Sequence[_Loop], left: float = DETAIL) -> None:
+def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     """The current bundle in detail: the bundle before it, the read ports, and a wire from each into
     the slots.
     """
+    left = DETAIL
     full = [
         "",
         *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations),

@@ -24,7 +24,6 @@ SHAPES = {
     "diamond": "M0-1.3L1 0L0 1.3L-1 0z",
     "x": "M-1-1L1 1M1-1L-1 1",
     "plus": "M-1 0h2M0-1v2",
-    "star": "M0-1L.3-.3H1L.4.2L.6 1L0 .5L-.6 1L-.4.2L-1-.3H-.3z",
 }
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
