@@ -79,7 +79,7 @@ def test_the_dials_grid_is_what_the_model_gives(registers):
     setting = (40, 320, registers)
     kept, made = grid()[list(settings()).index(setting)], point(timed(*setting))
     assert made.gflops == pytest.approx(kept.gflops, rel=0.005), (
-        "make it anew: python -m tools.kept"
+        "make it anew: python -m tools.stored_figures"
     )
     assert [len(part) for part in made.bars] == [len(part) for part in kept.bars]
     assert made.alu[:, 2].tolist() == kept.alu[:, 2].tolist()

@@ -90,7 +90,7 @@ def test_the_roads_figures_are_the_models():
     ):
         gflops, ceiling, unit = kept.road(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (
-            "make it anew: python -m tools.kept"
+            "make it anew: python -m tools.stored_figures"
         )
         assert gflops <= ceiling and unit == FIGURES[launch][2]
     for name, picture in clip.STILLS.items():

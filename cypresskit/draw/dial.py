@@ -2,8 +2,8 @@
 switch, and see a SIMD engine's rows of wavefronts, its two units and its speed.
 
 All settings of a grid were simulated beforehand: ``dial.json`` is the timing model's own output,
-written by ``python -m tools.kept``. A kernel with more registers is the same kernel with fewer
-wavefronts. Left out: how a launch begins and ends; every setting shows a window of the steady
+written by ``python -m tools.stored_figures``. A kernel with more registers is the same kernel with
+fewer wavefronts. Left out: how a launch begins and ends; every setting shows a window of the steady
 state.
 """
 

@@ -3,7 +3,7 @@ record.
 
 On the left the climb, a rung for each idea that the record needs; on the right the side roads, each
 with its starting point. Every figure is the timing model's own output, kept in ``road.json``
-(``python -m tools.kept`` renews it).
+(``python -m tools.stored_figures`` renews it).
 """
 
 import json

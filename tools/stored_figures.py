@@ -1,5 +1,5 @@
-"""Simulate again what the pictures' stored figures come from, in some two minutes: ``python -m
-tools.kept``.
+"""The figures that pictures have stored, simulated anew in some two minutes: ``python -m
+tools.stored_figures``.
 """
 
 import base64
