@@ -4,10 +4,14 @@ import math
 import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
+from cypresskit.timing.account import lines_of_work
+from cypresskit.timing.work import TEX, Clause, Path, Stream
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
 
@@ -56,3 +60,15 @@ def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
     assert turns % report.wavefronts == 0
     assert min(line.runs for line in report.lines) == report.wavefronts
     assert pickle.loads(pickle.dumps(report)).lines == report.lines
+
+
+def test_a_stream_costs_what_its_phases_do_in_turn():
+    none = np.zeros(0, np.int64)
+    costs = Stream(np.array([1, 10, 2, 20]), np.zeros(5, np.int64), none, none, phases=2)
+    program = KERNELS["sgemm_nn"].program
+    (fetch, *_) = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
+    clause = Clause(TEX, 0, (costs,), sources=(fetch,))
+    path = Path(np.arange(2), (((clause,), 3),))
+    (line,) = lines_of_work(compile(program), [path], 4)
+    assert line.clocks["texture"] == (1 + 10 + 1) + (2 + 20 + 2)
+    assert line.runs == 6

@@ -164,6 +164,36 @@ def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
     assert unrolled(counted) == unrolled(paths(of)[0])
 
 
+@pytest.mark.parametrize("end", ["3.0", "11.0", "17.0", "26.0", "37.0"])
+@pytest.mark.parametrize(
+    "bend",
+    [
+        "min r4.x, r0.x, l2.y",
+        "max r4.x, r0.x, l2.y",
+        "ge r5.x, r0.x, l2.z\nlt r5.y, r0.x, l2.w\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
+        "add r4.x, r0.x, r5.x",  # four texels further, in some turns in the middle
+    ],
+)
+def test_a_loop_whose_accesses_bend_is_run_turn_by_turn(bend, end, monkeypatch):
+    """They move by one texel a turn up to a point in the loop, from there on, or but for some."""
+    of = shapes(f"""
+        dcl_literal l2, 40.0, {end}, 12.0, 24.0
+        mov r0.x, l0.w
+        whileloop
+            ge r1.x, r0.x, l2.x
+            break_logicalnz r1.x
+            {bend}
+            sample_resource(0)_sampler(0) r2, r4.xx00
+            add r3, r3, r2
+            add r0.x, r0.x, l0.x
+        endloop
+        mov g[0], r3
+    """)
+    (counted,) = paths(of)
+    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    assert unrolled(counted) == unrolled(paths(of)[0])
+
+
 def test_data_arithmetic_is_no_address():
     body = """
         mov r0.xy, vWinCoord0.xy
@@ -454,3 +484,46 @@ def test_a_loop_that_never_ends_is_reported_within_the_work_of_a_launch(seed, mo
         assert not ends
         assert kept[-1].bytes < 4e6
     assert sum(processor.bundles for processor in made) < 8 * most
+
+
+LOOP_WITH_AN_IF = """
+    mov r3, l0.wwww
+    mov r0.x, l0.w
+    whileloop
+        ge r1.x, {tested}, l0.z
+        break_logicalnz r1.x
+        lt r2.x, vWinCoord0.x, l0.z
+        if_logicalnz r2.x
+            sample_resource(0)_sampler(0) r4, r0.xx00
+            add r3, r3, r4
+        endif
+        sub r0.x, r0.x, l0.x
+    endloop
+    mov g[0], r3
+"""
+
+
+def endless(tested, most, monkeypatch):
+    """The bundles that were run, and the bytes kept, until the loop was reported."""
+    processors, kept = [], []
+    monkeypatch.setattr(walk, "MAX_INSTRUCTIONS", most)
+    monkeypatch.setattr(
+        walk, "Processor", lambda *args: processors.append(Processor(*args)) or processors[-1]
+    )
+    monkeypatch.setattr(walk, "History", lambda count: kept.append(History(count)) or kept[-1])
+    with pytest.raises(
+        KernelError, match=r"test\.il:\d+: whileloop\n +this loop .*break condition"
+    ):
+        paths(shapes(LOOP_WITH_AN_IF.format(tested=tested), (64, 32)))
+    return sum(processor.bundles for processor in processors), kept[0].bytes
+
+
+def test_memory_does_not_grow_with_the_turns_of_a_loop_that_never_ends(monkeypatch):
+    short, long_ = (endless("r0.x", most, monkeypatch) for most in (5_000, 20_000))
+    assert short[0] < long_[0] < 40_000
+    assert short[1] == long_[1]
+
+
+def test_a_break_that_depends_on_nothing_that_changes_is_reported_at_once(monkeypatch):
+    bundles, _ = endless("l0.w", 20_000, monkeypatch)
+    assert bundles < 100
