@@ -1,10 +1,12 @@
 """One component of an arithmetic instruction, in the operations that the chip has.
 
-Most IL opcodes are one operation. What the chip has no instruction for is written out: division by
-reciprocal and correction, comparisons the other way round, multiplication by a power of two as a
-shift. ``b`` is the builder that operations are appended to.
+Most IL opcodes are one operation. What the chip has no instruction for is written out in the table
+``REWRITES``: division by reciprocal and correction, a multiplication by a power of two as a shift.
+Comparisons that it lacks go the other way round. ``b`` is the builder that operations are appended
+to.
 """
 
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -15,50 +17,122 @@ from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import OPCODES, Instruction, Opcode
 
+ALL = 0xFFFFFFFF
 #: Hardware operations by the IL opcodes that they carry out.
 SAME = {opcode.name: OPS[opcode.hardware] for opcode in OPCODES.values() if opcode.hardware}
 
 
+class _Chip:
+    """Appends the chip's operations by name: ``chip.ADD(a, b)`` is the word that an ADD makes.
+    Operands are words, sources, or whole numbers.
+    """
+
+    def __init__(self, builder: OpBuilder):
+        self.builder = builder
+
+    def __getattr__(self, name: str) -> Callable[..., Word]:
+        def append(*operands: Word | Src | int) -> Word:
+            known = (const(x) if isinstance(x, int) else x for x in operands)
+            return self.builder.emit(name, *known)
+
+        return append
+
+    def plain(self, source: Src) -> Word:
+        return plain(self.builder, source)
+
+    def times(self, a: Src, n: Src) -> Word:
+        return times(self.builder, a.value, n.value)
+
+
+def _mov(chip: _Chip, a: Src) -> Word:
+    """A copy costs nothing, unless it loads a constant or changes its operand."""
+    op = a.value.op
+    loads = a.value if op is None or op.name != "MOV" else op.srcs[0].value
+    return chip.MOV(a) if loads.kind == "const" else chip.plain(a)
+
+
+def _shift(name: str) -> Callable[[_Chip, Src, Src], Word]:
+    """A shift by the count's low five bits, as IL has it: the chip gives 0 for counts above 31."""
+
+    def shifted(chip: _Chip, a: Src, count: Src) -> Word:
+        known = count.value.kind == "const"
+        low = const(count.value.bits & 31) if known else chip.AND_INT(count, 31)
+        return getattr(chip, name)(a, low)
+
+    return shifted
+
+
+def _quotient(chip: _Chip, a: Src, n: Src) -> Word:
+    quotient = chip.MUL_IEEE(a, chip.RECIP_IEEE(n))
+    return chip.DIV_IEEE(chip.plain(a), chip.plain(n), quotient)
+
+
+def _modulo(chip: _Chip, a: Src, n: Src) -> Word:
+    quotient = chip.MUL_IEEE(a, chip.RECIP_IEEE(n))
+    turns = Src(chip.TRUNC(quotient), neg=True)
+    return chip.MULADD_IEEE(turns, chip.plain(n), chip.plain(a))
+
+
+def _bit_insert(chip: _Chip, width: Src, first: Src, a: Src, into: Src) -> Word:
+    placed = chip.LSHL_INT(a, chip.AND_INT(first, 31))
+    return chip.BFI_INT(chip.BFM_INT(width, first), placed, into)
+
+
+def _whole_quotient(chip: _Chip, a: Src, n: Src) -> Word:
+    if _is_power(n):
+        return chip.LSHR_INT(a, n.value.bits.bit_length() - 1)
+    quotient, _, more = _divided(chip, a, n)
+    return chip.CNDE_INT(n, ALL, chip.SUB_INT(quotient, more))
+
+
+def _remainder(chip: _Chip, a: Src, n: Src) -> Word:
+    if _is_power(n):
+        return chip.AND_INT(a, n.value.bits - 1)
+    _, left, more = _divided(chip, a, n)
+    return chip.CNDE_INT(n, ALL, chip.SUB_INT(left, chip.AND_INT(more, n)))
+
+
+def _divided(chip: _Chip, a: Src, n: Src) -> tuple[Word, Word, Word]:
+    """(a / n by reciprocal, at most one too small; what it leaves; -1 where one more fits)."""
+    quotient = chip.MULHI_UINT(chip.RECIP_UINT(n), a)
+    left = chip.SUB_INT(a, chip.MULLO_INT(quotient, n))
+    return quotient, left, chip.SETGE_UINT(left, n)
+
+
+def _is_power(n: Src) -> bool:
+    return n.value.kind == "const" and n.value.bits.bit_count() == 1
+
+
+#: What the chip has no operation for: the opcode, and what it becomes. IL has a bit field's width
+#: first, the chip the value.
+REWRITES: dict[str, Callable[..., Word]] = {
+    "mov": _mov,
+    "sub": lambda chip, a, b: chip.ADD(a, b.negated),
+    "div": _quotient,
+    "mod": _modulo,
+    "inegate": lambda chip, a: chip.SUB_INT(0, a),
+    "imul": lambda chip, a, b: chip.times(a, b),
+    "umul": lambda chip, a, b: chip.times(a, b),
+    "imad": lambda chip, a, b, c: chip.ADD_INT(chip.times(a, b), c),
+    "umad": lambda chip, a, b, c: chip.ADD_INT(chip.times(a, b), c),
+    "udiv": _whole_quotient,
+    "umod": _remainder,
+    "ishl": _shift("LSHL_INT"),
+    "ushr": _shift("LSHR_INT"),
+    "ibit_extract": lambda chip, width, first, a: chip.BFE_INT(a, first, width),
+    "ubit_extract": lambda chip, width, first, a: chip.BFE_UINT(a, first, width),
+    "ubit_insert": _bit_insert,
+    "cmov_logical": lambda chip, a, b, c: chip.CNDE_INT(a, chip.plain(c), chip.plain(b)),
+}
+
+
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
-    name = opcode.name
-    if name == "mov":
-        op = srcs[0].value.op
-        loads = srcs[0].value if op is None or op.name != "MOV" else op.srcs[0].value
-        return b.emit("MOV", srcs[0]) if loads.kind == "const" else plain(b, srcs[0])
+    """One component of an instruction: the word of its result."""
+    if opcode.name in REWRITES:
+        return REWRITES[opcode.name](_Chip(b), *srcs)
     if opcode.relation:
         compare, swapped = comparison(opcode.relation, opcode.sources[0])
         return b.emit(compare, *(srcs[::-1] if swapped else srcs))
-    first, second, third = (*(s.value for s in srcs), const(0), const(0))[:3]
-    if name in ("ishl", "ushr"):  # the chip gives 0 for counts above 31, IL takes the low five bits
-        count = (
-            const(second.bits & 31)
-            if second.kind == "const"
-            else b.emit("AND_INT", second, const(31))
-        )
-        return b.emit(SAME[name].name, first, count)
-    if name in ("imul", "umul"):
-        return times(b, first, second)
-    if name == "sub":
-        return b.emit("ADD", srcs[0], Src(second, not srcs[1].neg, srcs[1].abs))
-    if name == "cmov_logical":
-        return b.emit("CNDE_INT", srcs[0], plain(b, srcs[2]), plain(b, srcs[1]))
-    if name in ("div", "mod"):
-        quotient = b.emit("MUL_IEEE", srcs[0], b.emit("RECIP_IEEE", srcs[1]))
-        if name == "mod":
-            turns = Src(b.emit("TRUNC", quotient), True)
-            return b.emit("MULADD_IEEE", turns, Src(plain(b, srcs[1])), Src(plain(b, srcs[0])))
-        return b.emit("DIV_IEEE", plain(b, srcs[0]), plain(b, srcs[1]), quotient)
-    if name == "inegate":
-        return b.emit("SUB_INT", const(0), srcs[0])
-    if name in ("ibit_extract", "ubit_extract"):  # IL has the width first, the chip the value
-        return b.emit("BFE_INT" if name == "ibit_extract" else "BFE_UINT", third, second, first)
-    if name == "ubit_insert":
-        placed = b.emit("LSHL_INT", third, b.emit("AND_INT", second, const(31)))
-        return b.emit("BFI_INT", b.emit("BFM_INT", first, second), placed, srcs[3].value)
-    if name in ("imad", "umad"):
-        return b.emit("ADD_INT", times(b, first, second), third)
-    if name in ("udiv", "umod"):
-        return _divided(b, first, second, name == "umod")
     return _same(b, opcode, srcs).results[0]
 
 
@@ -70,22 +144,6 @@ def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
     if row.reads == 3:
         srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
     return b.append(row.name, *srcs)
-
-
-def _divided(b: OpBuilder, a: Word, n: Word, rest: bool) -> Word:
-    """a / n or a mod n of unsigned integers: by reciprocal, off by at most one, then corrected."""
-    if n.kind == "const" and n.bits.bit_count() == 1:
-        if rest:
-            return b.emit("AND_INT", a, const(n.bits - 1))
-        return b.emit("LSHR_INT", a, const(n.bits.bit_length() - 1))
-    quotient = b.emit("MULHI_UINT", b.emit("RECIP_UINT", n), a)
-    left = b.emit("SUB_INT", a, b.emit("MULLO_INT", quotient, n))
-    more = b.emit("SETGE_UINT", left, n)  # all ones, that is -1, where one more fits
-    if rest:
-        result = b.emit("SUB_INT", left, b.emit("AND_INT", more, n))
-    else:
-        result = b.emit("SUB_INT", quotient, more)
-    return b.emit("CNDE_INT", n, const(0xFFFFFFFF), result)
 
 
 def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:

@@ -101,6 +101,10 @@ class Src(NamedTuple):
     neg: bool = False
     abs: bool = False
 
+    @property
+    def negated(self) -> "Src":
+        return Src(self.value, not self.neg, self.abs)
+
     def resolve(self) -> "Src":
         return Src(self.value.resolve(), self.neg, self.abs)
 
