@@ -1,0 +1,19 @@
+"""Makes pictures of most kinds, with whatever versions of Bokeh, IPython and ipywidgets are here."""
+
+import cypresskit as ck
+
+report = ck.simulate("sgemm_tn", 256)
+players = [
+    ck.draw.register_block("sgemm_tn"),
+    ck.draw.wavefronts(report),
+    ck.draw.chip(report),
+    ck.draw.timeline(ck.host.five_stage(4096, 4096, 1024, ck.host.Machine())),
+    ck.draw.roofline(),
+    ck.draw.road(),
+]
+for player in players:
+    page = player._repr_mimebundle_()["text/html"]
+    assert "<svg" in page or "image/svg" in page, type(player)
+controls = ck.draw.controls(lambda n: ck.draw.road(n), n=[1, 2])
+assert controls._repr_mimebundle_()
+print(len(players), "pictures and their controls are made")
