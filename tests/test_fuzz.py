@@ -43,8 +43,6 @@ OMISSIONS = {
     "everything": ("translate.safe_turns", one_turn),
     "that other coordinates don't change": ("strips._never_changes", lambda *_: True),
     "that other coordinates lie inside": ("fetches.Axis.fits", always),
-    "that lanes lie side by side": ("strips.beside", always),
-    "what a turn adds before": ("strips.Counter.before", lambda counter, at: 0),
 }
 
 
@@ -56,7 +54,7 @@ def test_a_proof_that_leaves_something_out_is_found_by_random_walks(monkeypatch,
     monkeypatch.setattr(f"cypresskit.machine.fast.{name}", without)
     monkeypatch.setattr(jit, "FOLDER", None)
     with Children(fuzz.LIMIT) as children:
-        assert any(children.call(fuzz.attempt, "walk", seed).fault for seed in range(1000))
+        assert any(children.call(fuzz.attempt, "walk", seed).fault for seed in range(600))
 
 
 @needs_forks

@@ -458,3 +458,20 @@ def test_arrays_that_share_memory_are_refused_or_read_as_they_were(engine, in_pl
         beside = np.concatenate([before[:, 1:], np.zeros((4, 1, 4), np.float32)], axis=1)
         assert np.array_equal(out, across + beside) and np.array_equal(memory, across)
     assert shared > 5 and refused > 5
+
+
+@ENGINES
+@pytest.mark.parametrize("modifier", ["_neg(x)", "_abs", "_x2", "_bias"])
+def test_fetches_that_differ_in_a_modifier_alone_look_in_different_places(engine, modifier):
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_literal l0, 1.0, -1.0, 0.5, 0",
+        "add r0, vWinCoord0, l0.0000",
+        "sub r0.x, r0.x, l0.x",
+        f"sample_resource(0)_sampler(0) r1, r0.xy{modifier}",
+        "sample_resource(0)_sampler(0) r2, r0.xy",
+        "mov o0, r2",
+    )
+    texture = np.arange(64, dtype=np.float32).reshape(4, 4, 4)
+    out = output(program, (4, 4), engine, np.float32, inputs={0: texture})
+    assert np.array_equal(out[:, 1:], texture[:, :3]) and not out[:, 0].any()

@@ -322,8 +322,8 @@ class Interpreter:
             if source.register.kind == "r"
             else {}
         )
-        key = i.opcode, source.swizzle, i.controls.resource
-        if key not in known or source.modified:
+        key = i.opcode, source, i.controls.resource
+        if key not in known:
             rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(dimensions)]
             known[key] = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
         return known[key]

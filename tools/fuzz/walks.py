@@ -74,8 +74,10 @@ class _Walk(Writer):
         self.textures = [rng.choice(("2d", "2d", "2d", "1d")) for _ in range(rng.randint(1, 3))]
         self.counters: list[str] = []  # of the loops around
         self.bounds = [rng.choice((1.0, 2.0, 3.0, 4.0, 5.5)) for _ in range(4)]
+        self.nested = 3  # loops in each other, at most
         if rng.random() < 0.06:
-            self.bounds[0] = rng.choice((70.0, 130.0))  # longer than a strip
+            self.bounds[0] = rng.choice((70.0, 130.0, 1100.0))  # turns of more than a strip
+            self.nested = 1
         numbers = range(len(self.textures))
         self.grammar = GRAMMAR | {
             "texture": "|".join(map(str, numbers)),
@@ -155,8 +157,8 @@ class _Walk(Writer):
             "step": 6,
             "reset": 2,
             "branch": 4 if self.depth < 4 else 0,
-            "loop": 9 if len(self.counters) < 3 else 0,
-            "nest": 5 if len(self.counters) < 2 else 0,
+            "loop": 9 if len(self.counters) < self.nested else 0,
+            "nest": 5 if len(self.counters) + 1 < self.nested else 0,
         }
         (kind,) = self.rng.choices(list(weights), [*weights.values()])
         if kind == "{neighbours}":
