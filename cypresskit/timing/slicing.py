@@ -18,7 +18,7 @@ Place = tuple[int, int]  # a register's number and channel
 Spot = tuple[int, int, int]  # an operation: of which control, of which of its bundles, its number
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def address_slice(code: Code) -> Code:
     """``code`` with all its bundles, of which each holds only what addresses and tests depend on,
     and all LDS operations.
@@ -33,7 +33,7 @@ def address_slice(code: Code) -> Code:
     return replace(code, controls=tuple(controls))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def branch_registers(code: Code) -> frozenset[Place]:
     """The registers that the code's tests depend on."""
     found = _Slice(code)
