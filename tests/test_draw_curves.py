@@ -5,6 +5,7 @@ import pytest
 from pages import (
     drawn,
 )
+from said import Said, assert_held
 
 from cypresskit import draw
 
@@ -15,3 +16,16 @@ def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
     y, axis = drawn(player, "points a")["y"], drawn(player, "levels")["y"]
     assert np.isfinite(y).all() and (np.diff(y) * np.diff(heights) <= 0).all() and len(axis) > 1
     assert player.still()
+
+
+def test_what_its_points_say_are_the_figures():
+    heights = {0: 3.25, 1: 5.5, 2: 9.125}
+
+    def point(say: Said, shown):
+        return [heights[shown[-1]], shown[-1]]
+
+    def caption(say: Said, shown):
+        return [shown[0], heights[shown[0]]]
+
+    rules = {r"a: # at #": point, r"x = #: a #": caption, r"#": lambda say, shown: True}
+    assert_held(draw.curves({"a": heights}, "x", "y"), rules)

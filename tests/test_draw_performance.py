@@ -9,6 +9,7 @@ from pages import (
     reports,
     view,
 )
+from said import Said, assert_held
 
 import cypresskit as ck
 from cypresskit import draw
@@ -102,3 +103,31 @@ def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(show, pag
     })"""
     )
     assert painted == [0]
+
+
+def test_what_its_points_say_are_the_reports_figures():
+    of = {report.size[0]: report for report in reports()}
+
+    def point(say: Said, shown):
+        report = of[shown[0]]
+        loads = report.bytes["L1"] / (report.flops / 2)
+        room = [report.registers, report.active, report.wavefronts]
+        assert f"bound by {report.bound};" in say.text
+        return [shown[0], report.gflops, report.percent, *room, loads]
+
+    def printed(say: Said, _):
+        return [ck.published.kernels()["sgemm_tn"]["gflops_max"]]
+
+    def ceiling(say: Said, _):
+        """What the busiest unit would allow, without the launch, at the largest size."""
+        report = reports()[1]
+        busy = max(report.busy[unit] for unit in ("ALU", "texture", "LDS"))
+        return [report.flops / (report.clocks * busy / 0.85e9) / 1e9]
+
+    rules = {
+        r"N = #\. @: # Gflop/s, .*": point,
+        r"@, simulated; \w+ allows #": ceiling,
+        r"@, published #": printed,
+        r"#": lambda say, shown: shown[0] >= 0,  # ticks
+    }
+    assert_held(draw.performance([r.row() for r in reports()]), rules)
