@@ -104,7 +104,7 @@ class Server:
     def serve(self) -> None:
         while message := plain.read(self.reader):
             (task,) = message
-            tasks = {"make": self.make, "call": self.call, "run": self.run}
+            tasks: dict[str, Callable] = {"make": self.make, "call": self.call, "run": self.run}
             try:
                 tasks[task](message[task])
             except Exception:  # nothing of the answer's raises here
@@ -190,7 +190,7 @@ class Server:
                 if made:
                     self.answer = value
                     what = "function" if callable(value) else {"value": encode(value, described)}
-                    reply = {"made": what, "type": type(value).__name__}
+                    reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
                     reply = {"result": encode(value, described)}
                     kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]

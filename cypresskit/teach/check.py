@@ -297,12 +297,12 @@ def exercise(
     of what it prints.
 
     function : the name of an answer that must be one; by default the check's parameter, if its
-        annotation is Callable. The check gets an ``isolated.Answer`` in the function's place.
+        annotation is Callable or Answer. The check gets an ``isolated.Answer`` in its place.
     services : names of what the answer may ask for. The check puts them into the answer's
         ``services`` before it calls it: with "gemm", ``ck.gemm`` is done here.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
-    needed = bool(function) or parameter.annotation is Callable
+    needed = bool(function) or parameter.annotation in (Callable, Answer)
     name = function or name
 
     def judged(*arguments) -> Verdict:

@@ -1,13 +1,13 @@
 """Lesson 00: the checks of its exercises: the peak, an update on the card, half of the peak."""
 
-from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from cypresskit.blas import gemm
 from cypresskit.devices import HD5850, HD5870, HD5970
-from cypresskit.isolated import Other
+from cypresskit.isolated import Answer, Other
 from cypresskit.kernels.convention import adds_c
 from cypresskit.machine.observer import Observer, watching_launches
 from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
@@ -40,7 +40,8 @@ class Products:
     """The card's products: it computes them for an answer, and counts its launches."""
 
     def __init__(self) -> None:
-        self.launches, self.constants = 0, None  # and those of the first
+        self.launches = 0
+        self.constants: Any = None  # of the first launch
 
     def gemm(self, a, b, c=None, **options) -> np.ndarray:
         for matrix in (a, b, c):
@@ -66,7 +67,7 @@ LARGEST = 64  # rows or columns of a matrix that exercise 2's card takes
 
 
 @partial(exercise, services=["gemm"])
-def check_update(update: Callable) -> Verdict:
+def check_update(update: Answer) -> Verdict:
     """Exercise 2: ``update(c, a, b)`` returns c - a b, by one launch on the card; tried at three
     shapes.
     """

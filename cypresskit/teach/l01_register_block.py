@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import Run, launch
@@ -48,7 +49,7 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
 
 
 @exercise
-def check_rank1(update: Callable) -> Verdict:
+def check_rank1(update: Answer) -> Verdict:
     """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block
     c, in place; tried on blocks that are square and not.
     """

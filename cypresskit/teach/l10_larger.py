@@ -11,6 +11,7 @@ from cypresskit.blas import CardMemoryError, MatrixFactory
 from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
 from cypresskit.host.blocked import MULTIPLE, card_bytes
+from cypresskit.isolated import Answer
 from cypresskit.isolated.card import HANDLE
 from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
@@ -194,7 +195,7 @@ SERVICES = "card.upload card.download card.free card.multiply card.used card.tex
 
 
 @partial(exercise, services=SERVICES.split())
-def check_product(product: Callable) -> Verdict:
+def check_product(product: Answer) -> Verdict:
     """Exercise 3: ``product(gpu, a, b, block)`` computes a b on a card that can't hold the
     matrices.
     """

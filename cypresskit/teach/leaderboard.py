@@ -27,6 +27,7 @@ from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
 from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.kernels import generated
 from cypresskit.kernels.generated import Written
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import BROKEN, REPORT, seeded
@@ -67,7 +68,7 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
     if shape := SHAPE.fullmatch(text):
-        return contest.write(*map(int, shape.groups())), HD5870
+        return generated.write(*map(int, shape.groups())), HD5870
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(
@@ -92,7 +93,7 @@ def read(text: str, name: str = "entry") -> tuple[Written, Device]:
     changes: dict[str, Any] = {size[1]: int(size[2]) for size in sizes if size}
     chip = replace(HD5870, **changes)
     return (
-        contest.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name),
+        generated.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name),
         chip,
     )
 
