@@ -1,8 +1,8 @@
 """Scheduling as AMD's compiler did it, by the habits that its listings show: program order, and no
 looking ahead.
 
-A block is a wall. Its fetches from textures are gathered at its beginning, behind the arithmetic
-that their coordinates need; reads of global memory only as far as the first use of what one brings.
+Nothing moves across a block's end. A block's fetches from textures are gathered at its beginning,
+behind the arithmetic that their coordinates need; reads of global memory only as far as the first use of what one brings.
 Bundles take operations in the order of the program, and the first one that doesn't fit closes the
 bundle. A word lies in the component that the IL gives it, so an operation runs in that slot, or
 else in t; only what a fetch brings is spread, so that neighbours in the program read different
@@ -19,7 +19,9 @@ from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
 from cypresskit.compiler.ir import Op
 
-# operations after a reader, those of two vectors, whose operands should come from other banks
+# Operations after a reader whose operands should come from other banks: those of two vectors,
+# which may share a bundle. Calibrated on the published 60 bundles of the 64 x 64 kernel's loop:
+# 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
 NEAR = 8
 
 

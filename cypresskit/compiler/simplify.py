@@ -11,6 +11,7 @@ block pair if nothing between them writes to the LDS, waits, or takes what the f
 Nothing here may change a bit: no float is reassociated.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,33 @@ def simplify(function: Function, plainly: bool = False) -> Function:
     pair_lds_reads(function)
     _drop_dead(function)
     return function
+
+
+Rewritten = tuple[str, list[Src]]  # an operation's name and operands
+Rule = Callable[[Op, Src, int], Rewritten | None]  # an op, its operand, the constant c beside it
+
+
+def _neutral(op: Op, a: Src, c: int) -> Rewritten | None:
+    """a + 0, a or 0, a shifted by 0, a and all ones -> a"""
+    return ("MOV", [a]) if op.row.neutral == c else None
+
+
+def _subtracted(op: Op, a: Src, c: int) -> Rewritten | None:
+    """a - c -> a + -c"""
+    return ("ADD_INT", [a, Src(const(-c & ALL))]) if op.name == "SUB_INT" else None
+
+
+def _added_twice(op: Op, a: Src, c: int) -> Rewritten | None:
+    """(x + d) + c -> x + (d + c)"""
+    inner = a.value.op
+    if op.name != "ADD_INT" or inner is None or inner.name != "ADD_INT":
+        return None
+    x, d = (s.value.resolve() for s in inner.srcs)
+    return ("ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]) if d.kind == "const" else None
+
+
+#: Of integers: floats have rounding, signs of zero and NaNs to keep.
+RULES: tuple[Rule, ...] = (_neutral, _subtracted, _added_twice)
 
 
 class _Rewriter:
@@ -123,23 +151,19 @@ class _Rewriter:
         op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(const(int(bits[0])))], 1.0, False
 
     def algebra(self, op: Op) -> None:
-        row = op.row
+        """Rewrite an op of two operands by the first of ``RULES`` that matches, constants last."""
         if len(op.srcs) != 2 or not op.plain:
             return
-        a, b = (s.value for s in op.srcs)
-        if row.commutes and a.kind == "const" and b.kind != "const" and row.kind == "int":
+        first, second = (s.value.kind == "const" for s in op.srcs)
+        if first and not second and op.row.commutes and op.row.kind == "int":
             op.srcs.reverse()
-            a, b = b, a
-        if b.kind != "const":
+        a, b = op.srcs
+        if b.value.kind != "const":
             return
-        if row.neutral == b.bits:
-            op.name, op.srcs = "MOV", op.srcs[:1]
-        elif op.name == "SUB_INT":
-            op.name, op.srcs = "ADD_INT", [op.srcs[0], Src(const(-b.bits & ALL))]
-        elif op.name == "ADD_INT" and a.op is not None and a.op.name == "ADD_INT":
-            inner = a.op.srcs[1].value.resolve()
-            if inner.kind == "const":
-                op.srcs = [Src(a.op.srcs[0].value.resolve()), Src(const(inner.bits + b.bits & ALL))]
+        for rule in RULES:
+            if (rewritten := rule(op, a, b.value.bits)) is not None:
+                op.name, op.srcs = rewritten
+                return
 
     def test(self, op: Op) -> None:
         """Turn a test of a comparison's result into a test that compares by itself."""
