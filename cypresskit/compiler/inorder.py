@@ -2,11 +2,12 @@
 looking ahead.
 
 Nothing moves across a block's end. A block's fetches from textures are gathered at its beginning,
-behind the arithmetic that their coordinates need; reads of global memory only as far as the first use of what one brings.
-Bundles take operations in the order of the program, and the first one that doesn't fit closes the
-bundle. A word lies in the component that the IL gives it, so an operation runs in that slot, or
-else in t; only what a fetch brings is spread, so that neighbours in the program read different
-banks. Clauses are filled to their last slot. The test that ends a block is alone in its bundle.
+behind the arithmetic that their coordinates need; reads of global memory only as far as the first
+use of what one brings. Bundles take operations in the order of the program, and the first one that
+doesn't fit closes the bundle. A word lies in the component that the IL gives it, so an operation
+runs in that slot, or else in t; only what a fetch brings is spread, so that neighbours in the
+program read different banks. Clauses are filled to their last slot. The test that ends a block is
+alone in its bundle.
 
 Left out: what AMD's compiler did when registers ran out (spilling). Here fewer fetches are gathered
 then (``search``).

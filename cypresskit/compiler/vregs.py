@@ -58,8 +58,10 @@ Sets = dict[BasicBlock, set[VirtualRegister]]
 class Alive:
     """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's
     argument is alive at the end of the predecessor it comes from; the phi itself is defined at the
-    start of its block. (Liveness of IL's registers is in ``il.dataflow``: a program's text isn't in SSA
-    form, and the engines that run it know no words.)
+    start of its block.
+
+    Liveness of IL's registers is in ``il.dataflow``, apart from this: a program's text isn't in SSA
+    form, and the engines that run it know no words.
     """
 
     def __init__(self, blocks: list[BasicBlock]):
