@@ -285,6 +285,7 @@ def test_a_channel_that_is_busy_while_others_wait_is_named():
     [
         ({"clocks": -5.0}, LawError, "-5.0 clocks"),
         ({"clocks": float("nan")}, LawError, "nan clocks"),
+        ({"error": -0.1}, LawError, "an error of -0.1"),
         ({"busy": {"ALU": 1.001}}, LawError, "ALU is 1.0010, a share"),
         ({"hits": {"L1": -0.5}}, LawError, "L1 hits is -0.5000"),
         ({"simulated": 1.5}, LawError, "simulated is 1.5"),

@@ -140,6 +140,8 @@ class Report:
         name = f"{self.kernel} on {self.device.name}"
         if not 0 < self.clocks < math.inf:
             raise LawError(f"{name}: {self.clocks} clocks; please report this")
+        if not 0 <= self.error < math.inf:
+            raise LawError(f"{name}: an error of {self.error}; please report this")
         shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
         shares.append(("simulated", self.simulated))
         if self.use:
