@@ -7,7 +7,7 @@ another computes. Left out: the other engines, and that a clause takes a few clo
 which count as computing.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_uppercase
 
@@ -271,7 +271,7 @@ def _draw_totals(
 
 def _stories(report: Report, window: tuple[float, float]) -> dict[int, str]:
     """A sentence for each wavefront: what it spends the clocks of the window on."""
-    spent: dict[int, Counter[str]] = defaultdict(Counter)
+    spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def spend(wavefront: int, doing: str, start: float, end: float) -> None:
         clocks = min(end, window[1]) - max(start, window[0])
