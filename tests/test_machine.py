@@ -475,3 +475,15 @@ def test_fetches_that_differ_in_a_modifier_alone_look_in_different_places(engine
     texture = np.arange(64, dtype=np.float32).reshape(4, 4, 4)
     out = output(program, (4, 4), engine, np.float32, inputs={0: texture})
     assert np.array_equal(out[:, 1:], texture[:, :3]) and not out[:, 0].any()
+
+
+@ENGINES
+def test_a_mask_that_sets_half_of_an_infinite_double_keeps_the_bits_of_both(engine):
+    """Together they look like a double NaN, which is not made the usual one."""
+    program = compute(
+        "dcl_literal l0, 0xffffffff, 0x7fefffff, 0, 0x40000000",
+        "dmul r0.zw, l0.xy, l0.zw",
+        "mov r0.__1_, l0",
+        "mov g[0], r0",
+    )
+    assert stored(program, 64, engine)[0, 2:].tolist() == [ONE, 0x7FF00000]

@@ -236,6 +236,8 @@ class Analysis:
             root = self.webs.find(self.webs.defined[at, c])
             kinds = self.kinds[root]
             if i.dest and i.dest.mask[c] in "01":
+                if self.cell_of[root].double:  # beside half of an infinity it looks like a NaN
+                    kinds.add("b")
                 continue
             if i.op.result == "d":
                 kinds.add("d" if self.cell_of[root].double else "b")
