@@ -483,7 +483,9 @@ def test_a_mask_that_sets_half_of_an_infinite_double_keeps_the_bits_of_both(engi
     program = compute(
         "dcl_literal l0, 0xffffffff, 0x7fefffff, 0, 0x40000000",
         "dmul r0.zw, l0.xy, l0.zw",
+        "if_logicalnz l0.w",  # so that the half belongs to the double that it is part of
         "mov r0.__1_, l0",
+        "endif",
         "mov g[0], r0",
     )
     assert stored(program, 64, engine)[0, 2:].tolist() == [ONE, 0x7FF00000]
