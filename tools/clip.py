@@ -17,7 +17,7 @@ from PIL import Image  # Bokeh needs it too
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import cypresskit as ck
-from cypresskit.draw.player import Shown
+from cypresskit.draw.shown import Shown
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"

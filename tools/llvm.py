@@ -1,8 +1,9 @@
 """A second opinion: the kernels as compiled by LLVM's back end for this chip (triple ``r600--``,
 cpu ``cypress``).
 
-    python -m tools.llvm     # writes cypresskit/data/llvm.json, with LLVM's version and the date;
-    lesson 03 shows it
+    python -m tools.llvm
+
+writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it.
 
 The compiler's scalar form is written as LLVM IR, blocks and phis one to one; in the resulting
 assembly, registers and the bundles of the innermost loop are counted. Kernels with doubles or LDS,
@@ -75,7 +76,8 @@ def opinion(program: ck.Program) -> dict[str, int]:
     """Registers and bundles of the innermost loop. Raises ``CompileError`` for doubles and LDS."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(str(ModuleWriter(simplify(lower(program, ck.HD5870))).module))
+    function = simplify(lower(program, ck.HD5870.limits))
+    module = llvm.parse_assembly(str(ModuleWriter(function).module))
     module.verify()
     machine = llvm.Target.from_triple("r600--").create_target_machine(cpu="cypress", opt=3)
     return read(machine.emit_assembly(module))

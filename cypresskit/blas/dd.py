@@ -62,7 +62,7 @@ class DD:
     """
 
     pairs: np.ndarray
-    __matmul__: Callable[["DD", object], "DD"]  # ``blas.gemm`` gives it
+    __matmul__: Callable[["DD", "DD"], "DD"]  # ``blas.gemm`` gives it
     __array_ufunc__ = None  # so that numpy leaves `array + dd` to this class
     __hash__ = None  # type: ignore[assignment]
 

@@ -332,12 +332,13 @@ def _statement(line: Line) -> Instruction:
         line.fail(left_out(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}", start)
     if not name:
         line.fail(unknown(written, [*OPCODES, "mdef", "mend"]), start)
-    op, written = OPCODES[name], _controls_written(word[len(name) + 1 :], segments)
+    op = OPCODES[name]
+    behind = _controls_written(word[len(name) + 1 :], segments)
     if op.kind == "declaration":
         if why := left_out(word, op.name):
             line.fail(why, start)
-        return declaration(op, dict(written), line, start)
-    controls, shift, saturate = _controls(op, word, written, line, start)
+        return declaration(op, dict(behind), line, start)
+    controls, shift, saturate = _controls(op, word, behind, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)

@@ -73,8 +73,10 @@ class Memory(Protocol):
 
     def fetch(
         self, f: FetchInstruction, coordinates: list[Word], active: np.ndarray
-    ) -> Sequence[Word]:
-        """The four components that a fetch gives."""
+    ) -> Sequence[Word] | np.ndarray:
+        """The four components that a fetch gives: a sequence of words, or an array with a row for
+        each.
+        """
 
     def store(
         self,

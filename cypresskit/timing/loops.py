@@ -270,7 +270,8 @@ class CountedLoop:
             if not (step == step[0]).all() or step[0] % now.grain:
                 raise NotCounted
             steps[n] = int(step[0])
-        return Motion(*steps, turns)
+        x, y = steps
+        return Motion(x, y, turns)
 
     def _check(
         self,
@@ -292,9 +293,9 @@ class CountedLoop:
         if (found.left & lanes & (turn < turns)).any():
             raise NotCounted
         for place, word in moving.items():
-            after, now = word.at(turn + 1), found.registers[place]
-            if after.loaded is NOBODY and not (
-                now.loaded is NOBODY and ((after.bits == now.bits) | ~lanes).all()
+            expected, held = word.at(turn + 1), found.registers[place]
+            if expected.loaded is NOBODY and not (
+                held.loaded is NOBODY and ((expected.bits == held.bits) | ~lanes).all()
             ):
                 raise NotCounted
         for now, then, motion in zip(found.all_accesses, first.all_accesses, motions, strict=True):
@@ -313,7 +314,8 @@ class _Moving:
 
     def __init__(self, zero: Value, one: Value, two: Value, active: np.ndarray):
         self.constant: Value | None = None
-        self.start = self.step = np.zeros(1)
+        self.start: np.ndarray = np.zeros(1)
+        self.step: np.ndarray = np.zeros(1)
         self.float, self.below = False, np.inf
         if two.loaded is EVERYBODY:
             self.constant = two
@@ -384,7 +386,7 @@ def _of_active(row: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 def _wavefronts(lanes: np.ndarray) -> np.ndarray:
     """Which wavefronts have a lane among these (bool)."""
-    return lanes.reshape(-1, 64).any(axis=1)
+    return np.any(lanes.reshape(-1, 64), axis=1)
 
 
 def _by_lane(wavefronts: np.ndarray) -> np.ndarray:

@@ -78,13 +78,15 @@ class Surfaces:
             if "_REL" in source.name:
                 asked.append(asked[0] + 4 * source.lds.offset)
             return self._lds(np.stack(asked), on)
-        if source.name == "EXPORT":
-            return self._exported(source.offset, *pixels, on)
-        if isinstance(source, StoreInstruction) or source.name == "MEM_READ":
-            stores = isinstance(source, StoreInstruction)
-            offset = source.offset if stores else source.offset[0]
-            x = places.element(offset, rows[0] if rows else None, len(on))
-            return self._element(x, on, motion, stores)
+        index = rows[0] if rows else None
+        if isinstance(source, StoreInstruction):
+            if source.name == "EXPORT":
+                return self._exported(source.offset, *pixels, on)
+            x = places.element(source.offset, index, len(on))
+            return self._element(x, on, motion, stores=True)
+        if source.name == "MEM_READ":
+            x = places.element(source.offset[0], index, len(on))
+            return self._element(x, on, motion, stores=False)
         texture = self.shape.textures[source.resource]
         x, y, _ = places.texel(rows, texture, source.offset, whole=source.name == "LD")
         return self._fetched(source.resource, x, y, on, motion)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.compiler import Code
-from cypresskit.compiler.assembly import Control
+from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, StoreInstruction
 from cypresskit.machine import shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
 from cypresskit.machine.vliw import Processor
@@ -24,7 +24,7 @@ from cypresskit.timing.loops import CountedLoop, EndlessError, can_count, loop_b
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.surfaces import Motion, Surfaces
-from cypresskit.timing.words import MarkedWords, NotCounted, Value
+from cypresskit.timing.words import ZERO, MarkedWords, NotCounted, Value
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Path, Stream, fetch_clause
 
 MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
@@ -158,7 +158,7 @@ class _Walk:
     def members(self, lanes: np.ndarray) -> np.ndarray:
         """Which wavefronts (bool) have one of these lanes."""
         if lanes is not self._active:
-            members = lanes.reshape(-1, 64).any(axis=1)
+            members = np.any(lanes.reshape(-1, 64), axis=1)
             if not np.array_equal(members, self._members):
                 self._members = members
             self._active = lanes
@@ -228,8 +228,9 @@ class _Walk:
     def _compare(self, loop: _RunningLoop) -> None:
         """Refuse a loop whose tests depend on nothing that has changed since an earlier turn."""
         registers, active = self.processor.registers, self.processor.masks.active
-        zero = self.processor.words.poison
-        now = {place: registers.get(place, zero) for place in self.tested}
+        now: dict[tuple[int, int], Value] = {
+            place: registers.get(place, ZERO) for place in self.tested
+        }
         if loop.active is not None and np.array_equal(loop.active, active):
             for place, word in loop.seen.items():
                 if not now[place].same(word, active):
@@ -315,8 +316,13 @@ class _Walk:
 
 def _instructions(control: Control) -> int:
     """The instructions of the program that a control-flow instruction and its clause stand for."""
-    made = [*control.operations, *control.fetches, *([control.store] if control.store else [])]
-    return len({control.at, *(part.at for part in made)})
+    parts: list[Operation | FetchInstruction | StoreInstruction] = [
+        *control.operations,
+        *control.fetches,
+    ]
+    if control.store is not None:
+        parts.append(control.store)
+    return len({control.at, *(part.at for part in parts)})
 
 
 def endless_loop(code: Code, start: int, what: str) -> KernelError:

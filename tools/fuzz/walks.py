@@ -14,6 +14,7 @@ memory; r15 an address in LDS; r30.x is the work-item's number.
 """
 
 import random
+from typing import Any
 
 import numpy as np
 
@@ -302,8 +303,12 @@ class _Walk(Writer):
             inputs[n] = words.view(dtype)
         words = np.array([[rng.choice((1.0, 2.0, 3.0, 4.5))] * 4], np.float32)
         words[0, rng.randrange(4)] = rng.choice((-2.0, 0.0, 1.0, 5.0, 6.0))
-        result = {"domain": self.domain, "inputs": inputs, "constants": {0: words}}
-        result["global_memory"] = random_words(rng, (self.items * OWN + SHARED, 4))
+        result: dict[str, Any] = {
+            "domain": self.domain,
+            "inputs": inputs,
+            "constants": {0: words},
+            "global_memory": random_words(rng, (self.items * OWN + SHARED, 4)),
+        }
         if self.pixels:
             width, height = self.domain
             shape = (height, width, rng.choice((1, 2, 4)))

@@ -56,9 +56,10 @@ class MemoryAccess:
             written |= {(self.registers.dest(at).register.index, c) for c in defines(i)}
             at += 1
         lines: dict[int, list[Vec]] = {}
-        for block in side_by_side(group, self.lanes) if self.strip else ():
-            self.strip.in_lines.append(block)
-            lines |= load_lines(block)
+        if self.strip:
+            for block in side_by_side(group, self.lanes):
+                self.strip.in_lines.append(block)
+                lines |= load_lines(block)
         loaded = [lines.get(access.at) or self._texels(access) for access in group]
         for access, texels in zip(group, loaded, strict=True):  # when all have been read
             self._deliver(access.at, texels)
