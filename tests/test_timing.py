@@ -156,7 +156,7 @@ def test_one_wavefront_by_hand():
     line = 64 / (153.6 / 0.85 / 8 * 0.84)
     assert fetch.end - fetch.start == pytest.approx(board.dram_clocks + 32, abs=8 * line)
     assert (
-        report.bytes["L1"] == 32 * 64 and report.bytes["DRAM"] == 16 * 64 == report.bytes["written"]
+        report.bytes["L1"] == 64 * 16 and report.bytes["DRAM"] == 16 * 64 == report.bytes["written"]
     )
     assert report.gflops == 0 and report.wavefronts == 1
 

@@ -42,9 +42,12 @@ class KernelCard:
     wavefronts: int = _row("that share a SIMD engine: its registers, LDS and places")
     k_per_iteration: int | None = _row("steps of k in a turn of the main loop")
     alu_clauses: int = _row("clauses of bundles in a turn of the main loop")
-    tex_clauses: int = _row("clauses of fetches in it: what is gathered in one is waited for once")
+    tex_clauses: int = _row(
+        "clauses of fetches and reads of g[] in it: what is gathered in one is waited for once"
+    )
     fetches: int = _row("texels fetched in a turn")
     fetch_bytes: int = _row("their bytes")
+    global_reads: int = _row("elements of g[] read in a turn, which the texture unit does, too")
     lds_operations: int = _row("reads and writes of the LDS")
     mads: int = _row("multiply-adds")
     flops: int = _row("floating-point operations")
@@ -52,13 +55,15 @@ class KernelCard:
     loop_clocks: int = _row("that a wavefront takes for them, 4 for each")
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
-    alu_to_tex: float | None = _row("clocks of the bundles over those of the fetches, 16 for each")
+    alu_to_tex: float | None = _row(
+        "clocks of the bundles over those of fetches and reads of g[], 16 for each"
+    )
     l1_bytes_per_clock: float = _row(
         "that a thread processor asks of the L1 cache while bundles run"
     )
     nominal_gflops: float = _row("of the chip, if nothing but bundles took time")
     bound_by: str = _row(
-        "what takes longest: bundles, fetches or, shared by the wavefronts, latency"
+        "what takes longest: bundles, the texture unit or, shared by the wavefronts, latency"
     )
     bundles_bound: int = _row("no fewer bundles could hold these operations")
     gprs_bound: int = _row("no fewer registers would do in this order of the IL")
@@ -86,9 +91,9 @@ def turn_clocks(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
     """Clocks of a wavefront's turn of a loop on a SIMD engine, by what may bind: the ALU, the
-    texture unit, or, where too few wavefronts are there to hide it, the time that each of them
-    takes for its own ``clauses`` (ALU and TEX): results before they can be read, a switch for every
-    clause, and memory for every TEX clause.
+    texture unit (``fetches`` from textures and ``g[]``), or, where too few wavefronts are there to
+    hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX): results before
+    they can be read, a switch for every clause, and memory for every TEX clause.
     """
     alu, tex = clauses
     waits = (
@@ -196,13 +201,15 @@ class Code:
         doubles = [o for o in whole if o.row.kind == "double" and o.row.flops]
         if flops is None:
             flops = sum(o.row.flops for o in doubles or whole)
-        count, fetches = len(bundles), sum(len(c.fetches) for c in self.main_loop)
+        asked = [f for c in self.main_loop for f in c.fetches]
+        global_reads = sum(f.name == "MEM_READ" for f in asked)
+        count, fetches = len(bundles), len(asked) - global_reads
         filled, read = Counter(b.filled for b in bundles), 16 * fetches
         clauses = (
             sum(bool(c.bundles) for c in self.main_loop),
             sum(bool(c.fetches) for c in self.main_loop),
         )
-        takes = turn_clocks(device, count, fetches, clauses, self.wavefronts)
+        takes = turn_clocks(device, count, len(asked), clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return KernelCard(
@@ -216,6 +223,7 @@ class Code:
             tex_clauses=clauses[1],
             fetches=fetches,
             fetch_bytes=read,
+            global_reads=global_reads,
             lds_operations=sum(o.row.kind == "lds" for o in whole),
             mads=sum(o.row.flops == 2 for o in whole),
             flops=flops,

@@ -4,7 +4,8 @@ where kernels stand.
 A b x b block in registers needs 1/b words per flop (Nakasato, equation 1), so with words of S bytes
 it works at b/S flops per byte fetched; the slider moves b, and so does a drag in a chart. Kernels
 of the catalogue stand where their block puts them, at their published Gflop/s; reports from
-``simulate`` where the bytes that they really moved do. Left out: what Fermi's caches deliver.
+``simulate`` where the bytes that they really fetched do. Left out: what Fermi's caches deliver, and
+reports on kernels that fetch from no texture.
 """
 
 from collections.abc import Mapping, Sequence

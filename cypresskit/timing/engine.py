@@ -37,7 +37,8 @@ class Outcome:
     those before the first turns that are passed over. ``progress`` has the clocks at which
     ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in
     its last row what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and
-    "l1_missed" lines of each SIMD engine, "l2_asked" and "l2_missed" lines of each L2 slice, "dram"
+    "l1_missed" lines and "delivered" bytes of textures of each SIMD engine, "l2_asked" and
+    "l2_missed" lines of textures and "l2_passed" ones of global memory of each L2 slice, "dram"
     busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of
     all. Work counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of
     clauses that weren't skipped. ``error``: the share of ``end_clock`` by which it may be off for

@@ -116,6 +116,7 @@ class _Cut:
         ptr = s.ptr[first * s.phases : last * s.phases + 1]
         lines = slice(ptr[0], ptr[-1])
         asked = None if s.asked is None else s.asked[entries]
+        delivered = None if s.delivered is None else s.delivered[entries]
         return replace(
             s,
             cost=s.cost[entries],
@@ -123,6 +124,7 @@ class _Cut:
             line=s.line[lines],
             offset=s.offset[lines],
             asked=asked,
+            delivered=delivered,
         )
 
 
@@ -133,6 +135,7 @@ def picked(stream: Stream, order: np.ndarray) -> Stream:
     ptr = np.concatenate(([0], np.cumsum(counts)))
     line = np.repeat(stream.ptr[:-1][entry] - ptr[:-1], counts) + np.arange(ptr[-1])
     asked = None if stream.asked is None else stream.asked[entry]
+    delivered = None if stream.delivered is None else stream.delivered[entry]
     return replace(
         stream,
         cost=stream.cost[entry],
@@ -140,6 +143,7 @@ def picked(stream: Stream, order: np.ndarray) -> Stream:
         line=stream.line[line],
         offset=stream.offset[line],
         asked=asked,
+        delivered=delivered,
     )
 
 

@@ -100,11 +100,11 @@ class Report:
     busy : for "ALU", "texture", "LDS", "L2" and "DRAM" the share of the launch in which such a unit
         worked, on average over all units of the kind; for "DRAM rows" the share in which a channel
         waited for a row and sent nothing.
-    hits : "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 and
-        ``g[]`` ask it for.
-    bytes : "L1", what the texture units can deliver in the clocks for which they are busy, those of
-        ``g[]`` among them: more than work-items get where a quad takes several clocks; "L2", lines
-        that it gives or passes on; "DRAM", lines read from memory; "written", lines stored.
+    hits : "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 asks it
+        for. Reads of ``g[]`` bypass both.
+    bytes : "L1", texels delivered to work-items, as ``Run.fetch_bytes`` counts them; "L2", lines
+        that it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
+        lines stored.
     error : the share of ``clocks`` by which a launch that was simulated in part may be off, judged
         by what was seen; 0 if all was simulated. See ``steady``.
     events : rows of ``timeline``, as in ``engine.Outcome``.

@@ -167,7 +167,8 @@ def least_clocks(outcome: Outcome, device: Device) -> float:
     no launch takes less.
     """
     counts = outcome.counts
-    slices = counts["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
+    lines = counts["l2_asked"] + counts["l2_passed"]
+    slices = lines * device.line_bytes / device.l2_slice_bytes_clock
     return max(
         *(counts[unit] / device.simd_engines for unit in ("alu", "texture", "lds")),
         counts["dram"] / device.memory_channels,

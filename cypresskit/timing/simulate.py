@@ -240,7 +240,8 @@ def _report(
     channel_clocks = of.clocks * device.memory_channels
     line_clocks = device.line_bytes / device.l2_slice_bytes_clock
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    busy["L2"] = counts["l2_asked"] * line_clocks / (of.clocks * device.l2_slices)
+    through = counts["l2_asked"] + counts["l2_passed"]
+    busy["L2"] = through * line_clocks / (of.clocks * device.l2_slices)
     busy["DRAM"] = counts["dram"] / channel_clocks
     busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
     out = of.outcome
@@ -256,8 +257,8 @@ def _report(
         )
         for level in ("l1", "l2")
     }
-    moved = {"L2": counts["l2_asked"], "DRAM": counts["l2_missed"], "written": counts["written"]}
-    delivered = counts["texture"] * device.quads_per_clock * 16 * device.texture_banks
+    read = counts["l2_missed"] + counts["l2_passed"]
+    moved = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
     return Report(
         kernel=name,
         device=device,
@@ -274,7 +275,8 @@ def _report(
         busy=read_only(busy),  # a report may be given again, so nobody may change it
         hits=read_only(hits),
         bytes=read_only(
-            {"L1": delivered} | {level: n * device.line_bytes for level, n in moved.items()}
+            {"L1": counts["delivered"]}
+            | {level: n * device.line_bytes for level, n in moved.items()}
         ),
         error=of.error,
         use=_use(out, device),
@@ -296,7 +298,8 @@ def _use(out: Outcome, device: Device) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in out.done.items()
     }
-    slices = did["l2_asked"] * device.line_bytes / device.l2_slice_bytes_clock
+    through = did["l2_asked"] + did["l2_passed"]
+    slices = through * device.line_bytes / device.l2_slice_bytes_clock
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     # A channel sends a line or waits for a row, never both: what begins in an interval and can't be

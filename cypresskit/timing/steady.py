@@ -105,7 +105,7 @@ class Steady:
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
         clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
         tally = self.chip.tally
-        slices = tally.l2_asked * self.chip.clocks.slice_line
+        slices = (tally.l2_asked + tally.l2_passed) * self.chip.clocks.slice_line
         units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
         busy = np.array([unit.mean() for unit in units])
         load = float((tally.dram + tally.dram_rows).mean())

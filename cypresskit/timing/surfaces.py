@@ -110,7 +110,9 @@ class Surfaces:
         address = self._addresses(texture.width, texture.texel)
         side = TILE if self.layout == "tiled" else 1
         base = self.bases[resource] // self.line
-        return self._stream(address, x, y, on & inside, motion, base, side=side)
+        made = self._stream(address, x, y, on & inside, motion, base, side=side)
+        items = on.reshape(-1, 64).sum(axis=1)  # who looks beside the texture gets zeros
+        return replace(made, delivered=np.repeat(items * texture.texel, made.phases))
 
     def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
         """The lines of an output stream's pixels (x, y)."""

@@ -33,7 +33,8 @@ class Stream:
 
     ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers)
     and ``offset`` (clock at which the line is first asked for); ``asked`` for how many lines, each
-    once for a quad (None: nowhere needed); ``uncached`` accesses go past L1.
+    once for a quad (None: nowhere needed); ``delivered`` the bytes of the texels that its
+    work-items get (None: it is no fetch from a texture); ``uncached`` accesses go past both caches.
     """
 
     cost: np.ndarray
@@ -44,6 +45,7 @@ class Stream:
     step: int = 0
     uncached: bool = False
     asked: np.ndarray | None = None
+    delivered: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,7 @@ class Packed(NamedTuple):
     line: np.ndarray
     offset: np.ndarray
     asked: np.ndarray
+    delivered: np.ndarray
     group: int = 1
 
     @property
@@ -150,6 +153,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         _joined([s.line for s in streams], np.int64),
         _joined([s.offset for s in streams], np.int32),
         _joined([0 * s.cost if s.asked is None else s.asked for s in streams], np.int32),
+        _joined([0 * s.cost if s.delivered is None else s.delivered for s in streams], np.int32),
         group,
     )
 

@@ -2,7 +2,8 @@
 them.
 
 An address belongs to the slice of its memory channel; where there are more slices than channels,
-the next address bits choose among them.
+the next address bits choose among them. Lines of global memory pass
+through a slice, which takes its clocks, but are not kept there.
 """
 
 from cypresskit.timing.native import part
@@ -22,15 +23,20 @@ def read_l2(memory, clocks, tally, line, clock):
         slice_ %= len(memory.slice_free)
     begin = max(clock, memory.slice_free[slice_])
     memory.slice_free[slice_] = begin + clocks.slice_line
-    tally.l2_asked[slice_] += 1
+    of_texture = line < GLOBAL
+    if of_texture:
+        tally.l2_asked[slice_] += 1
+    else:
+        tally.l2_passed[slice_] += 1
     way, used = -1, memory.lines[0]
-    if l2.size > 0 and line < GLOBAL:
+    if l2.size > 0 and of_texture:
         way = find(l2.line, l2.used, fold(line, l2.bits) * l2.ways, l2.ways, line, used)
     if way >= 0:
         return max(begin + clocks.l2, l2.ready[way])
-    tally.l2_missed[slice_] += 1
+    if of_texture:
+        tally.l2_missed[slice_] += 1
     come = clocks.dram + read_dram(memory, clocks, tally, begin, channel, bank, row)
-    if l2.size > 0 and line < GLOBAL:
+    if l2.size > 0 and of_texture:
         way = -1 - way
         l2.line[way], l2.used[way], l2.ready[way] = line, used, come
     return come

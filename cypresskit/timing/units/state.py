@@ -126,8 +126,10 @@ class Tally(NamedTuple):
     lds: Times
     l1_asked: Times  # lines, once for each quad
     l1_missed: Times
-    l2_asked: Times  # lines, per slice
+    delivered: Times  # bytes of texels, to work-items
+    l2_asked: Times  # lines of textures, per slice
     l2_missed: Times
+    l2_passed: Times  # lines of global memory, which it doesn't keep
     dram: Times  # per channel
     dram_rows: Times  # clocks in which a line waits for its row, and nothing is sent
     written: Times  # lines, of the chip
@@ -184,7 +186,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
-    done = np.zeros(5 * e + 2 * device.l2_slices + 2 * device.memory_channels + 1)
+    done = np.zeros(6 * e + 3 * device.l2_slices + 2 * device.memory_channels + 1)
     pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
     times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
@@ -266,13 +268,14 @@ def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
         "lds",
         "l1_asked",
         "l1_missed",
+        "delivered",
         "l2_asked",
         "l2_missed",
+        "l2_passed",
         "dram",
         "dram_rows",
         "written",
     )
-    ends = np.cumsum(
-        [e, e, e, e, e, slices, slices, device.memory_channels, device.memory_channels]
-    )
+    channels = device.memory_channels
+    ends = np.cumsum([*[e] * 6, *[slices] * 3, channels, channels])
     return dict(zip(names, np.split(done, ends, axis=-1)))

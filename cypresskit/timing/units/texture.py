@@ -3,7 +3,7 @@
 It works on one TEX clause at a time, in the order of coming, and takes a quad in as many clocks as
 its fullest bank has different words. A line in L1 comes after ``l1_clocks``, others come through
 L2. Data come back in order; the wavefront goes on when its last datum is there. Global memory goes
-past L1. Left out: a limit on the misses under way.
+past both caches. Left out: a limit on the misses under way.
 """
 
 from cypresskit.timing.native import part
@@ -77,6 +77,7 @@ def leave(engines, slots, e, now):
 def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
     cost = work.cost[entry]
+    tally.delivered[e] += work.delivered[entry]
     if not uncached and memory.l1.size > 0:
         tally.l1_asked[e] += work.asked[entry]
     data = max(data_free[e] + cost, now + cost + clocks.l1)
