@@ -12,7 +12,7 @@ from said import Rule, Said, assert_held, unheld
 
 from cypresskit import draw
 from cypresskit.draw.road import FIGURES, RUNGS
-from tools import clip, kept
+from tools import clip, stored_figures
 
 WHOSE = {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 
@@ -88,7 +88,7 @@ def test_the_roads_figures_are_the_models():
         "sgemm_tn 2048 best",
         "round_trip 2048",
     ):
-        gflops, ceiling, unit = kept.road(launch)
+        gflops, ceiling, unit = stored_figures.road(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (
             "make it anew: python -m tools.stored_figures"
         )

@@ -17,7 +17,7 @@ ONE_STEP = "whileloop\n" + "\n".join(
 
 
 HEAD, _, REST = contest.BAR.text.partition("whileloop")
-# it is 0.02 % faster
+# it is 0.08 % faster
 NEARLY = f"{HEAD}eq r1.x, l0.x, l0.y\nif_logicalnz r1.x\nmov r1.x, l0.x\nendif\nwhileloop{REST}"
 
 
