@@ -80,20 +80,24 @@ def test_another_launchs_figures_are_found():
 
 
 def test_the_channels_strips_are_the_reports_shares():
-    """Lesson 08's question: twice the wavefronts are no faster, since the channels wait for rows to
-    open.
+    """Lesson 08's question: twice the wavefronts are a quarter faster. They fill what the others
+    left empty of the channels' time, and half of it goes by while rows open.
     """
     player = view("channels")
+    filled = {}
     for name in ("sgemv_n_reduce2", "sgemv_n_reduce4"):
         report = simulate(name, 2048)
         tall = [frames(player, f"{unit} {name}", "h") / 62 for unit in ("DRAM", "DRAM rows")]
         assert np.isnan(tall)[:, 0].all(), "nothing is told before it is played"
         sums = [high[-1].mean() for high in tall]
-        assert (
-            sums == pytest.approx([report.busy["DRAM"], report.busy["DRAM rows"]], rel=0.02)
-            and sum(sums) > 0.95
-        )
+        assert sums == pytest.approx([report.busy["DRAM"], report.busy["DRAM rows"]], rel=0.02)
+        filled[name] = sum(sums)
+    # Two work-items to a result leave a quarter of the time empty, so only four are held to a full
+    # one.
+    assert filled["sgemv_n_reduce4"] > 0.95
+    assert 0.70 < filled["sgemv_n_reduce2"] < 0.76
+    assert report.bound == "DRAM rows" and sums[1] == pytest.approx(0.5, abs=0.05)
     assert (
         "16 wavefronts on 16 engines" in player.figures[0].tags[0]["question"]
-        and player.figures[0].tags[0]["right"] == "no faster"
+        and player.figures[0].tags[0]["right"] == "a quarter faster"
     )

@@ -57,13 +57,21 @@ class Scene:
         return clock, int(now.sum()), len(set(self.engine[now])), done
 
     def share(self, unit: str, frame: int, part: int) -> float:
-        """A unit's share in per cent: in the frame's interval, in the last of the whole time."""
+        """A unit's share in per cent: in the frame's interval, in the last of the whole time.
+
+        What was left out of a launch is taken for the middle of what was simulated, and all parts
+        of a kind are on average as busy as the report says.
+        """
         shares = self.use.shares[unit][:, part]
         if frame == FRAMES - 1:
-            quarter = len(shares) // 4
-            middle = shares[quarter : len(shares) - quarter].mean()
-            busy = shares.mean() * self.use.clocks[-1] + middle * max(self.lost, 0)
-            return 100 * busy / self.report.clocks
+            every = self.use.shares[unit]
+            quarter = len(every) // 4
+            middle = every[quarter : len(every) - quarter].mean(axis=0)
+            busy = every.mean(axis=0) * self.use.clocks[-1] + middle * max(self.lost, 0)
+            busy = busy / self.report.clocks
+            if self.lost > 0.5 and busy.any():
+                busy = busy * self.report.busy[unit] / busy.mean()
+            return 100 * min(busy[part], 1)
         interval = np.searchsorted(self.use.clocks, self.clock(frame), "right") - 1
         return 0 if frame == 0 else 100 * np.nan_to_num(shares[interval])
 

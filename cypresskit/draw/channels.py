@@ -74,7 +74,7 @@ def _question(runs: Sequence[Report]) -> Guess | None:
     if len(runs) < 2:
         return None
     before, last = runs[-2:]
-    ways = {"no faster": 1.0, "a half faster": 1.5, "twice as fast": 2.0}
+    ways = {"no faster": 1.0, "a quarter faster": 1.25, "twice as fast": 2.0}
     ratio = before.clocks / last.clocks
     right = min(ways, key=lambda way: abs(ways[way] - ratio))
     few, many = (

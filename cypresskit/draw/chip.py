@@ -203,17 +203,22 @@ class _Scene:
         if name.endswith("hits"):
             percent[-1] = -1
         else:
-            percent[-1] = np.round(100 * self._overall(shares))
+            percent[-1] = np.round(100 * self._overall(name))
         return percent
 
-    def _overall(self, shares: np.ndarray) -> np.ndarray:
-        """Each part's share of the whole launch's time: what was left out counts as the middle half
-        of what was simulated, whose rounds it stands between.
+    def _overall(self, name: str) -> np.ndarray:
+        """Each part's share of the whole launch's time. What was left out counts as the middle half
+        of what was simulated, whose rounds it stands between; that tells one part from another.
+        How busy they are on average is the report's to say, which has counted the launch's work.
         """
+        shares = self.use.shares[name]
         middle = shares[len(shares) // 4 : -(len(shares) // 4) or None]
         total = shares.mean(axis=0) * self.use.clocks[-1]
         total = total + middle.mean(axis=0) * self.skipped_clocks
-        return total / (self.use.clocks[-1] + self.skipped_clocks)
+        share = total / (self.use.clocks[-1] + self.skipped_clocks)
+        if self.skipped_clocks and share.any():
+            share = share * self.report.busy[name] / share.mean()
+        return np.minimum(share, 1)
 
     def grid(self) -> tuple[int, int, int]:
         """The map of C: tiles across, tiles down, and wavefronts to a tile."""
