@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,10 +23,14 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, simulate, steady, sweep
+from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.report import LawError, bound
-from cypresskit.timing.sampling import Policy, sample
-from cypresskit.timing.walk import keep
+from cypresskit.timing.sampling import Policy, observed_pace, sample
+from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.walk import keep, walk
+from cypresskit.timing.work import pack
 from tools import sensitivity
+from tools.fuzz import law as fuzz
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
 FIGURES = published.kernels()
@@ -141,6 +146,35 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
+@pytest.mark.parametrize("turns", [1, 8, 30])
+def test_progress_is_noted_until_the_end(turns):
+    """The clocks at which shares of the clauses were over reach from start to end, also where
+    clauses are a few more than the log has rows.
+    """
+    board = replace(HD5870, simd_engines=2, memory_channels=2, l2_slices=2)
+    text = fuzz.GROUP.format(group=64, turns=turns, stride=1, step=64, body=fuzz.STEPS[0] + "\n")
+    code = compile(assemble(text), board)
+    for count in (40, 70, 200):
+        shape = Shape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
+        work = pack(walk(code, Surfaces(shape, board.geometry, "linear"), np.arange(count)), 1)
+        outcome = run(work, board, 8)
+        clauses = int(work.clauses_run[work.path].sum())
+        assert clauses - outcome.pace < clauses // outcome.pace * outcome.pace <= clauses
+        assert clauses // outcome.pace < len(outcome.progress)
+        clocks = outcome.when(clauses * np.array([0.25, 0.5, 0.75]), outcome.progress)
+        shares = clocks / outcome.end_clock
+        assert (np.diff([0, *shares, 1]) > 0.1).all(), shares
+
+
+def test_a_pace_that_nobody_saw_is_not_steady():
+    """Rounds that begin and end at one clock have no pace, and an error says so."""
+    ends = np.zeros(4)
+    done = {unit: np.zeros((1026, 2)) for unit in ("dram", "dram_rows")}
+    outcome = Outcome(1000.0, ends, ends, ends, ends, np.full(1025, 500.0), 1, done, {}, 1.0, 0.0)
+    work = SimpleNamespace(clauses_run=np.array([30]), path=np.zeros(40, np.int64))
+    assert observed_pace(outcome, work, 4, 8) == (200.0, 1.0)
+
+
 def test_one_wavefront_by_hand():
     """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board
     without surprises.
@@ -165,7 +199,7 @@ def test_one_wavefront_by_hand():
     "kernel, change, faster",
     [
         ("sgemm_tn", {"l1_bytes": 0}, False),
-        ("sgemm_tn", {"l2_bytes": 0}, False),
+        ("sgemm_nn", {"l2_bytes": 0}, False),  # sgemm_tn hides all but 1 % of its extra misses
         ("sgemm_tn", {"memory_gb_s": 15.0}, False),
         ("sgemm_tn", {"simd_engines": 40}, True),
         ("sgemm_tn", {"clock_ghz": 1.0}, True),
@@ -227,6 +261,11 @@ def test_more_of_anything_is_never_slower(kernel, board, changes):
         pytest.skip(
             "its stride of 4 KB keeps to one channel, and of more channels each has less bandwidth"
         )
+    if kernel == "dgemm_nn_buffer" and "register_pool" in changes[0]:
+        # For the same stride, one channel is always busy while the others mostly wait. How far
+        # wavefronts drift apart, onto other channels and rows, is chance: 4 to 9 % more or less
+        # time, whatever their number. With one channel and no rows there is nothing to drift to.
+        board = replace(board, memory_channels=1, dram_row_clocks=0)
     times = [seconds(kernel, replace(board, **change)) for change in changes]
     for less, more in pairwise(times):
         assert more <= 1.05 * less, times  # the order of events shifts a little with every change

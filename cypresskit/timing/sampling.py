@@ -212,11 +212,14 @@ def _work(clause: Clause) -> np.ndarray:
 
 def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, float]:
     """(clocks of a round, the share by which they changed or soon will), from the two later thirds
-    of so many ``rounds``: the first ones find caches and queues empty.
+    of so many ``rounds``: the first ones find caches and queues empty. Where a third took no time,
+    wavefronts go in bursts and no pace was seen: the mean of all is given, and an error of 1.
     """
     marks = np.linspace(rounds / 3, rounds - 0.5, 3)
     clauses = marks * work.clauses_run[work.path].mean() * round_
     clocks = np.diff(outcome.when(clauses, outcome.progress))
+    if (clocks <= 0).any():
+        return outcome.end_clock * round_ / len(work.path), 1.0
     channels = outcome.done["dram"] + outcome.done["dram_rows"]
     loads = np.diff(outcome.when(clauses, channels[:-1].mean(axis=1))) / clocks
     early, late = clocks / np.diff(marks)

@@ -187,7 +187,8 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
     done = np.zeros(6 * e + 3 * device.l2_slices + 2 * device.memory_channels + 1)
-    pace = max(int(work.clauses_run[work.path].sum()) // SNAPSHOTS, 1)
+    clauses = int(work.clauses_run[work.path].sum())
+    pace = max(-(-clauses // SNAPSHOTS), 1)  # rounded up: no clause is past the last row
     times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
     counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
     return Chip(
