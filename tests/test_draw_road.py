@@ -78,7 +78,7 @@ def test_the_roads_figures_are_the_models():
     assert set(FIGURES) == {
         launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
     }
-    assert "1.03 times as fast as lesson 04's 1860" in draw.road(3).captions[0], (
+    assert "1.03 times as fast as lesson 04's 1862" in draw.road(3).captions[0], (
         "of two rungs with a figure the first"
     )
     for launch in (
