@@ -75,14 +75,22 @@ class Report:
 
     Attributes
     ----------
-    kernel : the kernel's name.
-    device : the board.
-    size : (m, n, k) of a catalogue kernel, else None.
-    clocks : core clocks, from the first wavefront's start to the last store's end.
-    seconds : the same time in seconds, with the cost of a launch (``Device.launch_us``).
-    flops : floating-point operations of the launch; 0 if they aren't known.
-    peak_gflops : the device's peak in the kernel's precision, in 10^9 flop/s.
-    bound : the bottleneck.
+    kernel
+        the kernel's name.
+    device
+        the board.
+    size
+        (m, n, k) of a catalogue kernel, else None.
+    clocks
+        core clocks, from the first wavefront's start to the last store's end.
+    seconds
+        the same time in seconds, with the cost of a launch (``Device.launch_us``).
+    flops
+        floating-point operations of the launch; 0 if they aren't known.
+    peak_gflops
+        the device's peak in the kernel's precision, in 10^9 flop/s.
+    bound
+        the bottleneck.
 
         - "ALU", "texture", "LDS", "L2" or "DRAM": the units of this kind are busy for 80 % of the
           time or more.
@@ -93,23 +101,34 @@ class Report:
         - "latency": wavefronts were there, in 60 % of the slots or more, and all of them waited.
         - "too few wavefronts": the launch has less than the chip has slots for.
         - "tail": it has more, but slots stand empty while its last wavefronts end.
-    registers : of a work-item.
-    active : wavefronts that share a SIMD engine.
-    wavefronts : of the launch.
-    simulated : the share of clauses that were simulated; the rest was extended from them.
-    busy : for "ALU", "texture", "LDS", "L2" and "DRAM" the share of the launch in which such a unit
+    registers
+        of a work-item.
+    active
+        wavefronts that share a SIMD engine.
+    wavefronts
+        of the launch.
+    simulated
+        the share of clauses that were simulated; the rest was extended from them.
+    busy
+        for "ALU", "texture", "LDS", "L2" and "DRAM" the share of the launch in which such a unit
         worked, on average over all units of the kind; for "DRAM rows" the share in which a channel
         waited for a row and sent nothing.
-    hits : "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 asks it
-        for. Reads of ``g[]`` bypass both.
-    bytes : "L1", texels delivered to work-items, as ``Run.fetch_bytes`` counts them; "L2", lines
-        that it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
+    hits
+        "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 asks it for.
+        Reads of ``g[]`` bypass both.
+    bytes
+        "L1", texels delivered to work-items, as ``Run.fetch_bytes`` counts them; "L2", lines that
+        it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
         lines stored.
-    error : the share of ``clocks`` by which a launch that was simulated in part may be off, judged
-        by what was seen; 0 if all was simulated. See ``steady``.
-    events : rows of ``timeline``, as in ``engine.Outcome``.
-    use : what each part of the chip did during the simulated time.
-    again : ``simulate`` with the same arguments, for another device.
+    error
+        the share of ``clocks`` by which a launch that was simulated in part may be off, judged by
+        what was seen; 0 if all was simulated. See ``steady``.
+    events
+        rows of ``timeline``, as in ``engine.Outcome``.
+    use
+        what each part of the chip did during the simulated time.
+    again
+        ``simulate`` with the same arguments, for another device.
 
     Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
     for more flops than the device can compute in the time.
