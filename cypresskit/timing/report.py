@@ -73,6 +73,9 @@ class LawError(RuntimeError):
 class Report:
     """A simulated launch.
 
+    Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
+    for more flops than the device can compute in the time.
+
     Attributes
     ----------
     kernel
@@ -129,9 +132,6 @@ class Report:
         what each part of the chip did during the simulated time.
     again
         ``simulate`` with the same arguments, for another device.
-
-    Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
-    for more flops than the device can compute in the time.
     """
 
     kernel: str
