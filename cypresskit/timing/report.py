@@ -76,8 +76,8 @@ class Report:
     Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
     for more flops than the device can compute in the time.
 
-    Attributes
-    ----------
+    Its fields:
+
     kernel
         the kernel's name.
     device
