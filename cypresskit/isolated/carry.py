@@ -38,9 +38,18 @@ def carried(function: Callable) -> dict[str, Any]:
 
 def restored(data: bytes, absent: Callable[[str], Any]) -> Callable:
     """The function that ``carried`` wrote; ``absent(name)`` stands for a lesson's."""
-    unpickler = pickle.Unpickler(io.BytesIO(data))
-    unpickler.persistent_load = lambda name: absent(str(name))  # type: ignore[method-assign]
-    return unpickler.load()
+    return _Restorer(io.BytesIO(data), absent).load()
+
+
+class _Restorer(pickle.Unpickler):
+    """Reads what ``_Carrier`` wrote; ``absent(name)`` stands for a lesson's name."""
+
+    def __init__(self, buffer: io.BytesIO, absent: Callable[[str], Any]) -> None:
+        super().__init__(buffer)
+        self.absent = absent
+
+    def persistent_load(self, name: Any) -> Any:
+        return self.absent(str(name))
 
 
 class _Carrier(pickle.Pickler):
