@@ -34,6 +34,7 @@ FLOORS = (
     "today",
     "session",
     "draw",
+    "editing",
     "isolated",
     "teach",
     "marks",
@@ -42,7 +43,17 @@ FLOORS = (
 DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
 #: Other packages that may be imported inside a function: they need not be there, or take long to
 #: import.
-LATE = (*DRAWING, "IPython", "cupy", "jupyterlab", "nbformat", "llvmlite", "numba", "tqdm")
+LATE = (
+    *DRAWING,
+    "IPython",
+    "anywidget",
+    "cupy",
+    "jupyterlab",
+    "nbformat",
+    "llvmlite",
+    "numba",
+    "tqdm",
+)
 #: What of our own is: numba stands behind it, which takes longer than all the rest of `import
 #: cypresskit`; or a GPU.
 LATE_OF_OURS = {

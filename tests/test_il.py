@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.cli import reference
-from cypresskit.il import OPCODES, Fault, Register
+from cypresskit.il import OPCODES, Fault, Register, reference
 from cypresskit.il.left_out import LEFT_OUT, left_out, unknown
 from cypresskit.il.parser import RESULT_SCALE
 from cypresskit.il.registers import INPUT_NAMES, MODIFIERS

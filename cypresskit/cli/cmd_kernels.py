@@ -11,9 +11,8 @@ from pathlib import Path
 import cypresskit as ck
 from cypresskit import devices, published
 from cypresskit.blas.choice import figures
-from cypresskit.cli import reference
 from cypresskit.cli.command import CommandError, command, option, user_errors, whole
-from cypresskit.il import OPCODES
+from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.tables import markdown

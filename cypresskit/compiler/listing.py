@@ -8,7 +8,14 @@ line of IL. T0 to T3 are the clause temporaries.
 
 import struct
 
-from cypresskit.compiler.assembly import TEMPORARY, Control, FetchInstruction, Operation, Read
+from cypresskit.compiler.assembly import (
+    TEMPORARY,
+    Control,
+    FetchInstruction,
+    Operation,
+    Read,
+    StoreInstruction,
+)
 from cypresskit.compiler.isa import INLINE, SLOTS
 
 COLUMN = 104  # where the lines of IL stand
@@ -26,9 +33,9 @@ def listing(controls: tuple[Control, ...]) -> str:
                 f"{n:02d} {indent}{_head(control)}", control.store.line if control.store else None
             )
         )
-        clause = [[(_fetch(f), f.line)] for f in control.fetches]
+        clause = [[(fetch_text(f), f.line)] for f in control.fetches]
         clause += [
-            [(f"{SLOTS[o.slot]}: {_operation(o)}", o.line) for o in b.operations]
+            [(f"{SLOTS[o.slot]}: {operation_text(o)}", o.line) for o in b.operations]
             for b in control.bundles
         ]
         for parts in clause:
@@ -52,15 +59,8 @@ def _head(control: Control) -> str:
         return f"{name}: CNT({control.slots}){locked}"
     if control.fetches:
         return f"{name}: CNT({len(control.fetches)})"
-    store = control.store
-    if store is not None:
-        mask = "" if store.select == "xyzw" else f".{store.select}"
-        if store.name == "EXPORT":
-            return f"EXPORT: o{store.offset}, R{store.source}{mask}"
-        place = (
-            f"DWORD_PTR[{4 * store.offset}{'' if store.index is None else f'+R{store.index}.x'}]"
-        )
-        return f"{name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
+    if control.store is not None:
+        return store_text(control.store)
     jumps = {
         "LOOP_START_DX10": "FAIL_JUMP_ADDR",
         "LOOP_END": "PASS_JUMP_ADDR",
@@ -70,7 +70,18 @@ def _head(control: Control) -> str:
     return name if control.target < 0 else f"{name} {jumps[name]}({control.target:02d})"
 
 
-def _fetch(f: FetchInstruction) -> str:
+def store_text(store: StoreInstruction) -> str:
+    """A store as the listing has it."""
+    mask = "" if store.select == "xyzw" else f".{store.select}"
+    if store.name == "EXPORT":
+        return f"EXPORT: o{store.offset}, R{store.source}{mask}"
+    index = "" if store.index is None else f"+R{store.index}.x"
+    place = f"DWORD_PTR[{4 * store.offset}{index}]"
+    return f"{store.name}: {place}, R{store.source}{mask}, ELEM_SIZE(3)"
+
+
+def fetch_text(f: FetchInstruction) -> str:
+    """A fetch as the listing has it."""
     dest = f"R{f.dest}" + ("" if f.select == "xyzw" else f".{f.select}")
     if f.name == "MEM_READ":
         register = "" if f.source is None else f"+R{f.source}.{f.coordinates}"
@@ -85,7 +96,8 @@ def _fetch(f: FetchInstruction) -> str:
     )
 
 
-def _operation(o: Operation) -> str:
+def operation_text(o: Operation) -> str:
+    """An operation as the listing has it, without its slot."""
     dest = [] if not (o.row.words or o.row.predicate) else ["____"]
     if o.dest is not None:
         dest = [f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"]

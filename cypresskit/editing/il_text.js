@@ -1,0 +1,89 @@
+// IL as text in an editor: the parts of a line that have colours, and the word at a place.
+
+const PARTS = new RegExp(
+  [
+    "(?<comment>(?:;|//).*)",
+    // The instruction, with what belongs to its name.
+    "(?<keyword>^\\s*[A-Za-z_]\\w*(?:\\([\\w.,+-]*\\)\\w*)*)",
+    "(?<def>\\b(?:[rlogx]|in|out|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
+      "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
+    "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
+  ].join("|"),
+  "g",
+)
+export const KINDS = ["comment", "keyword", "def", "number"]
+
+/** The coloured parts of a line.
+ * @param {string} line
+ * @returns {{kind: string, start: number, end: number}[]} */
+export function parts(line) {
+  return [...line.matchAll(PARTS)].map((found) => {
+    const kind = KINDS.find((name) => found.groups[name] !== undefined)
+    const indent = found[0].length - found[0].trimStart().length
+    return {kind, start: found.index + indent, end: found.index + found[0].length}
+  })
+}
+
+/** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
+ * @param {string} line
+ * @param {number} column */
+export function wordAt(line, column) {
+  const comment = line.search(/;|\/\//)
+  if (comment >= 0 && column > comment) return ""
+  for (const found of line.matchAll(/[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\])?/g))
+    if (found.index <= column && column <= found.index + found[0].length) return found[0]
+  return ""
+}
+
+/** What IL's words mean. */
+export class Words {
+  /** @param {{opcodes: string[][], others: string[][]}} words */
+  constructor({opcodes, others}) {
+    this.opcodes = new Map(opcodes.map((entry) => [entry[0], entry]))
+    this.others = others.map(([name, pattern, text]) => ({
+      name,
+      pattern: new RegExp(`^(?:${pattern})$`, "i"),
+      text,
+    }))
+  }
+
+  /** The opcode that a word begins with, with or without controls. */
+  opcode(word) {
+    const names = word.split(/\W/)[0].toLowerCase().split("_")
+    for (let end = Math.min(names.length, 5); end > 0; end--) {
+      const entry = this.opcodes.get(names.slice(0, end).join("_"))
+      if (entry) return entry
+    }
+    return undefined
+  }
+
+  /** What a word means, as [name, rest], or undefined. */
+  meaning(word) {
+    const entry = this.opcode(word)
+    if (entry) {
+      const [name, operands, cost, meaning] = entry
+      return [name, [operands, meaning, cost].filter((part) => part && part !== "-").join(" · ")]
+    }
+    const bare = word.replace(/^_/, "").split(".")[0]
+    const other = this.others.find(({pattern}) => pattern.test(bare))
+    return other && [other.name, other.text]
+  }
+
+  /** The opcodes that begin with a word, the shortest first. */
+  begun(word) {
+    const start = word.toLowerCase()
+    return [...this.opcodes.values()]
+      .filter(([name]) => name.startsWith(start))
+      .sort(([a], [b]) => a.length - b.length || (a < b ? -1 : 1))
+  }
+}
+
+/** The names that a text declares or uses: registers, literals, constants, inputs. */
+export function namesIn(text) {
+  const names = new Set()
+  for (const line of text.split("\n")) {
+    const code = line.split(/;|\/\//)[0]
+    for (const [name] of code.matchAll(/\b(?:[rlo]\d+|cb\d+\[\d+\]|v[A-Z]\w*)\b/g)) names.add(name)
+  }
+  return [...names]
+}

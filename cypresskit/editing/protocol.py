@@ -1,0 +1,59 @@
+"""What the workbench's page and whoever answers it say to each other.
+
+The page (``workbench.js``) holds the editor and the pictures; it knows no compiler. It is given a
+*channel*, ``{send(message), listen(function)}``, and sends and hears messages: objects of JSON with
+a ``type``. In a notebook the channel is a widget's comm and the answers come from a process beside
+the kernel; on the site it is a worker, which has the pure half alone (``pure_answers``).
+
+The page says:
+
+``hello``
+    The page is there; the answer is ``state``.
+``text``: edit, text
+    The reader changed the text. ``edit`` names this text: whatever the page chose, never used
+    twice. Each ``answer`` carries it back, and the page drops answers to older texts.
+``recall``: entry
+    Bring back the text of an entry of the history; the answer is ``text``.
+``compare``: first, second
+    Two entries of the history, side by side; the answer is ``comparison``.
+``replay``: edit, row, column
+    Which terms went into this element of C? The answer is ``replay``.
+``size``: edit, n
+    Time the kernel at this N from now on.
+
+Whoever answers says:
+
+``state``: name, like, text, words, parts, n, history
+    All that a page needs to begin: the file's name, the catalogue kernel in whose place it stands
+    (or ""), its text, what the language's words mean (``pure_answers.words``), which parts of an
+    answer can come (without a clock, "text" and "code" alone), the N that is timed, the history.
+``heard``: edit, saved
+    The text has arrived; ``saved``, whether it is in the file.
+``working``: edit, part
+    This part is being worked on.
+``answer``: edit, part, ...
+    One part of the answer to a text, in this order; each is described where it is made.
+
+    - "text" (``pure_answers.text_answer``): faults, live registers. With faults it is the last.
+    - "code" (``pure_answers.code_answer``): what the compiler made of it, and its card.
+    - "verdict" (``measured_answers.verdict_answer``): right or wrong, and findings.
+    - "clocks" (``measured_answers.clocks_answer``): how fast it is, and what binds it.
+    - "best" (``measured_answers.best_answer``): what a compiler could make of it.
+    - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
+``text``: text, why
+    Show this text: the file was changed from outside ("file") or an entry was asked for
+    ("recall"). The page takes it over as an edit of its own, which can be undone, and sends it.
+``history``: entries
+    The history, whenever it has grown: see ``edits.Edit``.
+``comparison``: first, second, lines
+    ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
+``replay``: edit, row, column, ...
+    See ``measured_answers.replay_answer``.
+``trouble``: message
+    What the reader has to know: the file can't be written, the process had to be started anew.
+"""
+
+#: The parts of an answer, in their order.
+PARTS = ("text", "code", "verdict", "clocks", "best", "prices")
+#: Those that need neither data nor a clock.
+PURE = ("text", "code")
