@@ -11,7 +11,7 @@ const PARTS = new RegExp(
   ].join("|"),
   "g",
 )
-export const KINDS = ["comment", "keyword", "def", "number"]
+const KINDS = ["comment", "keyword", "def", "number"]
 
 /** The coloured parts of a line.
  * @param {string} line

@@ -1,0 +1,184 @@
+// The bundles of a kernel: a row for each bundle, fetch and store, a cell for each slot, in the
+// colours of their lines.
+import {make} from "../draw/shell.js"
+
+const SLOTS = ["x", "y", "z", "w", "t"]
+const SHORT = [
+  ["_IEEE", ""],
+  ["_DX10", ""],
+  ["PRED_SET", "P_"],
+  ["_UINT", "_U"],
+  ["_INT", "_I"],
+  ["LDS_", ""],
+  ["MULADD", "MAD"],
+]
+const NAMES = {fetch: "fetch", store: "store", flow: ""}
+
+/** An operation's name in about six letters. */
+function short(name) {
+  const made = SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
+  return made.length > 7 ? `${made.slice(0, 6)}…` : made
+}
+
+export class BundleTable {
+  /**
+   * @param {HTMLElement} parent
+   * @param {{picked: (lines: Set<number>, text: string) => void, goTo: (line: number) => void}} owner */
+  constructor(parent, owner) {
+    this.owner = owner
+    this.cells = []
+    this.whole = false
+    this.id = `ckw-bundles-${Math.random().toString(36).slice(2)}`
+    const head = make(parent, "div", {class: "ckw-panelhead"})
+    this.title = make(head, "h3", {}, "Bundles")
+    this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "whole kernel")
+    this.more.addEventListener("click", () => {
+      this.whole = !this.whole
+      this.more.setAttribute("aria-pressed", String(this.whole))
+      this.draw()
+    })
+    const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
+    for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
+    this.box = make(parent, "div", {
+      class: "ckw-bundles",
+      role: "grid",
+      tabindex: "0",
+      "aria-label": "Bundles. Arrows move, Enter goes to the line.",
+    })
+    this.box.addEventListener("keydown", (event) => this.press(event))
+    this.box.addEventListener("focus", () => {
+      if (!this.at && this.cells.length) this.choose(0, 0)
+    })
+  }
+
+  /** The colours of lines: those of the main loop, in their order.
+   * @returns {Map<number, number>} */
+  get colours() {
+    const rows = this.rows ?? []
+    const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
+    const all = lines.length ? lines : rows.flatMap(({parts}) => parts.map((part) => part[2]))
+    const sorted = [...new Set(all)].sort((a, b) => a - b)
+    return new Map(sorted.map((line, n) => [line, n]))
+  }
+
+  /** Show an answer's rows. */
+  show({rows, gone}) {
+    this.rows = rows
+    this.gone = gone
+    this.draw()
+  }
+
+  draw() {
+    if (!this.rows) return
+    const loops = this.rows.some(({loop}) => loop) && this.rows.some(({loop}) => !loop)
+    this.more.hidden = !loops
+    const shown = this.rows.filter(({loop}) => this.whole || !loops || loop)
+    const bundles = shown.filter(({kind}) => kind === "alu").length
+    const fresh = shown.filter((row) => row.new).length
+    const what = this.whole || !loops ? "Bundles" : "The loop's bundles"
+    this.title.textContent = `${what}: ${bundles}`
+    if (fresh || this.gone) {
+      const gone = this.gone ? `, ${this.gone} gone` : ""
+      make(this.title, "small", {}, ` ${fresh} new${gone}`)
+    }
+    const {scrollTop} = this.box
+    this.box.replaceChildren()
+    this.cells = []
+    this.at = undefined
+    const colours = this.colours
+    let number = 0
+    let clause = -1
+    for (const row of shown) {
+      const line = make(this.box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
+      line.classList.toggle("ckw-new", row.new)
+      line.classList.toggle("ckw-first", row.clause !== clause)
+      clause = row.clause
+      if (row.kind === "alu") number++
+      const label = row.kind === "alu" ? String(number) : NAMES[row.kind]
+      make(line, "span", {role: "rowheader", class: "ckw-label"}, label)
+      const cells = []
+      if (row.kind === "alu") {
+        const slots = new Map(row.parts.map((part) => [part[0], part]))
+        SLOTS.forEach((_, slot) => {
+          cells.push(this.cell(line, slots.get(slot), colours))
+        })
+      } else if (row.parts.length) cells.push(this.cell(line, row.parts[0], colours))
+      else make(line, "span", {class: "ckw-jump"}, row.text)
+      if (cells.length) this.cells.push(cells)
+    }
+    this.box.scrollTop = scrollTop
+    this.light(this.lit ?? new Set())
+  }
+
+  cell(parent, part, colours) {
+    const cell = make(parent, "span", {role: "gridcell", class: "ckw-slot"})
+    if (!part) {
+      cell.classList.add("ckw-empty")
+      cell.setAttribute("aria-label", "empty")
+      return {cell, line: 0}
+    }
+    const [slot, name, line, text] = part
+    const colour = colours.get(line)
+    if (colour !== undefined) cell.style.setProperty("--line", `var(--ckw-${colour % 8})`)
+    cell.textContent = short(name)
+    const place = parent.classList.contains("ckw-alu") ? `${SLOTS[slot]}: ` : ""
+    cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
+    cell.setAttribute("aria-label", `${place}${name}, line ${line}`)
+    const row = this.cells.length
+    cell.addEventListener("click", () => {
+      this.choose(row, parent.classList.contains("ckw-alu") ? slot : 0)
+      this.owner.goTo(line)
+    })
+    return {cell, line, text}
+  }
+
+  /** Light up the slots of lines, and scroll to the first. */
+  light(lines, scroll = false) {
+    this.lit = lines
+    let first
+    for (const row of this.cells)
+      for (const {cell, line} of row) {
+        const lit = lines.has(line)
+        cell.classList.toggle("ckw-lit", lit)
+        if (lit) first ??= cell
+      }
+    if (!first || !scroll) return
+    const top = first.offsetTop - this.box.offsetTop
+    if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 20)
+      this.box.scrollTop = top - this.box.clientHeight / 3
+  }
+
+  choose(row, slot) {
+    for (const {cell} of this.cells.flat()) cell.removeAttribute("id")
+    const line = this.cells[Math.max(0, Math.min(row, this.cells.length - 1))]
+    const place = Math.max(0, Math.min(slot, line.length - 1))
+    this.at = [this.cells.indexOf(line), place]
+    const {cell, line: number, text} = line[place]
+    cell.id = this.id
+    this.box.setAttribute("aria-activedescendant", this.id)
+    cell.scrollIntoView({block: "nearest", inline: "nearest"})
+    if (number) this.owner.picked(new Set([number]), text)
+    return number
+  }
+
+  press(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || !this.cells.length) return
+    const [row, slot] = this.at ?? [0, 0]
+    const steps = {
+      ArrowDown: [1, 0],
+      ArrowUp: [-1, 0],
+      ArrowRight: [0, 1],
+      ArrowLeft: [0, -1],
+      PageDown: [10, 0],
+      PageUp: [-10, 0],
+      Home: [-row, -slot],
+      End: [this.cells.length, 0],
+    }
+    const step = steps[event.key]
+    if (step) this.choose(row + step[0], slot + step[1])
+    else if (event.key === "Enter") this.owner.goTo(this.cells[row][slot].line || 1)
+    else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+}

@@ -1,0 +1,538 @@
+// The editor of the workbench: a text area over painted lines, with gutters beside it.
+//
+// The text area is the platform's: its caret, selection, undo and accessibility. Its letters are
+// transparent; below it the same lines are painted, with colours by the CSS Custom Highlight API
+// (without it they are plain). Left out: wrapped lines, several carets.
+import {make} from "../draw/shell.js"
+import {namesIn, parts, wordAt} from "./il_text.js"
+
+const INDENT = "    "
+const OFFERED = 9 // completions in sight
+const REST = 350 // milliseconds after which the mouse rests on a word
+
+/** The highlights that all editors of a page share: each adds and removes its own ranges. */
+function highlight(name) {
+  if (!window.CSS?.highlights) return undefined
+  if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
+  return CSS.highlights.get(name)
+}
+
+export class Editor {
+  /**
+   * @param {HTMLElement} parent
+   * @param {{label: string, changed: () => void, moved: (line: number) => void,
+   *   meaning: (word: string, line: number) => string[] | undefined,
+   *   names: (line: number) => string[],
+   *   words: {begun: (word: string) => string[][]}}} owner */
+  constructor(parent, owner) {
+    this.owner = owner
+    this.rows = []
+    this.faults = []
+    this.letter = 0 // a letter's width, once it is known
+    this.free = false // Tab leaves the editor
+    this.frame = make(parent, "div", {class: "ckw-frame"})
+    const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
+    for (const [name, text, title] of [
+      ["number", "line", ""],
+      ["live", "live", "registers that hold something which is still needed"],
+      ["price", "price", "how much sooner the launch would end if the line took no time"],
+    ])
+      make(heads, "span", {class: `ckw-${name}`, title}, text)
+    this.scroll = make(this.frame, "div", {class: "ckw-scroll"})
+    this.gutter = make(this.scroll, "div", {class: "ckw-gutter", "aria-hidden": "true"})
+    const code = make(this.scroll, "div", {class: "ckw-code"})
+    this.paint = make(code, "div", {class: "ckw-paint", "aria-hidden": "true"})
+    this.area = /** @type {HTMLTextAreaElement} */ (
+      make(code, "textarea", {
+        class: "ckw-area",
+        "aria-label": owner.label,
+        "aria-autocomplete": "list",
+        autocapitalize: "off",
+        autocomplete: "off",
+        autocorrect: "off",
+        spellcheck: "false",
+        wrap: "off",
+      })
+    )
+    this.offers = new Offers(this)
+    this.tip = make(this.frame, "div", {class: "ckw-tip", role: "tooltip", hidden: ""})
+    this.listen()
+    this.refresh()
+  }
+
+  listen() {
+    const {area} = this
+    area.addEventListener("input", () => {
+      this.refresh()
+      this.owner.changed()
+      this.offers.typed()
+    })
+    area.addEventListener("keydown", (event) => this.press(event))
+    area.addEventListener("blur", () => this.offers.close())
+    area.addEventListener("mousemove", (event) => this.rest(event))
+    area.addEventListener("mouseleave", () => this.hideTip())
+    area.addEventListener("scroll", () => {
+      area.scrollTop = 0 // what scrolls is the frame, with the gutters
+      area.scrollLeft = 0
+    })
+    this.onSelection = () => {
+      if (focusIn(this.area) === this.area) this.move()
+    }
+    document.addEventListener("selectionchange", this.onSelection)
+    area.addEventListener("keyup", () => this.move())
+    area.addEventListener("click", () => this.move())
+  }
+
+  end() {
+    document.removeEventListener("selectionchange", this.onSelection)
+    clearTimeout(this.resting)
+    for (const row of this.rows) this.forget(row)
+    this.paintFaults([])
+  }
+
+  get text() {
+    return this.area.value
+  }
+
+  /** The caret's line, from 1, and column, from 0. */
+  get caret() {
+    const before = this.text.slice(0, this.area.selectionEnd).split("\n")
+    return {line: before.length, column: before.at(-1).length}
+  }
+
+  line(number) {
+    return this.rows[number - 1]?.text ?? ""
+  }
+
+  /** Show a text without a trace in the undo list: the first one. */
+  begin(text) {
+    this.area.value = text
+    this.area.setSelectionRange(0, 0)
+    this.refresh()
+  }
+
+  /** Take another text over, as an edit that can be undone. */
+  take(text) {
+    const old = this.text
+    let start = 0
+    while (start < old.length && old[start] === text[start]) start++
+    let tail = 0
+    while (
+      tail < Math.min(old.length, text.length) - start &&
+      old[old.length - 1 - tail] === text[text.length - 1 - tail]
+    )
+      tail++
+    this.replace(start, old.length - tail, text.slice(start, text.length - tail))
+  }
+
+  /** Replace a part of the text, so that undo brings it back. */
+  replace(start, end, text) {
+    const focused = focusIn(this.area)
+    const top = this.scroll.scrollTop
+    this.area.focus({preventScroll: true})
+    this.area.setSelectionRange(start, end)
+    const done = text
+      ? document.execCommand("insertText", false, text)
+      : start === end || document.execCommand("delete")
+    if (!done) {
+      this.area.setRangeText(text, start, end, "end")
+      this.area.dispatchEvent(new Event("input"))
+    }
+    if (focused && focused !== this.area) {
+      focused.focus?.({preventScroll: true})
+      this.scroll.scrollTop = top
+    }
+  }
+
+  /** Paint the lines that changed, and bring the gutter to the same length. */
+  refresh() {
+    const lines = this.text.split("\n")
+    while (this.rows.length > lines.length) {
+      const row = this.rows.pop()
+      this.forget(row)
+      row.gutter.remove()
+      row.paint.remove()
+    }
+    lines.forEach((text, n) => {
+      if (n === this.rows.length) this.rows.push(this.makeRow(n))
+      if (this.rows[n].text !== text) this.write(this.rows[n], text)
+    })
+  }
+
+  makeRow(n) {
+    const gutter = make(this.gutter, "div", {class: "ckw-row"})
+    make(gutter, "span", {class: "ckw-number"}, String(n + 1))
+    const live = make(gutter, "span", {class: "ckw-live"})
+    const price = make(gutter, "span", {class: "ckw-price"})
+    const chip = make(gutter, "span", {class: "ckw-chip"})
+    gutter.addEventListener("mousedown", (event) => {
+      event.preventDefault()
+      this.goTo(n + 1)
+    })
+    return {gutter, live, price, chip, paint: make(this.paint, "div"), text: null, ranges: []}
+  }
+
+  forget(row) {
+    for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
+    row.ranges = []
+  }
+
+  write(row, text) {
+    this.forget(row)
+    row.text = text
+    row.paint.textContent = text || "\n"
+    if (!window.CSS?.highlights) return
+    for (const {kind, start, end} of parts(text)) {
+      const range = rangeIn(row.paint, start, end)
+      row.ranges.push([kind, range])
+      highlight(`ckw-${kind}`).add(range)
+    }
+  }
+
+  /** Underline faults: [{line, column, length, message, kind}], columns from 1. */
+  paintFaults(faults) {
+    for (const {range, row} of this.faults) {
+      highlight("ckw-fault")?.delete(range)
+      row.gutter.classList.remove("ckw-bad")
+      row.gutter.title = ""
+    }
+    this.faults = []
+    for (const fault of faults) {
+      const row = this.rows[fault.line - 1]
+      if (!row) continue
+      const length = row.paint.textContent.length
+      const start = Math.min(fault.column - 1, Math.max(0, length - 1))
+      const range = rangeIn(row.paint, start, Math.min(length, start + fault.length))
+      highlight("ckw-fault")?.add(range)
+      row.gutter.classList.add("ckw-bad")
+      row.gutter.title = fault.message
+      this.faults.push({...fault, row, range})
+    }
+    this.area.setAttribute("aria-invalid", String(faults.length > 0))
+  }
+
+  /** Show each line's live registers: [line, count, names]; the most fill the bar. */
+  showLive(live) {
+    const most = Math.max(1, ...live.map(([, count]) => count))
+    const found = new Map(live.map(([line, ...rest]) => [line, rest]))
+    this.rows.forEach((row, n) => {
+      const [count, names] = found.get(n + 1) ?? [0, ""]
+      row.live.style.setProperty("--part", String(count / most))
+      row.live.toggleAttribute("data-most", count === most && most > 1)
+      row.live.textContent = count ? String(count) : ""
+      row.live.title = count ? `${count} live: ${names}` : ""
+    })
+  }
+
+  /** Show each line's work and price, shares of the launch: Map of line to {work, price, text}. */
+  showPrices(prices) {
+    const most = Math.max(0.01, ...[...prices.values()].map(({price}) => price))
+    this.rows.forEach((row, n) => {
+      const found = prices.get(n + 1)
+      row.price.style.setProperty("--work", String(found ? Math.min(1, found.work / most) : 0))
+      row.price.style.setProperty("--part", String(found ? Math.max(0, found.price / most) : 0))
+      const per = found ? 100 * found.price : 0
+      row.price.textContent = per >= 0.05 ? per.toFixed(1) : ""
+      row.price.title = found?.text ?? ""
+    })
+  }
+
+  /** Give lines their colours: Map of line to the number of a colour. */
+  showColours(colours) {
+    this.rows.forEach((row, n) => {
+      const colour = colours.get(n + 1)
+      row.chip.style.background = colour === undefined ? "" : `var(--ckw-${colour % 8})`
+    })
+  }
+
+  /** Light up lines: those that a selected slot comes from, or a finding's. */
+  light(lines, kind = "lit") {
+    this.rows.forEach((row, n) => {
+      row.paint.classList.toggle(`ckw-${kind}`, lines.has(n + 1))
+      row.gutter.classList.toggle(`ckw-${kind}`, lines.has(n + 1))
+    })
+  }
+
+  /** Set the caret to a line and column, from 1, and take the focus. */
+  goTo(line, column = 1) {
+    const lines = this.text.split("\n")
+    const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0)
+    const at = before + Math.min(column - 1, lines[line - 1]?.length ?? 0)
+    this.area.focus({preventScroll: true})
+    this.area.setSelectionRange(at, at)
+    this.show(line)
+    this.move()
+  }
+
+  /** Scroll the frame so that a line is in sight. */
+  show(line) {
+    const row = this.rows[line - 1]
+    if (!row) return
+    const {scrollTop, clientHeight} = this.scroll
+    const top = row.paint.offsetTop
+    if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
+      this.scroll.scrollTop = top - clientHeight / 2
+  }
+
+  move() {
+    const {line, column} = this.caret
+    if (line === this.lastLine && column === this.lastColumn) return
+    this.lastLine = line
+    this.lastColumn = column
+    this.light(new Set([line]), "here")
+    this.owner.moved(line)
+  }
+
+  /** The letter's size, and where a line and a column are in the frame. */
+  place(line, column) {
+    const row = this.rows[line - 1]
+    const box = this.scroll.getBoundingClientRect()
+    const paint = row.paint.getBoundingClientRect()
+    this.letter ||= letterWidth(this.paint)
+    const frame = this.frame.getBoundingClientRect()
+    return {
+      left: paint.left - frame.left + column * this.letter,
+      top: paint.bottom - frame.top,
+      inside: paint.bottom <= box.bottom + 2 && paint.top >= box.top - 2,
+    }
+  }
+
+  press(event) {
+    if (this.offers.press(event)) return
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      if (event.key === " " && event.ctrlKey) this.offers.open(true)
+      else if (event.key === "/" && !event.altKey) this.comment()
+      else return
+      event.preventDefault()
+      return
+    }
+    if (event.key === "Escape") {
+      this.free = true
+      this.hideTip()
+      return
+    }
+    if (event.key === "Tab" && !this.free) {
+      event.preventDefault()
+      this.indent(event.shiftKey)
+    } else if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault()
+      this.breakLine()
+    }
+    if (event.key !== "Shift") this.free = false
+  }
+
+  /** Begin a line as deep as this one, or deeper after what opens a block. */
+  breakLine() {
+    const {line, column} = this.caret
+    const before = this.line(line).slice(0, column)
+    const deeper = /^\s*(?:whileloop|loop|if_\w*|ifc|else)\b/.test(before)
+    const indent = before.match(/^\s*/)[0] + (deeper ? INDENT : "")
+    this.replace(this.area.selectionStart, this.area.selectionEnd, `\n${indent}`)
+  }
+
+  /** The first and the last line of the selection. */
+  selectedLines() {
+    const {selectionStart: start, selectionEnd: end} = this.area
+    const first = this.text.slice(0, start).split("\n").length
+    return [first, first + this.text.slice(start, end).split("\n").length - 1]
+  }
+
+  indent(back) {
+    const {selectionStart: start, selectionEnd: end} = this.area
+    if (start === end && !back) return this.replace(start, end, INDENT)
+    this.changeLines((text) =>
+      back ? text.replace(/^ {1,4}|^\t/, "") : text.trim() ? INDENT + text : text,
+    )
+  }
+
+  comment() {
+    const [first, last] = this.selectedLines()
+    const all = this.rows.slice(first - 1, last).every(({text}) => /^\s*(;|$)/.test(text))
+    this.changeLines((text) =>
+      all ? text.replace(/^(\s*); ?/, "$1") : text.replace(/^(\s*)(?=\S)/, "$1; "),
+    )
+  }
+
+  /** Change each line of the selection, as one edit, and select them. */
+  changeLines(change) {
+    const [first, last] = this.selectedLines()
+    const lines = this.text.split("\n")
+    const start = lines.slice(0, first - 1).reduce((sum, text) => sum + text.length + 1, 0)
+    const old = lines.slice(first - 1, last).join("\n")
+    const text = lines
+      .slice(first - 1, last)
+      .map(change)
+      .join("\n")
+    if (text === old) return
+    this.replace(start, start + old.length, text)
+    if (last > first) this.area.setSelectionRange(start, start + text.length)
+  }
+
+  rest(event) {
+    clearTimeout(this.resting)
+    const {clientX, clientY} = event
+    this.resting = setTimeout(() => this.showTip(clientX, clientY), REST)
+    if (!this.tip.hidden) this.hideTip()
+  }
+
+  showTip(x, y) {
+    const box = this.paint.getBoundingClientRect()
+    const high = this.rows[0].paint.getBoundingClientRect().height
+    this.letter ||= letterWidth(this.paint)
+    const line = Math.floor((y - box.top) / high) + 1
+    const column = Math.floor((x - box.left) / this.letter)
+    const fault = this.faults.find(
+      (one) =>
+        one.line === line && column >= one.column - 1 && column < one.column - 1 + one.length,
+    )
+    const word = wordAt(this.line(line), column)
+    const meaning = fault
+      ? ["", fault.message]
+      : word && column < this.line(line).length && this.owner.meaning(word, line)
+    if (!meaning) return
+    const place = this.place(line, column)
+    this.tip.replaceChildren()
+    if (meaning[0]) make(this.tip, "b", {}, meaning[0])
+    make(this.tip, "span", {}, ` ${meaning[1]}`)
+    this.tip.hidden = false
+    this.tip.style.left = `${Math.max(4, Math.min(place.left, this.frame.clientWidth - 330))}px`
+    this.tip.style.top = `${place.top + 4}px`
+  }
+
+  hideTip() {
+    clearTimeout(this.resting)
+    this.tip.hidden = true
+  }
+}
+
+/** The completions on offer below the caret. */
+class Offers {
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor
+    this.id = `ckw-offers-${Math.random().toString(36).slice(2)}`
+    this.box = make(editor.frame, "ul", {
+      class: "ckw-offers",
+      id: this.id,
+      role: "listbox",
+      "aria-label": "Completions",
+      hidden: "",
+    })
+    this.found = []
+  }
+
+  get isOpen() {
+    return !this.box.hidden
+  }
+
+  /** After a letter: offer opcodes where one begins, and inputs of the chip. */
+  typed() {
+    const {line, column} = this.editor.caret
+    const before = this.editor.line(line).slice(0, column)
+    const after = this.editor.line(line).slice(column)
+    if (/^\s*[A-Za-z_]\w+$|[\s,]v[A-Z]\w*$/.test(before) && !/^\w/.test(after)) this.open(false)
+    else this.close()
+  }
+
+  open(asked) {
+    const {editor} = this
+    const {line, column} = editor.caret
+    const before = editor.line(line).slice(0, column)
+    const [, indent, opcode] = before.match(/^(\s*)(\w*)$/) ?? []
+    const word = opcode ?? before.match(/[A-Za-z]\w*(?:\[\d*)?$/)?.[0] ?? ""
+    this.start = editor.area.selectionEnd - word.length
+    if (indent !== undefined) this.found = editor.owner.words.begun(word).map(([name]) => name)
+    else this.found = editor.owner.names(line).filter((name) => name.startsWith(word))
+    this.found = this.found.filter((name) => asked || name !== word)
+    const exact = editor.owner.words.begun(word)[0]?.[0] === word
+    if (!this.found.length || (!asked && exact)) return this.close()
+    this.chosen = 0
+    this.fill()
+    const {left, top} = editor.place(line, column - word.length)
+    this.box.hidden = false
+    this.box.style.left = `${Math.min(left, editor.frame.clientWidth - 260)}px`
+    const below = top + this.box.offsetHeight <= editor.frame.clientHeight
+    this.box.style.top = below ? `${top}px` : `${top - 22 - this.box.offsetHeight}px`
+    editor.area.setAttribute("aria-controls", this.id)
+  }
+
+  fill() {
+    this.box.replaceChildren()
+    const first = Math.max(0, Math.min(this.chosen - 4, this.found.length - OFFERED))
+    this.found.slice(first, first + OFFERED).forEach((name, n) => {
+      const chosen = first + n === this.chosen
+      const item = make(this.box, "li", {
+        id: `${this.id}-${first + n}`,
+        role: "option",
+        "aria-selected": String(chosen),
+      })
+      make(item, "code", {}, name)
+      const meaning = this.editor.owner.meaning(name, this.editor.caret.line)
+      make(item, "span", {}, meaning?.[1] ?? "")
+      item.addEventListener("mousedown", (event) => {
+        event.preventDefault()
+        this.chosen = first + n
+        this.accept()
+      })
+    })
+    this.editor.area.setAttribute("aria-activedescendant", `${this.id}-${this.chosen}`)
+  }
+
+  close() {
+    if (!this.isOpen) return
+    this.box.hidden = true
+    this.editor.area.removeAttribute("aria-activedescendant")
+    this.editor.area.removeAttribute("aria-controls")
+  }
+
+  accept() {
+    const name = this.found[this.chosen]
+    this.editor.replace(this.start, this.editor.area.selectionEnd, name)
+    this.close()
+  }
+
+  /** Take a key, if it is for the list. */
+  press(event) {
+    if (!this.isOpen || event.ctrlKey || event.altKey || event.metaKey) return false
+    const steps = {ArrowDown: 1, ArrowUp: -1, PageDown: OFFERED, PageUp: -OFFERED}
+    if (event.key in steps) {
+      const next = this.chosen + steps[event.key]
+      this.chosen = Math.max(0, Math.min(next, this.found.length - 1))
+      this.fill()
+    } else if (event.key === "Enter" || event.key === "Tab") this.accept()
+    else if (event.key === "Escape") this.close()
+    else return false
+    event.preventDefault()
+    event.stopPropagation()
+    return true
+  }
+}
+
+/** The registers and other names that may follow, those of the line's live registers first. */
+export function namesFor(text, live) {
+  return [...new Set([...live, ...namesIn(text)])]
+}
+
+/** What has the focus on the page, or in the shadow tree, that an element is in.
+ * @returns {HTMLElement | null} */
+function focusIn(element) {
+  const root = /** @type {Document | ShadowRoot} */ (element.getRootNode())
+  return /** @type {HTMLElement | null} */ (root.activeElement ?? null)
+}
+
+function rangeIn(element, start, end) {
+  const node = element.firstChild
+  return new StaticRange({
+    startContainer: node,
+    startOffset: start,
+    endContainer: node,
+    endOffset: end,
+  })
+}
+
+function letterWidth(parent) {
+  const probe = make(parent, "span", {}, "x".repeat(100))
+  const wide = probe.getBoundingClientRect().width / 100
+  probe.remove()
+  return wide
+}

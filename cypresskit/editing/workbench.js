@@ -1,0 +1,355 @@
+// The workbench: an editor, and what each edit became. It knows no compiler: it sends texts over a
+// channel and shows the answers that come back; see protocol.py.
+import {followTheme, listenKeys, make} from "../draw/shell.js"
+import {BundleTable} from "./bundle_table.js"
+import {Editor, namesFor} from "./editor.js"
+import {Figures} from "./figures.js"
+import {History} from "./history.js"
+import {Words} from "./il_text.js"
+
+const PAUSE = 60 // milliseconds without a key before a text is sent
+const SILENCE = 900 // milliseconds after which nobody has heard a text
+const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
+const UNSENT = "cypresskit-unsaved:"
+
+/** Begin a workbench in an element.
+ * @param {HTMLElement} host
+ * @param {{send: (message: object) => void, listen: (hear: (message: any) => void) => () => void}}
+ *   channel
+ * @returns {() => void} ends it */
+export function beginWorkbench(host, channel) {
+  const bench = new Workbench(host, channel)
+  return () => bench.end()
+}
+
+class Workbench {
+  constructor(host, channel) {
+    this.host = host
+    this.channel = channel
+    this.view = Math.random().toString(36).slice(2, 8)
+    this.count = 0
+    this.live = []
+    host.classList.add("cypresskit", "ckw")
+    this.stopTheme = followTheme(host)
+    this.stopKeys = listenKeys(host, {})
+    this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
+    this.stopChannel = channel.listen((message) => this.hear(message))
+    channel.send({type: "hello"})
+  }
+
+  end() {
+    clearTimeout(this.soon)
+    clearTimeout(this.silence)
+    clearTimeout(this.speaking)
+    this.stopChannel()
+    this.stopTheme()
+    this.stopKeys()
+    this.editor?.end()
+  }
+
+  hear(message) {
+    if (message.type === "state") return this.begin(message)
+    if (!this.editor) return
+    if (message.type === "answer" && message.edit === this.edit) this.answer(message)
+    else if (message.type === "heard" && message.edit === this.edit) this.heard(message)
+    else if (message.type === "working" && message.edit === this.edit) this.works(message.part)
+    else if (message.type === "text") this.takeOver(message)
+    else if (message.type === "history") this.history.show(message.entries)
+    else if (message.type === "comparison") this.history.compare(message)
+    else if (message.type === "replay" && message.edit === this.edit) this.figures.replay()
+    else if (message.type === "trouble") this.say(message.message, true)
+  }
+
+  // -- the parts of the page
+
+  begin(state) {
+    if (this.editor) return this.resume(state)
+    this.waiting.remove()
+    this.state = state
+    this.words = new Words(state.words)
+    const {host} = this
+    host.setAttribute("role", "group")
+    host.setAttribute("aria-label", `Workbench: ${state.name}`)
+    const head = make(host, "div", {class: "ckw-head"})
+    this.verdict = make(head, "p", {class: "ckw-verdict"})
+    this.speed = make(head, "p", {class: "ckw-speed"})
+    const main = make(host, "div", {class: "ckw-main"})
+    const left = make(main, "div", {class: "ckw-left"})
+    this.editor = new Editor(left, {
+      label: `IL of ${state.name}. Escape, then Tab, leaves the editor.`,
+      changed: () => this.changed(),
+      moved: (line) => this.moved(line),
+      meaning: (word, line) => this.meaning(word, line),
+      names: (line) => namesFor(this.editor.text, this.liveAt(line)),
+      words: this.words,
+    })
+    this.help = make(left, "p", {class: "ckw-help"})
+    const middle = make(main, "div", {class: "ckw-middle"})
+    this.bundles = new BundleTable(middle, {
+      picked: (lines) => {
+        this.editor.light(lines)
+        this.editor.show([...lines][0])
+        this.bundles.light(lines)
+      },
+      goTo: (line) => this.editor.goTo(line),
+    })
+    this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
+      parts: state.parts,
+      goTo: (line, column) => this.editor.goTo(line, column),
+      ask: (question) => this.channel.send({...question, edit: this.edit}),
+      light: (lines) => this.editor.light(lines),
+    })
+    this.findings = make(host, "div", {class: "ckw-findings"})
+    this.history = new History(make(host, "div", {class: "ckw-history"}), {
+      recall: (entry) => this.channel.send({type: "recall", entry}),
+      compare: (first, second) => this.channel.send({type: "compare", first, second}),
+    })
+    this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
+    this.editor.begin(state.text)
+    this.history.show(state.history)
+    this.known = state.text
+    this.restore()
+    this.send()
+  }
+
+  /** The kernel was started anew, or the widget was made again: what is here goes on. */
+  resume(state) {
+    this.history.show(state.history)
+    if (state.text !== this.known && state.text !== this.editor.text)
+      this.takeOver({...state, why: "file"})
+    else this.send()
+  }
+
+  /** Bring back a text that nobody had heard when the page was left. */
+  restore() {
+    try {
+      const kept = JSON.parse(localStorage.getItem(UNSENT + this.state.name))
+      if (!kept || kept.base !== this.state.text || kept.text === kept.base) return
+      this.editor.take(kept.text)
+      this.say("Your last edit, which had not reached the file, is back.", true)
+    } catch {
+      // What is stored there is none of ours.
+    }
+  }
+
+  keep(text) {
+    try {
+      const key = UNSENT + this.state.name
+      if (text === undefined) localStorage.removeItem(key)
+      else localStorage.setItem(key, JSON.stringify({base: this.known, text}))
+    } catch {
+      // A page that may keep nothing.
+    }
+  }
+
+  // -- texts
+
+  changed() {
+    this.keep(this.editor.text)
+    clearTimeout(this.soon)
+    this.soon = setTimeout(() => this.send(), PAUSE)
+  }
+
+  send() {
+    clearTimeout(this.soon)
+    clearTimeout(this.silence)
+    const {text} = this.editor
+    this.edit = `${this.view}-${++this.count}`
+    this.sent = text
+    this.channel.send({type: "text", edit: this.edit, text})
+    this.host.setAttribute("aria-busy", "true")
+    this.silence = setTimeout(() => {
+      this.note("Nobody answers: the kernel is busy with another cell, or gone. Your text is kept.")
+    }, SILENCE)
+  }
+
+  heard({saved}) {
+    clearTimeout(this.silence)
+    this.note("")
+    if (!saved) return
+    this.known = this.sent
+    this.keep(undefined)
+  }
+
+  takeOver({text, why}) {
+    this.known = text
+    if (text === this.editor.text) return
+    this.editor.take(text)
+    this.say(
+      why === "file"
+        ? "The file was changed outside; undo brings your text back."
+        : "The earlier text is back; undo brings the other back.",
+      true,
+    )
+    this.send()
+  }
+
+  // -- answers
+
+  works(part) {
+    this.figures.works(part)
+  }
+
+  answer(answer) {
+    const show = {
+      text: () => this.showText(answer),
+      code: () => this.showCode(answer),
+      verdict: () => this.showVerdict(answer),
+      clocks: () => this.showClocks(answer),
+      best: () => this.figures.best(answer),
+      prices: () => this.showPrices(answer),
+    }[answer.part]
+    show?.()
+    const last = this.state.parts.at(-1)
+    if (answer.part === last) this.host.removeAttribute("aria-busy")
+  }
+
+  showText({faults, live}) {
+    this.faults = faults
+    this.editor.paintFaults(faults)
+    if (!faults.length) {
+      this.live = live
+      this.editor.showLive(live)
+      return
+    }
+    const [first] = faults
+    this.headline("fault", `Line ${first.line}: ${first.message}`)
+    this.list(faults)
+    this.dim(true)
+    this.host.removeAttribute("aria-busy")
+    this.speak(`Line ${first.line}, column ${first.column}: ${first.message}`)
+  }
+
+  showCode(answer) {
+    this.dim(false)
+    if (answer.refusal) {
+      const {line, message} = answer.refusal
+      this.headline("fault", message.split("\n").at(-1).trim())
+      this.list([{line, column: 1, length: 1, message}])
+      this.speak(message)
+      return
+    }
+    this.list([])
+    this.bundles.show(answer)
+    this.editor.showColours(this.bundles.colours)
+    this.figures.card(answer.card)
+    if (!this.state.parts.includes("verdict")) {
+      const {loop_bundles: bundles, gprs} = answer.card
+      const text = `It assembles: ${bundles} bundles in the loop, ${gprs} registers.`
+      this.headline("plain", text)
+      this.speak(text)
+    }
+  }
+
+  showVerdict(answer) {
+    this.right = answer
+    this.list(answer.findings)
+    this.editor.paintFaults(answer.findings.filter(({line}) => line))
+    this.headline(answer.right ? "right" : "wrong", answer.message)
+    this.figures.verdict()
+    this.speak(answer.message)
+  }
+
+  showClocks(answer) {
+    this.speed.replaceChildren()
+    this.figures.clocks(answer)
+    if (answer.problem) return
+    make(this.speed, "b", {}, Math.round(answer.gflops).toLocaleString("en"))
+    make(this.speed, "span", {}, ` Gflop/s at N = ${answer.size[1].toLocaleString("en")}`)
+  }
+
+  showPrices(answer) {
+    this.editor.showPrices(new Map(answer.lines.map((row) => [row.line, row])))
+    this.figures.prices(answer)
+  }
+
+  /** The first sentence of the picture. */
+  headline(kind, text) {
+    this.verdict.dataset.kind = kind
+    this.verdict.textContent = text
+  }
+
+  /** The list of faults or findings, each with a button to its line. */
+  list(faults) {
+    this.findings.replaceChildren()
+    for (const fault of faults) {
+      const item = make(this.findings, "p")
+      if (fault.line) {
+        const button = make(item, "button", {type: "button"}, `line ${fault.line}`)
+        button.addEventListener("click", () => this.editor.goTo(fault.line, fault.column))
+      }
+      make(item, "span", {}, ` ${fault.message}`)
+      if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
+    }
+  }
+
+  /** Whether what is shown belongs to an older text, since this one has a fault. */
+  dim(old) {
+    this.host.toggleAttribute("data-old", old)
+  }
+
+  note(text) {
+    this.help.classList.toggle("ckw-note", Boolean(text))
+    if (text) this.help.textContent = text
+    else this.moved(this.editor.caret.line)
+  }
+
+  /** Let a screen reader hear a text when the typing pauses, and only if it is new. */
+  speak(text) {
+    clearTimeout(this.speaking)
+    this.speaking = setTimeout(() => {
+      if (this.spoken.textContent !== text) this.spoken.textContent = text
+    }, SPOKEN)
+  }
+
+  say(text, shown = false) {
+    this.spoken.textContent = text
+    if (shown) this.note(text)
+  }
+
+  // -- the caret
+
+  liveAt(line) {
+    return this.live.find(([at]) => at >= line)?.[2].split(" ") ?? []
+  }
+
+  moved(line) {
+    const lines = new Set([line])
+    this.bundles.light(lines, true)
+    this.editor.light(lines)
+    if (this.help.classList.contains("ckw-note")) return
+    const text = this.editor.line(line)
+    const word = text.trim().split(/[\s,]/)[0]
+    const meaning = word && this.meaning(word, line)
+    this.help.replaceChildren()
+    const fault = this.faults?.find((one) => one.line === line)
+    if (fault) make(this.help, "span", {class: "ckw-bad"}, fault.message)
+    else if (meaning) {
+      make(this.help, "b", {}, meaning[0])
+      make(this.help, "span", {}, ` ${meaning[1]}`)
+    } else
+      make(
+        this.help,
+        "span",
+        {class: "ckw-soft"},
+        "Ctrl+Space completes, Ctrl+/ comments out, Escape then Tab leaves.",
+      )
+  }
+
+  /** What a word means at a line, as [name, rest]. */
+  meaning(word, line) {
+    const register = word.match(/^r(\d+)\b/)
+    if (!register) return this.words.meaning(word)
+    const name = register[0]
+    const row = this.live.find(([at]) => at === line)
+    const held = row?.[2].split(" ").find((one) => one.split(".")[0] === name)
+    const set = this.editor.rows
+      .map(({text}, n) => [n + 1, text.split(/;|\/\//)[0]])
+      .filter(([, text]) => new RegExp(`^\\s*\\S+\\s+${name}\\b`).test(String(text)))
+      .map(([number]) => number)
+    const where = set.length
+      ? `set in line${set.length > 1 ? "s" : ""} ${set.join(", ")}`
+      : "never set"
+    return [name, `${held ? `${held} is live here` : "not live here"}; ${where}`]
+  }
+}
