@@ -29,6 +29,7 @@ __all__ = [
     "HD5970",
     "CardMemoryError",
     "CompileError",
+    "ConventionError",
     "Device",
     "ILError",
     "Kernel",
@@ -40,30 +41,37 @@ __all__ = [
     "Run",
     "Shape",
     "assemble",
+    "card",
     "check",
     "choose",
     "gemm",
     "gemm_out_of_core",
     "gemm_packed",
     "gemv",
+    "kernel",
     "kernels",
     "launch",
     "simulate",
     "sweep",
+    "verify",
 ]
 
 #: What is imported when first used: the compiler and the timing model take their time, drawing
 #: needs bokeh.
 _LATER = {
     "CompileError": "compiler",
+    "ConventionError": "kernels.inference",
+    "card": "kernels.compiled",
     "check": "machine.checks",
-    "compile": "compiler",
+    "compile": "kernels.compiled",
     "draw": "",
     "gemm_out_of_core": "host",
     "host": "",
+    "kernel": "kernels.own",
     "simulate": "timing",
     "sweep": "timing",
     "teach": "",
+    "verify": "kernels.verification",
 }
 
 # The same for type checkers and editors, which then know the types and refuse what isn't here.
@@ -72,8 +80,12 @@ if TYPE_CHECKING:
     from cypresskit import host as host
     from cypresskit import teach as teach
     from cypresskit.compiler import CompileError
-    from cypresskit.compiler import compile as compile
     from cypresskit.host import gemm_out_of_core
+    from cypresskit.kernels.compiled import card
+    from cypresskit.kernels.compiled import compile as compile
+    from cypresskit.kernels.inference import ConventionError
+    from cypresskit.kernels.own import kernel
+    from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
     from cypresskit.timing.simulate import simulate
     from cypresskit.timing.sweep import sweep

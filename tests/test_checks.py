@@ -16,8 +16,8 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE, launch_of
 
 import cypresskit as ck
+from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine.checks import Finding, Findings, check
-from cypresskit.teach.kernels import check_gemm
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
 ZOO = sorted((HERE / "zoo").glob("*.toml"))

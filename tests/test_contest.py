@@ -18,7 +18,7 @@ from answers import given
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.devices import HD5870
-from cypresskit.kernels.generated import Written
+from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach import check as shell
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach import leaderboard
@@ -41,7 +41,7 @@ def test_what_two_steps_of_ones_own_lose_to_the_written_ones():
         by_columns[n] = lines[taken]
     written = contest.write(8, 8, 2)
 
-    def measured(kernel: Written, **chip) -> tuple[int, int, int, int]:
+    def measured(kernel: TextKernel, **chip) -> tuple[int, int, int, int]:
         report = contest.timed(kernel, 1024, device=replace(ck.HD5870, **chip))
         bundles = ck.compile(kernel.program).card(2).loop_bundles
         return bundles, report.registers, report.active, round(report.gflops)
@@ -228,7 +228,7 @@ def test_the_leaderboard_judges_sorts_and_names_the_paper():
     assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
 
 
-def changed(*changes: tuple[str, str]) -> Written:
+def changed(*changes: tuple[str, str]) -> TextKernel:
     """An entry: ``sgemm_tn`` with changes, and a literal l8."""
     text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 32.0, 0.0\ndcl_cb ", 1)
     for old, new in changes:
@@ -255,7 +255,7 @@ UNEVEN = (
 )
 
 
-def sleight(n: int) -> Written:
+def sleight(n: int) -> TextKernel:
     """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing;
     the last ones do those blocks once more. A timing of the first wavefronts alone takes it for
     faster than the chip.

@@ -19,6 +19,7 @@ from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
 from cypresskit.il.errors import nearest
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.engines import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
@@ -56,7 +57,7 @@ def gemm(
     beta=0.0,
     trans_a: bool = False,
     trans_b: bool = False,
-    kernel: str | Kernel | None = None,
+    kernel: Source | None = None,
     device: Device = HD5870,
     **launching,
 ) -> Matrix:
@@ -79,7 +80,8 @@ def gemm(
     trans_a, trans_b
         Whether ``a`` and ``b`` are stored transposed.
     kernel
-        A kernel of ``ck.kernels``, or its name; by default what ``ck.choose`` finds fastest.
+        A kernel of ``ck.kernels`` or its name, or one of your own: its file, text or program, or
+        what ``ck.kernel`` returns. By default what ``ck.choose`` finds fastest.
     device
         The board that the choice is for; results don't depend on it.
     launching
@@ -96,7 +98,7 @@ def gemm(
     ValueError
         For shapes that don't fit and for numbers beyond the precision.
     KeyError
-        For an unknown kernel.
+        For the name of no kernel.
 
     Examples
     --------
@@ -186,7 +188,7 @@ def gemv(
     alpha=1.0,
     beta=0.0,
     trans: bool = False,
-    kernel: str | Kernel | None = None,
+    kernel: Source | None = None,
     device: Device = HD5870,
     engine: str = "fast",
     observers=(),
@@ -337,10 +339,8 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
 
 
-def _named(kernel: str | Kernel, precision: str) -> Kernel:
-    kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel is the name of one in ck.kernels, or a Kernel, not {kernel!r}")
+def _named(given: Source, precision: str) -> Kernel:
+    kernel = resolve(given)
     if kernel.precision != precision:
         computes = f"the kernel {kernel.name} computes in {kernel.precision} precision"
         raise TypeError(f"{computes}, the matrices are {precision}")

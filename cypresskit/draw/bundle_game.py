@@ -17,7 +17,7 @@ from cypresskit.compiler.legality import SLOT_SETS
 from cypresskit.draw import theme
 from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import Source, resolve_program
 
 # registers from here on: results that the compiler handed on over PV or PS and never stored
 UNSTORED = 1000
@@ -29,13 +29,15 @@ TABLES = {
 STYLES = {"amd": "AMD's way", "best": "Looking ahead"}
 
 
-def bundle_game(kernel: str = "sgemm_tn") -> Toy:
-    """A game: pack a small dot product, a rank-1 update and the loop of a kernel of the catalogue
+def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
+    """A game: pack a small dot product, a rank-1 update and the loop of a kernel
     into as few bundles as you can. What the hardware can't do comes back, with the reason.
     """
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
     named = {name: assemble(theme.packaged(file), file) for name, file in small.items()}
-    levels = [level(*pair) for pair in (named | {kernel: KERNELS[kernel].program}).items()]
+    program = resolve_program(kernel)
+    named[program.name.removesuffix(".il")] = program
+    levels = [level(*pair) for pair in named.items()]
     title = "The bundle game"
     lines = [f"{title}: pack operations into bundles of five slots"]
     lines += [f"{pair['name']}; fewest bundles {pair['least']}" for pair in levels]

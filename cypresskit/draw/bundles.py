@@ -16,8 +16,7 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
-from cypresskit.il import Program
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.own import Source, resolve_program
 
 WIDE, HIGH = 1250, 420
 LISTING, TABLE, DETAIL = (2, 318), (356, 470), 860  # left edges, and widths, of the parts
@@ -30,12 +29,12 @@ IDLE = len(theme.SERIES)
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
 
 
-def bundles(*codes: Code | Program | Kernel | str) -> Player:
+def bundles(*codes: Code | Source) -> Player:
     """A player of the bundles of a kernel's main loop, a frame for each; several compilations are
     scenes.
 
-    ``codes`` are compiled kernels, programs to compile, or kernels of the catalogue; by default
-    "sgemm_tn". Raises ``ValueError`` for code without ALU bundles.
+    ``codes`` are compiled kernels, or what is to be compiled: programs, kernels by name, text or
+    file; by default "sgemm_tn". Raises ``ValueError`` for code without ALU bundles.
     """
     made = nonempty(
         map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code
@@ -63,10 +62,8 @@ def bundles(*codes: Code | Program | Kernel | str) -> Player:
     return sheet.player(captions, lines, below=[note], step="Bundle", scenes=scenes)
 
 
-def _compiled(given):
-    given = KERNELS[given] if isinstance(given, str) else given
-    given = given.program if isinstance(given, Kernel) else given
-    return compile(given) if isinstance(given, Program) else given
+def _compiled(given: Code | Source) -> Code:
+    return given if isinstance(given, Code) else compile(resolve_program(given))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from cypresskit.devices import Device
 from cypresskit.draw.element import follow, wavefront_of
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Use
 
@@ -67,20 +67,21 @@ class _Layout:
 
 
 def chip(
-    reports: Report | Sequence[Report] | str = "sgemm_tn",
+    reports: Report | Sequence[Report] | Source = "sgemm_tn",
     sizes: Sequence[int] = SIZES,
     *,
     element: tuple[int, int] | None = None,
 ) -> Player:
     """A player of the chip over the time of a report, or of several, one scene each.
 
-    ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel's name is
+    ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel is
     simulated for ``sizes``. ``element``, a row and a column of C, gets a star: its tile, and its
     wavefront while that runs. Raises ``ValueError`` if there are no reports, or if the boards
     differ.
     """
-    if isinstance(reports, str):
-        reports = [simulate(reports, n) for n in sizes]
+    if isinstance(reports, Source):
+        kernel = resolve(reports)
+        reports = [simulate(kernel, n) for n in sizes]
     drawn = nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
     boards = {(r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in drawn}
     if len(boards) != 1:
@@ -225,7 +226,7 @@ class _Scene:
         count = self.report.wavefronts
         per_tile = -(-count // TILES)
         tiles = -(-count // per_tile)
-        kernel, size = KERNELS.get(self.report.kernel), self.report.size
+        kernel, size = self.report.launched, self.report.size
         across = 0
         if kernel and size and size[1] > 1 and per_tile == 1:
             across = -(-size[1] // (8 * kernel.block[1]))
@@ -370,7 +371,7 @@ def _draw_stars(
     starred = []
     for scene in scenes:
         r = scene.report
-        wavefront = wavefront_of(followed, KERNELS.get(r.kernel), r.size)
+        wavefront = wavefront_of(followed, r.launched, r.size)
         if wavefront is not None and scene.grid()[2] == 1:
             starred.append(scene.key + wavefront)
     for source, key in sources:

@@ -19,7 +19,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.draw.wavefronts import wavefronts
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder
 from cypresskit.timing import simulate
@@ -67,19 +67,20 @@ class Journey(Shown):
         return embed("journey", data, "".join(sections))
 
 
-def explore(kernel: str = "sgemm_tn", n: int = 256) -> Journey:
+def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
     """A journey through a product of n x n matrices: you click your way from the chip to the
     registers.
 
-    ``kernel`` is one of the catalogue that keeps its block of C in registers. It is simulated,
-    compiled and launched once, on small whole numbers. Raises ``ValueError`` for a kernel whose
-    block passes through LDS, and for what ``simulate`` refuses.
+    ``kernel`` is one that keeps its block of C in registers, of the catalogue or your own. It is
+    simulated, compiled and launched once, on small whole numbers. Raises ``ValueError`` for a
+    kernel whose block passes through LDS, and for what ``simulate`` refuses.
 
         ck.draw.explore("sgemm_tn", 256)
     """
-    report, recorder = simulate(kernel, n), Recorder(0)
-    run(KERNELS[kernel], n, n, n, recorder)
-    code = compile(KERNELS[kernel].program)
+    chosen = resolve(kernel)
+    report, recorder = simulate(chosen, n), Recorder(0)
+    run(chosen, n, n, n, recorder)
+    code = compile(chosen.program)
     last = report.timeline[-1].end
     engine_0 = wavefronts(
         report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last))
@@ -98,7 +99,7 @@ def explore(kernel: str = "sgemm_tn", n: int = 256) -> Journey:
         len(block) < steps
     )
     return Journey(
-        f"From the chip to the register: {kernel}, N = {n}",
+        f"From the chip to the register: {chosen.name}, N = {n}",
         [
             Level(
                 "Chip",

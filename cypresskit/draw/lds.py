@@ -18,6 +18,7 @@ from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
 
@@ -39,11 +40,11 @@ ROWS = [
 ]  # a key
 
 
-def lds_transpose(*layouts: Traffic | str) -> Player:
+def lds_transpose(*layouts: Traffic | Source) -> Player:
     """A player of the LDS accesses in the first turn of a loop, clock by clock; several layouts
     race.
 
-    ``layouts`` are kernels that use the LDS, by name, or ``Traffic`` that listened to a launch of
+    ``layouts`` are kernels that use the LDS, or ``Traffic`` that listened to a launch of
     one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". What arrives is shown for
     work-item 9. Raises ``ValueError`` for runs without LDS accesses.
     """

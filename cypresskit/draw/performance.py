@@ -13,6 +13,7 @@ from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.draw.chart import Scale, chart
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.kernels.own import Source
 from cypresskit.timing import sweep
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
@@ -20,18 +21,18 @@ SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def performance(
-    rows: Iterable[dict] | Sequence[str] = KERNELS,
+    rows: Iterable[dict] | Sequence[Source] = KERNELS,
     sizes: Sequence[int] = SIZES,
     device: Device = HD5870,
 ) -> Player:
     """A player of Gflop/s over N, with a frame for each N. ``rows`` come from ``sweep`` (with
     ``ranges=True`` each point gets a bar for what the calibrations leave open), on ``device`` or
-    boards of the package; kernels by name are first swept over ``sizes``, a second or so each.
+    boards of the package; kernels are first swept over ``sizes``, a second or so each.
     Raises ``ValueError`` for other rows, and for none.
     """
-    what = "pass rows of timing.sweep, or names of kernels"
+    what = "pass rows of timing.sweep, kernels or names of kernels"
     given = nonempty(rows, what)
-    if all(isinstance(row, str) for row in given):
+    if all(isinstance(row, Source) for row in given):
         given = list(sweep(given, sizes, device, progress=False))
     if not all(map(_is_row, given)):
         raise ValueError(f"not all of these are rows of a sweep: {what}")

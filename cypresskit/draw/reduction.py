@@ -15,7 +15,8 @@ import numpy as np
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
 
@@ -40,24 +41,25 @@ TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: nothing,
 NOTHING = len(theme.SERIES)
 
 
-def reduction(kernel: str = "sgemv_n_reduce4") -> Player:
+def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     """A player of a wavefront of ``kernel`` beside one of ``sgemv_n``, which has one work-item for
-    each result. ``kernel`` is one of the catalogue that multiplies a matrix, stored row by row,
+    each result. ``kernel`` is one that multiplies a matrix, stored row by row,
     with a vector and has several. Raises ``ValueError`` for any other.
     """
-    spec = KERNELS[kernel]
+    spec = resolve(kernel)
     if not spec.vector or spec.trans_a or spec.parts == 1:
         raise ValueError(
-            f"{kernel} has no row of A that work-items share: sgemv_n_reduce4 does, and"
+            f"{spec.name} has no row of A that work-items share: sgemv_n_reduce4 does, and"
             " sgemv_n_reduce2"
         )
     leaders = 64 // spec.parts
     rows, k = leaders * spec.block[0], TURNS * spec.k_step
     plain, helped = (
-        _Side(name, spec.parts, rows, k, left) for name, left in zip(("sgemv_n", kernel), LEFT)
+        _Side(side, spec.parts, rows, k, left)
+        for side, left in zip((KERNELS["sgemv_n"], spec), LEFT)
     )
     frames = len(plain.steps) + 1
-    sheet = Sheet(f"A reduction: {kernel}, {leaders} leaders and {64 - leaders} helpers")
+    sheet = Sheet(f"A reduction: {spec.name}, {leaders} leaders and {64 - leaders} helpers")
     label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
     sheet.stage(label, 1112, TOP + HIGH + 30)
     for side in (plain, helped):
@@ -103,11 +105,15 @@ class _Side:
     the left edge.
     """
 
-    name: str
+    kernel: Kernel
     columns: int
     rows: int
     k: int
     left: float
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
 
     @cached_property
     def steps(self) -> list[Access]:
@@ -115,9 +121,9 @@ class _Side:
         A.
         """
         traffic = Traffic()
-        run(KERNELS[self.name], self.rows, 1, self.k, traffic)
+        run(self.kernel, self.rows, 1, self.k, traffic)
         for access in traffic.accesses:
-            access.active[64 * KERNELS[self.name].parts // self.columns :] = False
+            access.active[64 * self.kernel.parts // self.columns :] = False
         return [
             access for access in traffic.accesses if access.kind != "fetch" or access.resource == 0
         ]
@@ -146,7 +152,7 @@ class _Side:
         any, the work-items with rows of A fill the first column.
         """
         item, down = np.arange(64), 64 // self.columns
-        alone = KERNELS[self.name].parts == 1
+        alone = self.kernel.parts == 1
         return (item % down, item // down) if alone else (item // self.columns, item % self.columns)
 
     def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
@@ -168,12 +174,12 @@ class _Side:
             [[sum(a.kind == kind for a in self.steps[:n])] for n in range(frames)]
             for kind in ("store", "load")
         )
-        busy = part == 0 if KERNELS[self.name].parts == 1 else (np.array(stored) == 0) | (part == 0)
+        busy = part == 0 if self.kernel.parts == 1 else (np.array(stored) == 0) | (part == 0)
         # A helper that has left its sum has nothing more to do.
         parts = {"item": ((x["item"], row), (side, side), busy)}
         leaders = 64 // self.columns
         items = "64 work-items"
-        if KERNELS[self.name].parts == 1:
+        if self.kernel.parts == 1:
             items = f"{leaders} of 64 have work"
         heads = {0: f"A: {self.rows} rows", ITEMS: items}
         if any(map(any, stored)):

@@ -20,6 +20,7 @@ from cypresskit.draw.block import Block, Origins, find_block
 from cypresskit.draw.element import follow
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
 
@@ -221,15 +222,15 @@ def _span(places: Iterable, name: str) -> str:
 
 
 def register_block(
-    *recordings: Recording | str,
+    *recordings: Recording | Source,
     steps: int | None = None,
     element: tuple[int, int] | None = None,
 ) -> Player:
     """A player of a work-item's register block, one frame for each instruction that it executed.
 
     ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as
-    resource 1, a scene for each work-item; or one is the name of a kernel, of which work-item 0 of
-    a small run is shown (by default "sgemm_tn"). ``steps`` is the number of steps that are drawn at
+    resource 1, a scene for each work-item; or one is a kernel, of which work-item 0 of a
+    small run is shown (by default "sgemm_tn"). ``steps`` is the number of steps that are drawn at
     most. ``element``, a row and a column of C, gets a star. Raises ``ValueError`` if the run keeps
     no block in registers, and for recordings of different launches.
     """

@@ -15,7 +15,7 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.timing.surfaces import Surfaces
@@ -34,17 +34,19 @@ SHADES = [
 TINTS = ["#0072b2", "#e69f00"]
 
 
-def texture_fetch(*runs: Traffic | str, fetches: int = 16, device: Device = HD5870) -> Player:
+def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = HD5870) -> Player:
     """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
-    ``runs`` are kernels by name, or ``Traffic`` that listened to a launch; by default "dgemm_tn"
+    ``runs`` are kernels, or ``Traffic`` that listened to a launch; by default "dgemm_tn"
     and "dgemm_nn". ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without
     fetches.
     """
-    given = runs or ("dgemm_tn", "dgemm_nn")
-    blocks = [
-        KERNELS[run].block[0] if isinstance(run, str) else 0 for run in given
-    ]  # 8 in a row are a wavefront's
+    given = [
+        run if isinstance(run, Traffic) else resolve(run)
+        for run in runs or ("dgemm_tn", "dgemm_nn")
+    ]
+    # 8 blocks in a row are a wavefront's.
+    blocks = [0 if isinstance(run, Traffic) else run.block[0] for run in given]
     traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     panels: list[_Replay] = []
     for n, run in enumerate(traffic):

@@ -17,7 +17,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 
 FRAMES = 150
@@ -45,17 +45,18 @@ COMPUTING = (
 
 
 def wavefronts(
-    *reports: Report | str, n: int = 1024, window: tuple[float, float] = (2000, 6000)
+    *reports: Report | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
 ) -> Player:
     """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above
     the other.
 
-    ``reports`` come from ``simulate``; kernels by name are simulated with size ``n``. By default
+    ``reports`` come from ``simulate``; kernels are simulated with size ``n``. By default
     "sgemm_tn" (25 registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without
     timeline, or an empty window.
     """
     given = [
-        simulate(r, n) if isinstance(r, str) else r for r in reports or ("sgemm_tn", "sgemm_tn_37")
+        simulate(r, n) if isinstance(r, Source) else r
+        for r in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
     made = nonempty(given, "pass reports of simulate, or names of kernels", Report)
     if not window[0] < window[1]:
@@ -109,12 +110,12 @@ def steps(
 
 def turns(report: Report) -> np.ndarray:
     """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their
-    kernel's loop, once a turn. None for a kernel outside the catalogue, or one that waits for the
+    kernel's loop, once a turn. None for a program that is no GEMM kernel, or one that waits for the
     LDS in that clause.
     """
-    if report.kernel not in KERNELS:
+    if report.launched is None:
         return np.zeros(0)
-    loop = compile(KERNELS[report.kernel].program, report.device).main_loop
+    loop = compile(report.launched.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
     clocks = report.device.clause_clocks + report.device.result_clocks * longest
     over = [

@@ -4,19 +4,19 @@ from functools import lru_cache
 
 from cypresskit.devices import Device
 from cypresskit.host.checks import check_type, check_whole
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.simulate import simulate
 
 STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.5 % of k = 4096
 
 
-def tn_kernel(kernel: str | Kernel) -> Kernel:
+def tn_kernel(kernel: Source) -> Kernel:
     """The kernel, given by name or itself, if it multiplies what the host sends: A transposed, B as
     it is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for
     another kind of kernel.
     """
-    chosen = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    check_type(Kernel, kernel=chosen)
+    chosen = resolve(kernel)
     if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (
         True,
         False,
@@ -32,7 +32,7 @@ def tn_kernel(kernel: str | Kernel) -> Kernel:
     return chosen
 
 
-def kernel_rate(kernel: str | Kernel, m: int, n: int, k: int, device: Device) -> float:
+def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float:
     """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included.
     Steps of k beyond ``STEADY_K`` are timed at the pace of those before.
     """

@@ -2,35 +2,14 @@
 contest, whose text is somebody's own.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
 
-from cypresskit.il import Program, assemble
-from cypresskit.kernels.catalogue import Kernel
-
-#: Once, however often and with whatever block a text is judged.
-assembled = lru_cache(maxsize=64)(assemble)
-
-
-@dataclass(frozen=True)
-class Written(Kernel):
-    """A kernel with the IL ``source``, after lines that reports don't count."""
-
-    source: str = ""
-    before: str = ""
-
-    @property
-    def text(self) -> str:
-        return self.before + self.source
-
-    @cached_property
-    def program(self) -> Program:
-        return assembled(self.source, f"{self.name}.il", before=self.before)
+from cypresskit.kernels.text_kernel import TextKernel
 
 
 def block_kernel(
     rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
-) -> Written:
+) -> TextKernel:
     """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
     ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta. A texel holds as
     many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
@@ -83,7 +62,7 @@ def block_kernel(
     lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
     lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
     name, source = name or f"block_{rows}x{columns}", "\n".join(lines)
-    written = Written(
+    written = TextKernel(
         name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
     )
     return replace(written, streams=streams, texel=4 * wide)
@@ -91,15 +70,15 @@ def block_kernel(
 
 def entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
-) -> Written:
+) -> TextKernel:
     """The entry with IL ``text``, which computes a ``block`` of C per work-item and ``k_step``
     steps of k per turn.
     """
     block = tuple(block) if isinstance(block, list) else block
-    return Written(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
+    return TextKernel(name, "single", "pixel", block, k_step, "an entry", True, False, source=text)
 
 
-def write(rows: int, columns: int, steps: int) -> Written:
+def write(rows: int, columns: int, steps: int) -> TextKernel:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
     Raises ``ValueError`` unless rows and columns are multiples of 4, the block has at most 256
     elements, and ``steps`` are 1 to 64.

@@ -1,9 +1,11 @@
-"""Small recorded runs of catalogue kernels, for views that are given a kernel's name."""
+"""Small recorded runs of kernels, for views that are given a kernel."""
 
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.machine import Run, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
@@ -15,7 +17,7 @@ def run(
 ) -> Run:
     """The counts of a launch of ``kernel``, or of a ``program`` in its place, on small whole
     numbers (the same each time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if
-    C isn't numpy's.
+    C isn't numpy's; a kernel of one's own may be wrong.
     """
     rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
     a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
@@ -24,6 +26,8 @@ def run(
     stored = (a, b) if words == 2 else (a[..., 0], b[..., 0])
     arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
     counts = launch(program or kernel.program, **arguments, observers=observers)
+    if isinstance(kernel, TextKernel) and program is None:
+        return counts
     left, right = kernel.operands(a[..., 0], b[..., 0])
     if not np.array_equal(
         kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right
@@ -32,21 +36,21 @@ def run(
     return counts
 
 
-def recorded(run_or_name: Recording | str, item: int | tuple[int, int] = 0) -> Recording:
-    """The recording, or for a kernel's name, that of work-item ``item`` in a run of 2 x 3 blocks
-    and four turns.
+def recorded(given: Recording | Source, item: int | tuple[int, int] = 0) -> Recording:
+    """The recording, or for a kernel, that of work-item ``item`` in a run of 2 x 3 blocks and four
+    turns.
     """
-    if isinstance(run_or_name, Recording):
-        return run_or_name
-    kernel, recorder = KERNELS[run_or_name], Recorder(item)
+    if isinstance(given, Recording):
+        return given
+    kernel, recorder = resolve(given), Recorder(item)
     run(kernel, 2 * kernel.multiple[0], 3 * kernel.multiple[1], 4 * kernel.k_step, recorder)
     return recorder.recording
 
 
-def listened(traffic_or_name: Traffic | str, n: int = 64, k: int = 8) -> Traffic:
-    """The traffic, or for a kernel's name, that of wavefront 0 in a run with m = n and k."""
-    if isinstance(traffic_or_name, Traffic):
-        return traffic_or_name
+def listened(given: Traffic | Source, n: int = 64, k: int = 8) -> Traffic:
+    """The traffic, or for a kernel, that of wavefront 0 in a run with m = n and k."""
+    if isinstance(given, Traffic):
+        return given
     traffic = Traffic()
-    run(KERNELS[traffic_or_name], n, n, k, traffic)
+    run(resolve(given), n, n, k, traffic)
     return traffic

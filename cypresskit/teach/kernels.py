@@ -5,7 +5,7 @@ it calls runs the program and judges it. ``check_gemm`` and ``run_gemm`` launch 
 of the catalogue are launched.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 
 import numpy as np
@@ -14,14 +14,12 @@ from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.generated import assembled
+from cypresskit.kernels.text_kernel import assembled
+from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import KernelError, Run, launch
-from cypresskit.machine.checks import Findings, check
+from cypresskit.machine.checks import Findings
 from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise, refused
-from cypresskit.teach.slips import mistakes
 
-NAMES = {0: "A", 1: "B", "g": "C"}
-LONGEST = 10**5  # instructions of a work-item: no exercise needs a tenth of them
 LIMIT = " (max_instructions raises the limit.)"  # nothing that a student can change
 
 
@@ -117,47 +115,3 @@ def run_gemm(
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(program, **arguments, max_instructions=LONGEST)
     return kernel.result(arguments, a.shape[kernel.trans_a], b.shape[not kernel.trans_b]), run
-
-
-def check_gemm(
-    kernel: Kernel,
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    program: Program | None = None,
-    names: Mapping = NAMES,
-) -> Findings:
-    """Findings on ``kernel``, or on a student's ``program`` launched like it: a C other than alpha
-    op(A) op(B) + beta C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
-
-    ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output
-    streams or read their matrices from a buffer, and for those in double-double.
-    """
-    if (
-        kernel.precision not in ("single", "double")
-        or kernel.streams
-        or kernel.buffer
-        or kernel.packed
-    ):
-        raise ValueError(
-            f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name}"
-            " does not"
-        )
-    arguments = kernel.arguments(a, b, c, alpha, beta)
-    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
-    left, right = kernel.operands(*(matrix.reshape(len(matrix), -1) for matrix in stored))
-    old = arguments["global_memory"].astype(np.float64)
-    rounding = float(np.finfo(kernel.dtype).eps)
-    steps = left.shape[1] + 4
-    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
-    return check(
-        program or kernel.program,
-        **arguments,
-        names=names,
-        expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
-        tolerance=rounding * steps * size,
-        mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),
-    )

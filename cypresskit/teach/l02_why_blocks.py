@@ -12,9 +12,10 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
+from cypresskit.kernels.verification import check_gemm
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import check_gemm, fault, kernel_exercise, run_gemm
+from cypresskit.teach.kernels import fault, kernel_exercise, run_gemm
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 

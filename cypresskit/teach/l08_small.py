@@ -5,10 +5,11 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import run
+from cypresskit.kernels.verification import NAMES, check_gemm
 from cypresskit.machine.traffic import Traffic
 from cypresskit.teach.check import Verdict, chance, slip
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import NAMES, check_gemm, kernel_exercise, run_gemm
+from cypresskit.teach.kernels import kernel_exercise, run_gemm
 
 REDUCE = "sgemv_n_reduce2"
 BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[

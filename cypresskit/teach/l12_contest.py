@@ -32,12 +32,14 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.generated import Written, entry, write
+from cypresskit.kernels.generated import entry, write
+from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import check_gemm, judge_kernel
+from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -55,7 +57,7 @@ CLOSE = (
 PHOTO = 1.02
 
 
-def with_loop(loop: str) -> Written:
+def with_loop(loop: str) -> TextKernel:
     """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
     head, _, rest = KERNELS["sgemm_tn"].text.partition("whileloop\n")
     head = head.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
@@ -78,7 +80,7 @@ def changes(chip: Device) -> str:
     )
 
 
-def save(kernel: Written, path: str | Path, name: str, chip: Device = HD5870) -> str:
+def save(kernel: TextKernel, path: str | Path, name: str, chip: Device = HD5870) -> str:
     """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and
     changes to the chip. Returns a sentence that says so.
     """
@@ -178,7 +180,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         "crowded": "fewer registers: a smaller block, fewer steps.",
     }
     text, hints["before"] = (
-        (kernel.source, kernel.before) if isinstance(kernel, Written) else (kernel.text, "")
+        (kernel.source, kernel.before) if isinstance(kernel, TextKernel) else (kernel.text, "")
     )
     return Score(name, judge_kernel(text, f"{name}.il", judged, **hints), *reports)
 
@@ -191,7 +193,7 @@ def least_seconds(run: Run, device: Device) -> float:
 
 def _not_an_entry(kernel, name: str) -> Verdict | None:
     """The verdict on something that can't be run as an entry, or None."""
-    if type(kernel) not in (Kernel, Written):
+    if type(kernel) not in (Kernel, TextKernel):
         what = (
             "An entry is what contest.entry(...) or contest.write(...) returns, not"
             f" {a_type(kernel)}."

@@ -28,7 +28,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
 from cypresskit.kernels import generated
-from cypresskit.kernels.generated import Written
+from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import BROKEN, REPORT, seeded
 
@@ -61,7 +61,7 @@ class Row:
     note: str = ""
 
 
-def read(text: str, name: str = "entry") -> tuple[Written, Device]:
+def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
     """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError``
     for a head that lacks something.
     """

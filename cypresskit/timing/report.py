@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import Device, open_boards
+from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing.account import LineWork
 from cypresskit.timing.steady import STEADY
@@ -132,6 +133,8 @@ class Report:
         what each part of the chip did during the simulated time.
     again
         ``simulate`` with the same arguments, for another device.
+    launched
+        the GEMM kernel that was launched, or None for another program.
     """
 
     kernel: str
@@ -154,6 +157,7 @@ class Report:
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
     work: Callable[[], tuple[LineWork, ...]] | None = field(default=None, repr=False, compare=False)
+    launched: Kernel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         name = f"{self.kernel} on {self.device.name}"

@@ -9,13 +9,15 @@ import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
+from pathlib import Path
 
 import numpy as np
 
 from cypresskit.compiler import Code, compile
 from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.il import Program
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.account import launch_work
 from cypresskit.timing.engine import Outcome
@@ -31,7 +33,7 @@ _reports: dict[tuple, Report] = {}
 
 
 def simulate(
-    kernel: str | Kernel | Program | Code,
+    kernel: Source | Code,
     n: int | None = None,
     *,
     m: int | None = None,
@@ -51,10 +53,10 @@ def simulate(
 
     Parameters
     ----------
-    kernel : a catalogue kernel or its name, with ``n``; or a program, assembled or compiled, with
-        its ``launch``.
+    kernel : a kernel of the catalogue or its name, or one of your own (``ck.kernel``, its text,
+        file or program), with ``n``; or any program, assembled or compiled, with its ``launch``.
     n, m, k : C is m x n, and k numbers are summed up for each of its elements; m and k are n where
-        they aren't given. For catalogue kernels alone.
+        they aren't given. For GEMM kernels alone.
     device : the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
     launch : ``ck.Shape(program, domain, textures, constants)``, for a program alone.
     layout : how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
@@ -79,14 +81,15 @@ def simulate(
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
-    size, key = None, None
-    if isinstance(kernel, Program):
+    size, key, launched = None, None, None
+    if isinstance(kernel, Program) and launch is not None:
         kernel = compile(kernel, device, style)
     if isinstance(kernel, Code):
         code, name = kernel, kernel.program.name
         shapes: Shape = launch  # type: ignore[assignment]
     else:
-        kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
+        kernel = launched = resolve(kernel)
+        again = partial(again, kernel=kernel)  # its file may have changed by then
         size = _size(kernel, device, m, n, k, count)
         code, name, precision = (
             compile(kernel.program, device, style),
@@ -110,6 +113,7 @@ def simulate(
         exact=exact,
         progress=progress,
         again=again,
+        launched=launched,
     )
     return keep(_reports, key, report, KEPT) if key else report
 
@@ -128,6 +132,7 @@ def timed_launch(
     progress: bool = False,
     policy: Policy = POLICY,
     again: Callable[..., Report] | None = None,
+    launched: Kernel | None = None,
 ) -> Report:
     """The report on a launch of compiled code; of long ones, as much is simulated as ``policy``
     says.
@@ -150,15 +155,16 @@ def timed_launch(
         result,
         again,
         partial(launch_work, code, shape, device, layout),
+        launched,
     )
 
 
 def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> None:
     """Arguments of other types and values that make no sense."""
-    if not isinstance(kernel, (str, Kernel, Program, Code)):
+    if not isinstance(kernel, (str, Path, Kernel, Program, Code)):
         raise TypeError(
-            f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, or"
-            " ck.assemble(text)"
+            f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, IL text, a"
+            " file FILE.il, or a Program"
         )
     if not isinstance(device, Device):
         raise TypeError(
@@ -174,7 +180,9 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> 
         )
     if precision is not None:
         device.peak_gflops(precision)  # raises ValueError for one that there isn't
-    if not isinstance(kernel, (Program, Code)):
+    if not isinstance(kernel, (Program, Code)) or (
+        isinstance(kernel, Program) and launch is None and n is not None
+    ):
         if precision is not None:
             raise ValueError("a catalogue kernel has its own precision: leave it out")
         if launch is not None:
@@ -182,7 +190,8 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> 
         return
     if not isinstance(launch, Shape):
         raise ValueError(
-            "a program needs its launch: pass launch=ck.Shape(program, domain, textures, constants)"
+            "a program needs its launch: pass launch=ck.Shape(program, domain, textures,"
+            " constants), or n if it is a GEMM kernel"
         )
     program = kernel.program if isinstance(kernel, Code) else kernel
     if launch.program.body != program.body:
@@ -234,6 +243,7 @@ def _report(
     of: Sample,
     again,
     work,
+    launched: Kernel | None = None,
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
     engines = of.clocks * device.simd_engines
@@ -283,6 +293,7 @@ def _report(
         events=out.timeline,
         again=again,
         work=work,
+        launched=launched,
     )
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import Source
 from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, table
 from cypresskit.timing.simulate import simulate
 
-Point = tuple[str | Kernel, int, Device]
+Point = tuple[Source, int, Device]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Table:
 
 
 def sweep(
-    kernels: str | Kernel | Iterable[str | Kernel],
+    kernels: Source | Iterable[Source],
     ns: int | Iterable[int],
     devices: Device | Iterable[Device] = (HD5870,),
     *,

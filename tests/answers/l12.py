@@ -4,7 +4,7 @@ import math
 import re
 
 import cypresskit as ck
-from cypresskit.kernels.generated import Written
+from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach import l12_contest as contest
 
 LOOP = ck.kernels["sgemm_tn"].text.partition("whileloop\n")[2].partition("endloop\n")[0]
@@ -30,13 +30,13 @@ TEXT = ck.kernels["sgemm_tn"].text
 SGEMM = ck.kernels["sgemm_tn"]
 
 
-def twice_a_turn(rows: int, columns: int, steps: int) -> Written:
+def twice_a_turn(rows: int, columns: int, steps: int) -> TextKernel:
     """What ``write`` makes, with its loop's body twice in a turn."""
     text = contest.write(rows, columns, steps).text
     loop = text.partition("whileloop\n")[2].partition("endloop")[0]
     return contest.entry(text.replace(loop, 2 * loop), (rows, columns), steps)
 
 
-class Forged(Written):
+class Forged(TextKernel):
     def result(self, arguments, m, n):
         return 0

@@ -1,0 +1,268 @@
+"""``verify``: whether a kernel multiplies rightly, and the first wrong element if it doesn't.
+
+It is run at small sizes with every check on (``ck.check``), on random whole numbers whose sums are
+exact, with alpha and beta. A loop that doesn't end is ended by its instructions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.il import Program
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.slips import mistakes
+from cypresskit.machine import KernelError
+from cypresskit.machine.checks import Findings, check
+from cypresskit.machine.engines import launch
+
+NAMES = {0: "A", 1: "B", "g": "C"}
+LONGEST = 10**5  # instructions of a work-item: no small product needs a tenth of them
+Size = tuple[int, int, int]
+NONE = Findings()
+
+
+class WrongElement(NamedTuple):
+    """An element of C that a kernel computes wrongly."""
+
+    row: int
+    column: int
+    got: float
+    expected: float
+
+    def __str__(self) -> str:
+        place = f"C[{self.row}, {self.column}]"
+        return f"{place} is {self.got:.9g} in place of {self.expected:.9g}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """A small product: C = alpha op(A) op(B) + beta C.
+
+    ``a`` and ``b`` are stored as the kernel takes them, ``expected`` is the right C; float64 arrays
+    of whole numbers, of packed kernels with a first axis.
+    """
+
+    size: Size
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    alpha: float
+    beta: float
+    expected: np.ndarray
+
+    def arguments(self, kernel: Kernel) -> dict:
+        """Keyword arguments of ``launch``, as ``Kernel.arguments``."""
+        matrices = [_stored(matrix, kernel) for matrix in (self.a, self.b, self.c)]
+        return kernel.arguments(*matrices, self.alpha, self.beta)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found.
+
+    ``sizes`` are the products (m, n, k) that came out right; ``size`` is the one that didn't, with
+    ``wrong``, its first wrong element, ``wrong_count`` of them in all, and ``result``, the C that
+    was computed (None if the run ended early). ``findings`` are those of ``ck.check``, ``error``
+    says why the kernel can't be launched at all. ``alpha`` and ``beta`` are those of the product.
+    """
+
+    kernel: Kernel
+    right: bool
+    sizes: tuple[Size, ...]
+    size: Size | None = None
+    wrong: WrongElement | None = None
+    wrong_count: int = 0
+    findings: Findings = NONE
+    error: str = ""
+    result: np.ndarray | None = None
+    expected: np.ndarray | None = None
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __str__(self) -> str:
+        at = " and ".join(f"{m} x {n}" for m, n, _ in self.sizes)
+        if self.right:
+            return f"{self.kernel.name} is right at {at}."
+        assert self.size is not None
+        m, n, k = self.size
+        lines = [f"{self.kernel.name} is wrong at {m} x {n}, k = {k}."]
+        if self.wrong is not None:
+            where = f"{self.wrong_count:,} of {m * n:,} elements are wrong"
+            factors = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
+            lines.append(f"{self.wrong}, with {factors}; {where}.")
+        lines += [self.error] if self.error else []
+        lines += [str(self.findings)] if self.findings else []
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def verify(
+    kernel: Source, *, alpha: float = 2.0, beta: float = -1.0, seed: int = 12
+) -> Verification:
+    """Whether a kernel multiplies rightly, with every check on.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or its name, text, file or program.
+    alpha, beta
+        Whole numbers, with which C = alpha op(A) op(B) + beta C.
+    seed
+        Of the random whole numbers from -4 to 4 in the matrices.
+
+    Returns
+    -------
+    A ``Verification``: true if the kernel is right at one block of C by two and at two by one, with
+    two turns of its loop; else with the first wrong element and the findings.
+
+    Raises
+    ------
+    What ``ck.kernel`` raises for what is no kernel. What the kernel does raises nothing: an endless
+    loop or a store out of range is a finding.
+
+    Examples
+    --------
+    >>> ck.verify("sgemm_tn")
+    sgemm_tn is right at 8 x 16 and 16 x 8.
+    """
+    known = resolve(kernel)
+    rows, columns = known.multiple
+    sizes = [(rows, 2 * columns), (2 * rows, columns)]
+    if known.vector:
+        sizes = [(rows, 1), (2 * rows, 1)]
+    passed: list[Size] = []
+    for m, n in sizes:
+        given = product(known, (m, n, 2 * known.k_step), alpha, beta, seed)
+        outcome = _verified(known, given, tuple(passed))
+        if outcome is not None:
+            return outcome
+        passed.append(given.size)
+    return Verification(known, True, tuple(passed), alpha=alpha, beta=beta)
+
+
+def product(
+    kernel: Kernel, size: Size, alpha: float = 2.0, beta: float = -1.0, seed: int = 12
+) -> Product:
+    """Random whole numbers to multiply with a kernel, and the right result."""
+    m, n, k = size
+    rng = np.random.default_rng(seed)
+    count = (2,) if kernel.packed else ()
+    shapes = (*kernel.stored(m, n, k), (m, n))
+    a, b, c = (rng.integers(-4, 5, (*count, *shape)).astype(np.float64) for shape in shapes)
+    left = a.swapaxes(-1, -2) if kernel.trans_a else a
+    right = b.swapaxes(-1, -2) if kernel.trans_b else b
+    return Product(size, a, b, c, alpha, beta, alpha * (left @ right) + beta * c)
+
+
+def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
+    """A matrix of whole numbers in the kernel's type; of double-doubles with low parts of 0."""
+    if kernel.precision != "double-double":
+        return matrix.astype(kernel.dtype)
+    return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
+
+
+def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
+    """What is wrong with a product, or None."""
+    arguments = given.arguments(kernel)
+    factors = {"alpha": given.alpha, "beta": given.beta}
+    try:
+        findings = _findings(kernel, given, arguments)
+        result = _result(kernel, given, arguments)
+    except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
+        return Verification(kernel, False, passed, given.size, error=str(error), **factors)
+    wrong, count = None, 0
+    if result is not None:
+        shown = result[..., 0] if kernel.precision == "double-double" else result
+        bad = ~np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+        count = int(bad.sum())
+        if count:
+            place = tuple(int(n) for n in np.argwhere(bad)[0])
+            got, wanted = float(shown[place]), float(given.expected[place])
+            wrong = WrongElement(place[-2], place[-1], got, wanted)
+    if not findings and not count and result is not None:
+        return None
+    return Verification(
+        kernel,
+        False,
+        passed,
+        given.size,
+        wrong,
+        count,
+        findings,
+        result=result,
+        expected=given.expected,
+        **factors,
+    )
+
+
+def _result(kernel: Kernel, given: Product, arguments: dict) -> np.ndarray | None:
+    """The C that the kernel computes, or None if its run ends early."""
+    m, n, _ = given.size
+    try:
+        launch(kernel.program, **arguments, engine="explain", max_instructions=LONGEST)
+    except KernelError:
+        return None
+    return kernel.result(arguments, m, n)
+
+
+def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
+    """The findings of ``ck.check``; with the answer's where C is global memory."""
+    plain = kernel.precision in ("single", "double")
+    if plain and not (kernel.streams or kernel.buffer or kernel.packed):
+        matrices = [matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c)]
+        return check_gemm(kernel, *matrices, alpha=given.alpha, beta=given.beta)
+    names: dict = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
+    if kernel.buffer:
+        names = {}
+    return check(kernel.program, **arguments, names=names, max_instructions=LONGEST)
+
+
+def check_gemm(
+    kernel: Kernel,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    program: Program | None = None,
+    names: Mapping = NAMES,
+) -> Findings:
+    """Findings on ``kernel``, or on another ``program`` launched like it: a C other than alpha
+    op(A) op(B) + beta C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
+
+    ``names`` as for ``ck.check``. Raises ``ValueError`` for kernels that write C through output
+    streams or read their matrices from a buffer, and for those in double-double.
+    """
+    if (
+        kernel.precision not in ("single", "double")
+        or kernel.streams
+        or kernel.buffer
+        or kernel.packed
+    ):
+        raise ValueError(
+            f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name}"
+            " does not"
+        )
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
+    left, right = kernel.operands(*(matrix.reshape(len(matrix), -1) for matrix in stored))
+    old = arguments["global_memory"].astype(np.float64)
+    rounding = float(np.finfo(kernel.dtype).eps)
+    steps = left.shape[1] + 4
+    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
+    return check(
+        program or kernel.program,
+        **arguments,
+        names=names,
+        expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
+        tolerance=rounding * steps * size,
+        mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),
+    )
