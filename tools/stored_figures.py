@@ -51,7 +51,8 @@ def road(launch: str) -> tuple[float, float, str]:
         run = PRODUCTS[name](int(n))
         busy = run.busy
     else:
-        kernel = block_kernel(4, 4, scaled=True) if name == "block_4x4" else name
+        b = name.removeprefix("block_").partition("x")[0]
+        kernel = block_kernel(int(b), int(b)) if name.startswith("block_") else name
         run = ck.simulate(kernel, int(n), style=(*style, "amd")[0])
         runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # the launch uses no unit
         busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}

@@ -7,6 +7,7 @@ with its starting point. Every figure is the timing model's own output, kept in 
 """
 
 import json
+import re
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -16,14 +17,9 @@ from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 
-WIDE, HIGH, TOP, FOOT, LEFT, APART = (
-    1250,
-    262,
-    48,
-    196,
-    8,
-    40,
-)  # the stage; the bars' top and foot; before side roads
+WIDE, HIGH, TOP, FOOT = 1250, 296, 48, 196  # the stage; the bars' top and foot
+LEFT, APART = 8, 40  # the room before the climb, and before the side roads
+REFERENCE = 2048  # the course's N: a rung of another one says so
 COLUMN = {True: 96, False: 72}  # the room of a rung of the climb, and of a side road's
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
@@ -31,7 +27,7 @@ INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
 class Rung(NamedTuple):
     """A step of the road: the lesson that explains it, its name in lines, what is timed (a kernel
-    or a function of ``host``, its N, a compiler style), the rung that it is compared with, and
+    or a function of ``host``, its N, a compiler style), the launch that it is compared with, and
     whether it belongs to the climb.
     """
 
@@ -45,27 +41,32 @@ class Rung(NamedTuple):
     def name(self) -> str:
         return self.phrase.replace("-\n", "-").replace("\n", " ")
 
+    @property
+    def under(self) -> list[str]:
+        """Lines below its bar: what runs there, and its N if that isn't the course's."""
+        kernel, n, *_ = self.launch.split()
+        lines = [kernel] if len(kernel) <= 12 else re.split(r"(?<=[a-z0-9])(?=_[a-z0-9]+$)", kernel)
+        return lines + [f"N = {n}"] * (int(n) != REFERENCE)
+
 
 RUNGS = (
     Rung(0, "no block", "sgemm_naive 2048", "", True),
     Rung(1, "4 x 4 block", "block_4x4 2048", "sgemm_naive 2048", True),
-    Rung(2, "8 x 8 block", "sgemm_tn_37 2048", "block_4x4 2048", True),
-    Rung(4, "25 registers,\nnot 37", "sgemm_tn 2048", "sgemm_tn_37 2048", True),
-    Rung(12, "N = 4352,\nnot 2048", "sgemm_tn 4352", "sgemm_tn 2048", True),
+    Rung(2, "8 x 8 block", "block_8x8 2048", "block_4x4 2048", True),
+    Rung(12, "two steps\na turn", "sgemm_tn 2048", "block_8x8 2048", True),
+    Rung(12, "a larger N", "sgemm_tn 4352", "sgemm_tn 2048", True),
     Rung(3, "bundles\npacked\nbetter", "sgemm_tn 2048 best", "sgemm_tn 2048"),
+    Rung(4, "25 regis-\nters,\nnot 37", "sgemm_tn 2048", "sgemm_tn_37 2048"),
     Rung(5, "square\nquads", "sgemm_tn 2048", "sgemm_tn_compute 2048"),
     Rung(5, "NN,\nnot TN", "sgemm_nn 2048", "sgemm_tn 2048"),
     Rung(6, "double", "dgemm_tn 2048", "sgemm_tn 2048"),
     Rung(6, "double-\ndouble", "ddgemm_tn_fma 2048", "dgemm_tn 2048"),
     Rung(7, "NN by\nthe LDS", "sgemm_64x64_lds 2048", "sgemm_nn 2048"),
-    Rung(8, "N = 256:\nhelpers", "sgemm_nn_reduce4 256", "sgemm_tn 256"),
+    Rung(8, "helpers", "sgemm_nn_reduce4 256", "sgemm_tn 256"),
     Rung(9, "double,\nwith the\nbus", "round_trip 2048", "dgemm_tn 2048"),
-    Rung(10, "in\nblocks,\nN = 7168", "blocked_time 7168", "round_trip 2048"),
+    Rung(10, "in\nblocks", "blocked_time 7168", "round_trip 2048"),
     Rung(11, "two\nchips,\npipeline", "five_stage 16384", "blocked_time 7168"),
 )
-# Whose figure that of a launch is: the first rung's that has it.
-WHOSE = {rung.launch: f"lesson {rung.lesson:02}'s" for rung in reversed(RUNGS)}
-WHOSE |= {"sgemm_tn_compute 2048": "a compute shader's", "sgemm_tn 256": "sgemm_tn's"}
 # Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
 FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
@@ -100,8 +101,10 @@ def road(lesson: int | None = None) -> Player:
         zip_longest(*(rung.phrase.split("\n") for rung in RUNGS), fillvalue="")
     ):
         sheet.words(x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
+    for k, lines in enumerate(zip_longest(*(rung.under for rung in RUNGS), fillvalue="")):
+        sheet.words(x, FOOT + 68 + 12 * k, lines, "soft", align="center", size=10)
     heads = {
-        LEFT: "The climb, Gflop/s",
+        LEFT: f"The climb: Gflop/s at N = {REFERENCE}",
         x[side > 0][0] - COLUMN[False] / 2: "Side roads, from where each sets out",
     }
     sheet.words(list(heads), 12, list(heads.values()), bold=True, size=14)
@@ -129,14 +132,21 @@ def road(lesson: int | None = None) -> Player:
 
 
 def _say(rung: Rung) -> str:
+    """A rung's sentence: the kernel that runs, its N and its speed, and what it gains or costs."""
     gflops, ceiling, unit = FIGURES[rung.launch]
+    kernel, n, *_ = rung.launch.split()
     than = ""
     if rung.before:
-        gain = gflops / FIGURES[rung.before][0]
-        times = f"{gain:.3g} times as fast as" if gain > 1 else f"{1 / gain:.3g} times slower than"
-        than = f", {times} {WHOSE[rung.before]} {FIGURES[rung.before][0]:.0f}"
+        other, size, *_ = rung.before.split()
+        old = FIGURES[rung.before][0]
+        faster = gflops > old
+        by = max(gflops / old, old / gflops)
+        times = f"{by:.3g} times {'as fast as' if faster else 'slower than'}"
+        there = f" at N = {size}" * (size != n)
+        than = f", {times} {other}{there}, which does {old:.0f}"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
-    return f"**Lesson {rung.lesson:02}: {rung.name}**: {gflops:.0f} Gflop/s{than}. {allows}."
+    head = f"**Lesson {rung.lesson:02}: {rung.name}** ({kernel}, N = {n})"
+    return f"{head}: {gflops:.0f} Gflop/s{than}. {allows}."
 
 
 def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:

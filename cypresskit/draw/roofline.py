@@ -25,10 +25,10 @@ from cypresskit.timing import Report
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
 SPAN, HEIGHT = (
-    (0.1, 40.0),
-    (15, 4500),
+    (0.1, 20.0),
+    (15, 3000),
 )  # flops per byte, Gflop/s; room for half of the last tick's number
-TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32), (20, 50, 100, 200, 500, 1000, 2000)
+TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16), (20, 50, 100, 200, 500, 1000, 2000)
 LEFT, WIDE, TOP, HIGH = 400, 830, 26, 280  # where the charts begin, and the room for both
 L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
 ROOFS: tuple[tuple[str, Board, float, str], ...] = (  # whose, GB/s, and how the line is drawn

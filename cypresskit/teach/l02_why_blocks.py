@@ -2,6 +2,8 @@
 exercises.
 """
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -35,9 +37,17 @@ def counted(name: str, n: int = 64) -> float:
     return run(kernel, n, n, n).fetch_bytes / word_bytes(kernel) / (2 * n**3)
 
 
-def pace(size: int, n: int = 1536, k: int = 384, device: Device = HD5870) -> Report:
-    """The timing model's report on ``block_gemm`` with this block, for C of n x n and this k."""
-    return simulate(block_kernel(size, size), n, k=k, device=device)
+def pace(size: int, n: int = 2048, device: Device = HD5870) -> Report:
+    """The timing model's report on the plain kernel with a block of ``size`` x ``size``, for
+    matrices of n x n.
+    """
+    return simulate(block_kernel(size, size), n, device=device)
+
+
+def paces(sizes: Sequence[int], n: int = 2048) -> dict[int, Report]:
+    """``pace`` of several blocks, side by side on all cores."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(sizes, pool.map(lambda size: pace(size, n), sizes), strict=True))
 
 
 @formula_exercise(

@@ -1,0 +1,138 @@
+"""Every number with a unit in the lessons' prose is one that the lesson computes.
+
+It is looked up in the outputs of its own notebook, in the published figures, in the H200's record,
+and last in ``tests/prose.toml``, which says how the others are computed, or who states them.
+"""
+
+import json
+import random
+import re
+import tomllib
+from functools import cache
+
+import nbformat
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit import published
+from cypresskit.teach.l02_why_blocks import pace
+from cypresskit.teach.l13_what_is_left import gain
+from cypresskit.timing import simulate
+from cypresskit.today import figures, record
+from tools import book
+
+UNITS = (
+    "Gflop/s Tflop/s TB/s GB/s GB MB KB bytes % clocks? µs ms ns s seconds bundles? registers?"
+    " wavefronts? words? times digits bits flops? workgroups? work-items? fetches lines? warps"
+    " turns engines? instructions operations banks numbers additions GHz slots megabytes"
+).replace(" ", "|")
+NUMBER = re.compile(
+    r"(?<![\w.,$/\[])(\d[\d,]*(?:\.\d+)?)(?:\s+(?:a|more|of|to|in|different)\b)?"
+    rf"\s+(?:[a-z-]+\s+)?(?:{UNITS})(?![a-z])"
+)
+PLAIN = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+TABLE = tomllib.loads((ROOT / "tests/prose.toml").read_text(encoding="utf-8"))
+KNOWN = {"ck": ck, "pace": pace, "gain": gain, "simulate": simulate, "figures": figures}
+SOURCES = book.sources(ROOT / "notebooks")
+each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+
+
+def numbers(text: str) -> set[float]:
+    """All numbers in a text."""
+    return {float(found.replace(",", "")) for found in PLAIN.findall(text)}
+
+
+@cache
+def printed(stem: str) -> set[float]:
+    """The numbers in the outputs of a lesson's solved notebook, the published ones, and the
+    record's.
+    """
+    notebook = nbformat.read(ROOT / f"notebooks/solutions/{stem}.ipynb", as_version=4)
+    texts = [json.dumps(published.figures()), json.dumps(record())]
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            texts += [output.get("text", ""), data.get("text/plain", "")]
+            texts.append(data.get("text/markdown", ""))
+    return set().union(*map(numbers, texts))
+
+
+def prose(path) -> str:
+    """A lesson's text without code; formulas and quoted code stay."""
+    cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "markdown"]
+    return re.sub(r"(?s)```.*?```", "", "\n".join(cells))
+
+
+def is_written_as(value: float, text: str) -> bool:
+    """Whether ``text`` is ``value`` rounded to as many places as it has."""
+    places = len(text.partition(".")[2])
+    return round(value, places) == float(text.replace(",", ""))
+
+
+def unexplained(text: str, stem: str) -> list[str]:
+    """The numbers with a unit that neither an output nor the table gives."""
+    table = TABLE.get(stem, {})
+    spans = []
+    for phrase in (*table.get("computed", {}), *table.get("stated", {})):
+        pattern = r"\s+".join(map(re.escape, phrase.split()))
+        spans += [match.span() for match in re.finditer(pattern, text)]
+    missing = []
+    for match in NUMBER.finditer(text):
+        start, end = match.span(1)
+        if any(first <= start and end <= last for first, last in spans):
+            continue
+        if not any(is_written_as(value, match[1]) for value in printed(stem)):
+            missing.append(" ".join(text[max(start - 40, 0) : match.end() + 20].split()))
+    return missing
+
+
+@each_lesson
+def test_every_number_with_a_unit_comes_from_somewhere(path):
+    missing = unexplained(prose(path), path.stem)
+    assert not missing, "print it in the lesson, or say in tests/prose.toml how it is computed"
+
+
+@pytest.mark.parametrize(
+    ("stem", "phrase"),
+    [(stem, phrase) for stem, table in TABLE.items() for phrase in table.get("computed", {})],
+)
+def test_what_the_table_computes_is_what_the_lesson_says(stem, phrase):
+    values = eval(TABLE[stem]["computed"][phrase], dict(KNOWN))
+    for value, said in zip(np.atleast_1d(values), PLAIN.findall(phrase)):
+        size = float(said.replace(",", ""))
+        assert is_written_as(value, said) or abs(value - size) < 0.01 * size, (phrase, value)
+
+
+@each_lesson
+def test_the_table_has_no_phrase_that_the_lesson_lost(path):
+    text = " ".join(prose(path).split())
+    table = TABLE.get(path.stem, {})
+    phrases = [*table.get("computed", {}), *table.get("stated", {})]
+    assert [phrase for phrase in phrases if phrase not in text] == []
+
+
+def planted(text: str, chance: random.Random) -> tuple[str, str]:
+    """A text with one of its longer numbers made wrong, and that number as it was."""
+    matches = [m for m in NUMBER.finditer(text) if len(m[1].strip("0").replace(".", "")) > 2]
+    match = chance.choice(matches)
+    places = len(match[1].partition(".")[2])
+    value = float(match[1].replace(",", ""))
+    wrong = value * chance.choice((0.8, 0.9, 1.1, 1.3)) + 10**-places
+    return text[: match.start(1)] + f"{wrong:.{places}f}" + text[match.end(1) :], match[1]
+
+
+def test_a_planted_number_is_found():
+    chance = random.Random(42)
+    found, tried = 0, 0
+    for path in SOURCES:
+        text = prose(path)
+        before = unexplained(text, path.stem)
+        if not any(len(m[1].strip("0").replace(".", "")) > 2 for m in NUMBER.finditer(text)):
+            continue
+        for _ in range(10):
+            wrong, _ = planted(text, chance)
+            found += len(unexplained(wrong, path.stem)) > len(before)
+            tried += 1
+    assert found > 0.85 * tried, f"{found} of {tried}"
