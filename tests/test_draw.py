@@ -81,7 +81,7 @@ def test_a_frame_without_caption_is_refused(player):
     sheet = Sheet("x")
     sheet.tracks = player.tracks
     with pytest.raises(ValueError, match="as many frames in each track as captions"):
-        sheet.player([], player.captions[:-1], "")
+        sheet.player(player.captions[:-1])
 
 
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):

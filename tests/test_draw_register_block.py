@@ -242,7 +242,7 @@ def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
         "(2, 1)",
     ]
     tag = player.figures[0].tags[0]
-    assert sorted(tag["goes"]) == [(10_000 + item, item) for item in range(6)]
+    assert sorted(tag["sceneOfKey"]) == [(10_000 + item, item) for item in range(6)]
     assert len(player._repr_mimebundle_()["text/html"]) < 300_000
     values = next(
         t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value"

@@ -28,7 +28,7 @@ def pipelines() -> Shown:
     answer its question.
     """
     shown = ck.draw.timeline()
-    shown.tells = len(shown) - 1
+    shown.still_frame = len(shown) - 1
     return shown
 
 

@@ -60,7 +60,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     key = sheet.key(
         ("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box")
     )
-    return sheet.player(captions, below=[key, note], step="Moment", lasts=16)
+    return sheet.player(captions, below=[key, note], step="Moment", seconds=16)
 
 
 def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:
@@ -98,7 +98,7 @@ def _draw_run(
     sheet.stage(f"{name}: A on the left, B above, and C between them", wide, high)
     end = int(fetched[-1, 0])
     sheet.race(
-        name, 4, wide - 8, np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word"
+        name, (4, wide - 8), np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word"
     )
     of_a, of_b = (fetched[fetched[:, 1] == matrix] for matrix in (0, 1))
     # When, and in which cell; rows and columns of cells; left, top and size of a cell; how often it
@@ -142,8 +142,7 @@ def _draw_run(
         fill=(SHADES, shade),
         words=words,
         tip="@words: @times",
-        times=so_far,
-        now=now,
+        columns={"times": so_far, "now": now},
     )
     sheet.ring(source, "w", "h", "now", "ink")
     words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))

@@ -190,11 +190,11 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         fill="rgba(128,128,128,0.05)",
         words=(whole, line),
         key=key,
-        now=now,
+        columns={"now": now},
     )
     sheet.ring(source, wide, LINE - 2, "now", "soft")
     sheet.boxes("line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
-    sheet.numbers("texts", left + 14, y, line, names=names, size=12, text_font=value("monospace"))
+    sheet.numbers("texts", left + 14, y, line, names=names, size=12, font=value("monospace"))
 
 
 def _table(loop: _Loop, left: float, wide: float) -> list:
@@ -221,7 +221,7 @@ def _table(loop: _Loop, left: float, wide: float) -> list:
 
 def _draw_table(sheet: Sheet, tables: Sequence[list]) -> None:
     x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
-    source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, now=now)
+    source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, columns={"now": now})
     sheet.ring(source, "w", "h", "now", "ink")
 
 
@@ -274,8 +274,8 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
         for k, (source, target) in enumerate(loop.handed(n)[:5]):
             handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
     sheet.words(left, 16, "This bundle", bold=True, size=14)
-    sheet.arrows("drops", *drops, ink="soft", width=1.2, size=0.1)
-    sheet.arrows("wires", *wires, ink="soft", width=1.2, size=5)
+    sheet.arrows("drops", drops[:2], drops[2:], ink="soft", width=1.2, size=0.1)
+    sheet.arrows("wires", wires[:2], wires[2:], ink="soft", width=1.2, size=5)
     x, y = np.tile(bank, 3), np.repeat(port, 4)
     words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
     sheet.boxes("port", x - 6, y, SLOT - 20, PORT[1] - 4, ink="faint", line="line", words=words)
@@ -284,7 +284,7 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
         bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11
     )
     sheet.words(left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    sheet.arrows("handed on", *handed, ink="wrote", width=2.5, size=8)
+    sheet.arrows("handed on", handed[:2], handed[2:], ink="wrote", width=2.5, size=8)
     short = [_abbrev(full_name) for full_name in full]
     for row, level in rows.items():
         name, colour, key = slots[row]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.pipelines import FRAMES, draw_tasks
+from cypresskit.draw.pipelines import FRAMES, draw_tasks, task_fill
 from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
 from cypresskit.host import Task, Timeline
 
 LEFT, TOP, WHOLE, DEEP = (
@@ -87,10 +87,10 @@ def card_memory(timeline: Timeline) -> Player:
     )
     sheet.words(NAMES - 8, list(y.values()), queues, align="right", size=12)
     tips, down = [s.task.name for s in timeline.spans], [y[s.task.queue] for s in timeline.spans]
-    draw_tasks(
-        sheet, "tasks", timeline.spans, down, 19, moments, lambda t: NAMES + t * scale, words=tips
-    )
-    sheet.rule("head", NAMES + moments * scale, QUEUES + 24, 72)
+    axis = TimeAxis(moments, lambda seconds: NAMES + seconds * scale)
+    fill = task_fill(timeline.spans)
+    draw_tasks(sheet, "tasks", timeline.spans, (down, 19), axis, fill=fill, words=tips)
+    sheet.play_head("head", NAMES + moments * scale, QUEUES + 24, 72)
     captions = []
     for n, moment in enumerate(moments):
         there = [part.name for part, state in level.items() if state[n] >= THERE]
@@ -108,7 +108,7 @@ def card_memory(timeline: Timeline) -> Player:
         ("the product", PRODUCT, "box"),
     )
     key = sheet.key(*used, *states)
-    return sheet.player(captions, step="Moment", below=[key], tells=3 * FRAMES // 4)
+    return sheet.player(captions, step="Moment", below=[key], still_frame=3 * FRAMES // 4)
 
 
 def _piece(task: Task) -> Piece:
@@ -173,7 +173,7 @@ def _draw_matrices(
         done = 3 * np.stack([moments >= back.get(part, np.inf) for part in parts], axis=1)
         words = [part.name for part in parts]
         source = sheet.boxes(
-            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=words, done=done
+            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=words, columns={"done": done}
         )
         sheet.ring(source, w - 5, h - 5, "done", "ink")
         sheet.words(x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
@@ -181,8 +181,11 @@ def _draw_matrices(
     path = np.array([s.task.place for s in mults], float) + 0.5
     come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
     x, y = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
-    ends = (np.where(come, end, np.nan) for end in (x[:-1], y[:-1], x[1:], y[1:]))
-    sheet.arrows("path", *ends, size=6)
+    start, end = (
+        tuple(np.where(come, corner, np.nan) for corner in (x[step], y[step]))
+        for step in (slice(None, -1), slice(1, None))
+    )
+    sheet.arrows("path", start, end, size=6)
 
 
 def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:

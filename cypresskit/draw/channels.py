@@ -128,7 +128,7 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
             words=words,
         )
         under = under + tall
-    sheet.rule(
+    sheet.play_head(
         f"head {name}",
         LEFT + np.minimum(clocks, use.clocks[-1]) / end * WIDE,
         foot - HIGH / 2,

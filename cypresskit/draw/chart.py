@@ -121,7 +121,7 @@ class Chart:
     def head(self, x: Sequence[float]) -> None:
         """Draw a play head that can be dragged; it stands at ``x`` in each frame."""
         _, top, _, high = self.place
-        self.sheet.rule("head", self.x(x), top + high / 2, high)
+        self.sheet.play_head("head", self.x(x), top + high / 2, high)
 
     def _line(self, x, y, number: int, **look) -> None:
         style: dict = {

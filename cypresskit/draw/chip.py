@@ -119,9 +119,15 @@ def chip(
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     lines = (f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes)
     named = [(scene.name, FRAMES) for scene in scenes]
-    tells = len(captions) - FRAMES // 2
+    still_frame = len(captions) - FRAMES // 2
     return sheet.player(
-        captions, lines, below=[legend], step="Moment", scenes=named, lasts=12, tells=tells
+        captions,
+        lines,
+        below=[legend],
+        step="Moment",
+        scenes=named,
+        seconds=12,
+        still_frame=still_frame,
     )
 
 
@@ -444,7 +450,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[_Scene], layout: _Layout) -> np
         fill=(IDLE, busy > 0),
         words=words,
         line="line",
-        busy=busy,
+        columns={"busy": busy},
         key=keys,
         tip="@words, wavefronts: @busy",
     )
@@ -463,7 +469,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[_Scene], layout: _Layout) -> np
             tall,
             ink=ink,
             moves=("y", "h"),
-            percent=share,
+            columns={"percent": share},
             words=tips,
             tip="@words: at work @percent %; @found",
         )
@@ -516,7 +522,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[_Scene], layout: _Layout) -> Non
             ink="texture",
             alpha=0.45,
             moves=("x", "w"),
-            percent=share,
+            columns={"percent": share},
             words=words,
             tip=tip,
         )
@@ -551,7 +557,7 @@ def _draw_running(sheet: Sheet, scenes: Sequence[_Scene], layout: _Layout) -> No
         ink="c",
         alpha=0.45,
     )
-    sheet.rule("head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
+    sheet.play_head("head", np.tile(x, len(scenes)), top + high / 2, high, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(left + wide, top - 8, words, "soft", size=12, align="right")
     if any(scene.skipped_clocks for scene in scenes):

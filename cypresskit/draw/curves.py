@@ -85,7 +85,7 @@ def curves(
     if isinstance(guessed, int | float):
         drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
-    return sheet.player(captions, lines, step=x.capitalize(), lasts=6)
+    return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
 
 
 def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:

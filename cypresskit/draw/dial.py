@@ -138,8 +138,8 @@ def dial() -> Player:
         ("clocks until memory's data are there", list(map(str, LATENCIES))),
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
-    tells = choices.index((SWITCHES[-1], HD5870.dram_clocks, GPRS))
-    return sheet.player(captions, below=[note, key], dials=dials, tells=int(tells))
+    still_frame = choices.index((SWITCHES[-1], HD5870.dram_clocks, GPRS))
+    return sheet.player(captions, below=[note, key], dials=dials, still_frame=int(still_frame))
 
 
 def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:

@@ -107,7 +107,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
         " places."
     )
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
-    return sheet.player(captions, step="Operation", below=[key], scenes=scenes, lasts=9)
+    return sheet.player(captions, step="Operation", below=[key], scenes=scenes, seconds=9)
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:

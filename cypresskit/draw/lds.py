@@ -103,7 +103,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
         step="Clock",
         below=[key],
         guess=guess,
-        lasts=14,
+        seconds=14,
     )
 
 
@@ -235,7 +235,7 @@ class Layout:
             np.arange(frames).clip(1, self.clocks + 1) - 1,
             f"{self.name}: clocks of the LDS alone",
         )
-        sheet.race(self.name, left, WIDE, so_far, self.clocks, most, title=title)
+        sheet.race(self.name, (left, WIDE), so_far, self.clocks, most, title=title)
         begins = np.array(self.barriers())
         walls = np.where(
             np.arange(frames)[:, np.newaxis] > begins, left + WIDE * begins / most, np.nan
@@ -362,7 +362,7 @@ class Layout:
             *places,
             fill=(COLOURS, row),
             key=key,
-            wait=wait,
+            columns={"wait": wait},
             moves=("x", "y", "w", "h"),
         )
         sheet.ring(source, "w", "h", "wait")

@@ -113,8 +113,8 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
         below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)],
         step="Zoom",
-        lasts=10,
-        tells=ZOOMS // 2,
+        seconds=10,
+        still_frame=ZOOMS // 2,
     )
 
 
@@ -282,7 +282,7 @@ def _draw_lanes(sheet: Sheet, parts: Sequence[Part], left: np.ndarray, wide: np.
             key=key,
             words=list(said),
             alpha=0.6,
-            above=y[list(lane)] - 20,
+            columns={"above": y[list(lane)] - 20},
         )
         texts = ["", *dict.fromkeys(filter(None, called))]
         label = np.where(

@@ -17,7 +17,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES, LEFT, WIDE, HIGH, ROAD = (
@@ -186,51 +186,42 @@ def _needs(late: Task, early: Task) -> bool:
     )
 
 
+def task_fill(spans: Sequence[Span], slower: float = 0) -> tuple:
+    """The ``fill`` of tasks' boxes: by what each moves or does; see ``_Chart.slower``."""
+    return TINTS, [_matter(span, slower) for span in spans]
+
+
 def draw_tasks(
     sheet: Sheet,
     name: str,
     spans: Sequence[Span],
-    y,
-    high: float,
-    moments: np.ndarray,
-    to_x,
+    rows: tuple,
+    axis: TimeAxis,
     *,
-    slower: float = 0,
-    ahead: str = "",
-    **more,
+    future: str = "",
+    **style,
 ) -> None:
-    """Draw a bar for each task, with its name if there is room. ``to_x`` maps seconds to x;
-    ``ahead`` is that of ``Sheet.past``, ``more`` goes to ``boxes``.
+    """Draw a bar for each task, with its name if there is room. ``rows`` are the bars' y and their
+    height, ``axis`` is in seconds; the rest is as for ``Sheet.progress_bars``.
     """
-    start, end = (np.array([getattr(span, side) for span in spans]) for side in ("start", "end"))
-    matter = [_matter(span, slower) for span in spans]
-    sheet.past(name, start, end, y, high, moments, to_x, ahead, fill=(TINTS, matter), **more)
-    names = []
-    for span, room in zip(spans, to_x(end) - to_x(start) - 8):
-        names.append(
-            next(
-                text
-                for text in (span.task.name, _label(span.task), "")
-                if not text or 6.8 * len(text) < room
-            )
-        )
-    until = (
-        to_x((start + end) / 2) + 3.4 * np.array([len(text) for text in names]) + 3
-    )  # where a name ends
-    shown = np.where(
-        to_x(moments)[:, np.newaxis] >= (until if ahead else -np.inf),
-        np.arange(1, len(spans) + 1),
-        0,
-    )
-    sheet.numbers(
-        f"labels {name}",
-        to_x((start + end) / 2),
-        y,
-        shown,
-        names=["", *names],
-        size=13,
-        align="center",
-    )
+    y, height = rows
+    start = np.array([span.start for span in spans])
+    end = np.array([span.end for span in spans])
+    sheet.progress_bars(name, Bars(start, end, y, height), axis, future=future, **style)
+    left, right, middle = (axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
+    names = [_name_in(span, room) for span, room in zip(spans, right - left - 8)]
+    name_ends = middle + 3.4 * np.array([len(text) for text in names]) + 3
+    come = axis.to_x(axis.moments)[:, np.newaxis] >= (name_ends if future else -np.inf)
+    shown = np.where(come, np.arange(1, len(spans) + 1), 0)
+    sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=13, align="center")
+
+
+def _name_in(span: Span, room: float) -> str:
+    """The longest of a task's names that fits into a bar."""
+    for text in (span.task.name, _label(span.task)):
+        if 6.8 * len(text) < room:
+            return text
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +249,12 @@ class _Chart:
         return 10_000 * self.number + np.arange(len(self.run.spans))
 
     @property
-    def ahead(self) -> str:
+    def future(self) -> str:
         return "hidden" if self.hides else ""
+
+    @property
+    def axis(self) -> TimeAxis:
+        return TimeAxis(self.moments, self.to_x)
 
     @property
     def moments(self) -> np.ndarray:
@@ -292,7 +287,9 @@ class _Chart:
         sheet.words(4, top + 12, self.name, bold=True, size=15)
         spans, words = self.run.spans, np.array([self._tip(s) for s in self.run.spans])
         high = row * sum(self.rows.values())
-        sheet.rule(f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high)
+        sheet.play_head(
+            f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high
+        )
         self._draw_road(sheet, top + 24)
         foot, place = top + ROAD - 4, {}
         for name, times in self.rows.items():
@@ -313,16 +310,15 @@ class _Chart:
         ]
         if bars:
             at, down = (list(column) for column in zip(*bars))
+            own = [spans[n] for n in at]
             draw_tasks(
                 sheet,
                 f"tasks {self.name}",
-                [spans[n] for n in at],
-                down,
-                row - 4,
-                self.moments,
-                self.to_x,
-                slower=self.slower,
-                ahead=self.ahead,
+                own,
+                (down, row - 4),
+                self.axis,
+                future=self.future,
+                fill=task_fill(own, self.slower),
                 words=words[at],
                 key=self.keys[at],
             )
@@ -342,7 +338,8 @@ class _Chart:
         arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
         sheet.arrows(
             f"causes {self.name}",
-            *arrow,
+            (arrow[0], arrow[1]),
+            (arrow[2], arrow[3]),
             key=[self.keys[p[which]] for which in (1, 0) for p in pairs],
         )
         for n, span in enumerate(spans):
@@ -417,25 +414,24 @@ class _Chart:
                 full.append((start, end))
         start, end, under, height, matter, at = (np.array(column) for column in zip(*boxes))
         middle = y + high / 2 - (under + height / 2) * high
-        place = (
-            start,
-            end,
-            middle,
-            np.maximum(height * high, 0.3),
-            self.moments,
-            self.to_x,
-            self.ahead,
-        )
-        sheet.past(
-            f"{row} {self.name}", *place, fill=(TINTS, matter), words=words[at], key=self.keys[at]
+        sheet.progress_bars(
+            f"{row} {self.name}",
+            Bars(start, end, middle, np.maximum(height * high, 0.3)),
+            self.axis,
+            future=self.future,
+            fill=(TINTS, matter),
+            words=words[at],
+            key=self.keys[at],
         )
         sheet.boxes(
             f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft"
         )
         if full:
             self.full.append(row)
-            place = *np.transpose(full), y - high / 2, 3, self.moments, self.to_x, self.ahead
-            sheet.past(f"{row} full {self.name}", *place, ink="wait")
+            start, end = np.transpose(full)
+            bars = Bars(start, end, y - high / 2, 3)
+            name = f"{row} full {self.name}"
+            sheet.progress_bars(name, bars, self.axis, future=self.future, ink="wait")
 
     def _draw_road(self, sheet: Sheet, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""

@@ -53,7 +53,7 @@ class Player {
     this.painting = 0 // milliseconds that a picture takes
     this.timer = null
     this.about = new Map(spec.about)
-    this.sceneOf = new Map(spec.goes)
+    this.sceneOf = new Map(spec.sceneOfKey)
     this.scene = 0
     this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
     this.ends = []
@@ -86,7 +86,7 @@ class Player {
     press(part.scene.children, 0)
     this.recolour()
     this.stop()
-    this.show(spec.dials.length ? spec.tells : spec.begins, {quiet: true})
+    this.show(spec.dials.length ? spec.stillFrame : spec.firstFrame, {quiet: true})
     this.choose(null)
     this.visit()
   }

@@ -28,7 +28,8 @@ from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
-LASTS = 12.0  # seconds that a picture plays at normal speed, if that is 1 to 30 frames a second
+#: How long a picture plays at normal speed, if that is 1 to 30 frames a second.
+SECONDS = 12.0
 
 
 def short(value: float) -> str:
@@ -118,7 +119,7 @@ class Guess:
 class Parts:
     """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has
     the words for each key that can be chosen: a text, or pairs of a frame and the text from it on.
-    ``goes``: keys that choose a scene, to the scene's number. ``picks``: clicks in a ``figure``
+    ``scene_of_key``: the scene's number for keys that choose one. ``picks``: clicks in a ``figure``
     choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
     ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
     ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
@@ -131,24 +132,42 @@ class Parts:
         self.figures: list[Plot] = []
         self.picks: list[dict] = []
         self.about: dict[int, About] = {}
-        self.goes: dict[int, int] = {}
+        self.scene_of_key: dict[int, int] = {}
         self.heads: list[dict] = []
         self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a picture is laid out and played."""
+
+    #: Figures and texts beside the picture, or below it on a narrow page.
+    side: Sequence[Plot | str] = ()
+    #: A kernel's lines and for each frame the current one, counted from 1; it stands on top of
+    #: ``side``. A click on a line goes to the next frame in which it is current.
+    listing: tuple[Sequence[str], Sequence[int]] = ((), ())
+    below: Sequence[str] = ()  #: texts below the picture
+    marks: Sequence[int] = ()  #: frames that Page Up and Page Down jump to
+    step: str = "Step"  #: what the slider moves along
+    #: Several recordings in one picture: a name and a number of frames each, one after another in
+    #: all tracks.
+    scenes: Sequence[tuple[str, int]] = ()
+    #: In place of a clock: names and what can be set, the first turning fastest through the frames;
+    #: nothing plays.
+    dials: Sequence[tuple[str, Sequence[str]]] = ()
+    guess: Guess | None = None  #: asked before the picture plays
+    seconds: float = SECONDS  #: that it plays at normal speed
+    first_frame: int = 0  #: that it shows
+    #: That a still shows: by default the last, or an early one if there is a guess, which the last
+    #: would answer.
+    still_frame: int | None = None
+
+
 class Player(Shown):
     """A picture that plays; see the module. Controls and caption stand on top, where a low screen
-    shows them; then ``picture``, one below the other, with ``side`` beside it (or below, on a
-    narrow page), then ``below``. ``captions`` has words for each frame (see ``theme.html``),
-    ``text`` is the text form, ``marks`` are the frames that Page Up and Page Down jump to, ``step``
-    names what the slider moves along. ``listing``, a kernel's lines and for each frame the current
-    one, counted from 1, stands on top of ``side``; a click on a line goes to the next frame in
-    which it is current. ``dials`` in place of a clock: names and what can be set, the first turning
-    fastest through the frames; nothing plays. ``scenes``: several recordings in one picture, a name
-    and a number of frames each, one after another in all tracks. It plays in ``lasts`` seconds, and
-    shows the frame ``begins`` first. A still shows the frame ``tells``: by default the last, or an
-    early one if there is a guess, which the last would answer. With one frame there is nothing to
-    play, and no controls.
+    shows them; then ``picture``, one figure below the other. ``captions`` has words for each frame
+    (see ``theme.html``), ``text`` is the text form. With one frame there is nothing to play, and no
+    controls.
     """
 
     def __init__(
@@ -157,18 +176,7 @@ class Player(Shown):
         picture: Sequence[Plot],
         captions: Sequence[str],
         text: str,
-        *,
-        side: Sequence[Plot | str] = (),
-        listing: tuple[Sequence[str], Sequence[int]] = ((), ()),
-        marks: Sequence[int] = (),
-        below: Sequence[str] = (),
-        scenes: Sequence[tuple[str, int]] = (),
-        dials: Sequence[tuple[str, Sequence[str]]] = (),
-        step: str = "Step",
-        guess: Guess | None = None,
-        lasts: float = LASTS,
-        tells: int | None = None,
-        begins: int = 0,
+        settings: Settings = Settings(),
     ) -> None:
         self.title = parts.title
         self.tracks = parts.tracks
@@ -181,9 +189,10 @@ class Player(Shown):
                 f"a player needs as many frames in each track as captions: {len(captions)}"
             )
         self.captions = list(captions)
-        self.scenes = list(scenes) or [("", len(captions))]
+        self.scenes = list(settings.scenes) or [("", len(captions))]
+        guess, dials, listing = settings.guess, settings.dials, settings.listing
         usual = len(captions) // 3 if guess else -1
-        self.tells = usual if tells is None else tells
+        self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         several = len(self.scenes) > 1
         moving = not dials and (most > 1 or several)
@@ -191,11 +200,12 @@ class Player(Shown):
         hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
         hint = hint if keys else ""
         lines, current = listing
-        beside = [_placed(part) for part in side]
+        beside = [_placed(part) for part in settings.side]
         if lines:
             beside.insert(0, '<div data-part="listing" class="code"></div>')
+        below = list(settings.below)
         if hint and not self.about:
-            below = [*below, hint]
+            below.append(hint)
         shown = {
             "moving": moving,
             "several": several,
@@ -207,8 +217,8 @@ class Player(Shown):
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
             css=theme.packaged("player.css"),
             scenes=_buttons(name for name, _ in self.scenes),
-            speeds=_speeds(most / lasts),
-            step=escape(step),
+            speeds=_speeds(most / settings.seconds),
+            step=escape(settings.step),
             dials="".join(map(_dial, dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
@@ -217,19 +227,19 @@ class Player(Shown):
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         question = theme.html(guess.question) if guess else ""
         late = "Without a guess (go back to the start to make one):"
-        placed = [part for part in (*picture, *side) if not isinstance(part, str)]
+        placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
         # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
         # those of ``shown.FIELDS``.
         self.figures[0].tags = [
             {
                 "about": [[int(key), _words(words)] for key, words in self.about.items()],
-                "begins": begins,
+                "firstFrame": settings.first_frame,
                 "captions": [theme.html(caption) for caption in self.captions],
                 "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
                 "dials": [[name, list(values)] for name, values in dials],
                 "figures": self.figures,
                 "fitted": [list(text) for text in self._inks.fitted],
-                "goes": list(parts.goes.items()),
+                "sceneOfKey": list(parts.scene_of_key.items()),
                 "heads": parts.heads,
                 "hint": hint,
                 "inks": [list(ink) for ink in self._inks.pairs],
@@ -239,13 +249,13 @@ class Player(Shown):
                     "lines": [escape(line.replace("    ", "  ")) for line in lines],
                     "current": current,
                 },
-                "marks": list(marks),
+                "marks": list(settings.marks),
                 "picks": parts.picks,
                 "question": f"<b>Guess first:</b> {question}",
                 "right": theme.html(guess.right) if guess else "",
                 "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-                "step": step,
-                "tells": self.tells,
+                "step": settings.step,
+                "stillFrame": self.still_frame,
                 "tracks": [track.as_dict() for track in self.tracks],
                 "truth": theme.html(guess.truth) if guess else "",
                 "unguessed": f"<b>{late}</b> {question}",
@@ -264,14 +274,16 @@ class Player(Shown):
         return self._text
 
     def still(self) -> str:
-        """The most telling frame, ``tells``, as an SVG picture."""
+        """The most telling frame, ``still_frame``, as an SVG picture."""
         shown: dict[str, dict] = {}
         for track in self.tracks:
-            named, values = shown.setdefault(track.source.id, {}), track.frames[self.tells]
+            named, values = shown.setdefault(track.source.id, {}), track.frames[self.still_frame]
             named[track.column] = values
             if track.text:
                 named[track.text] = [track.text_of(value) for value in values.tolist()]
-        return still.svg(self.title, self.captions[self.tells], self.figures, shown, self._inks)
+        return still.svg(
+            self.title, self.captions[self.still_frame], self.figures, shown, self._inks
+        )
 
     def embedded(self, *, links: bool = True, still: bool = True) -> str:
         document = Document(title=self.title)

@@ -164,7 +164,7 @@ class _Side:
     def draw(self, sheet: Sheet, frames: int) -> None:
         clock = np.minimum(np.arange(frames), len(self.steps))
         end = len(self.steps), frames - 1
-        sheet.race(self.name, self.left, WIDE, clock, *end, title=self.name, unit="step")
+        sheet.race(self.name, (self.left, WIDE), clock, *end, title=self.name, unit="step")
         group, part = self.places
         high = HIGH * self.columns / 64
         row, side, each = TOP + (group + 0.5) * high, min(16.0, high - 4), high / (self.columns + 1)
@@ -191,10 +191,10 @@ class _Side:
                 come | ((part == 0) & (np.array(stored) > 0)),
             )
             heads |= {LDS: "LDS: their sums", SUMS - 10: "leaders' sums"}
-            ends = (fan[0] + 42, fan[1], self.left + SUMS - 14, row)
+            ends = (fan[0] + 42, fan[1]), (self.left + SUMS - 14, row)
             sheet.arrows(
                 "branches",
-                *(np.where(come, end, np.nan) for end in ends),
+                *(tuple(np.where(come, place, np.nan) for place in end) for end in ends),
                 ink="soft",
                 width=1.5,
                 size=5,

@@ -275,8 +275,8 @@ def register_block(
         listing=listing,
         marks=marks,
         scenes=names if len(runs) > 1 else (),
-        tells=3 * first.steps // 4,
-        begins=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()),
+        still_frame=3 * first.steps // 4,
+        first_frame=int(np.isfinite(scenes[0].marks[:, :2, 0]).any(axis=1).argmax()),
     )
 
 
@@ -444,7 +444,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[_Frames]):
     sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
     _draw_items(sheet, scenes, shapes["C"], left["C"])
     names = [f"{name}  {rows} x {columns}" for name, (rows, columns) in shapes.items()]
-    sheet.words(list(left.values()), -0.45 * gap, names, text_baseline="bottom")
+    sheet.words(list(left.values()), -0.45 * gap, names, baseline="bottom")
 
     wide = [recording.textures[n][2] // block.words for n in NAMES]
     updates = max(scenes[0].updates.values(), key=len)
@@ -502,4 +502,4 @@ def _draw_items(
         sheet.about[ITEM + item] = name.replace("work", "Work", 1) + (
             "." if item in scene_of else ", not recorded here."
         )
-    sheet.goes |= {ITEM + item: n for item, n in scene_of.items()}
+    sheet.scene_of_key |= {ITEM + item: n for item, n in scene_of.items()}

@@ -91,7 +91,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             sheet.inks(sheet.glyph(Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
             diamond = sheet.glyph(Scatter, "x", "y", source=speeds, marker="diamond", size=15)
             sheet.inks(diamond, line_color="ink", fill_color="b")
-    sheet.rule("head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
+    sheet.play_head("head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
     captions = [
         _say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces)
         for k, b in enumerate(BLOCKS)
@@ -113,7 +113,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
         guess = Guess(
             "Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}"
         )
-    return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, lasts=8)
+    return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, seconds=8)
 
 
 def _precision(report: Report) -> str:

@@ -6,10 +6,13 @@ a track; anything else stands still. On a *stage* a unit is about a pixel, and w
 """
 
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
+from bokeh.core.property.vectorization import Value
 from bokeh.models import (
     AllIndices,
     CDSView,
@@ -27,10 +30,11 @@ from bokeh.models import (
     UnionRenderers,
 )
 from bokeh.transform import linear_cmap
+from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.element import STAR
-from cypresskit.draw.player import Parts, Player, Track
+from cypresskit.draw.player import Parts, Player, Settings, Track
 
 #: What says where each kind of glyph is.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
@@ -40,6 +44,70 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Segment: ("x0", "y0", "x1", "y1"),
     Text: ("x", "y", "text"),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxStyle:
+    """How boxes look, and what pointing at them and choosing them does."""
+
+    #: A colour, or (palette, index of each box); or else ``ink``.
+    fill: str | tuple | None = None
+    ink: str = ""  #: a theme colour to fill with
+    line: str = ""  #: the edge's theme colour
+    alpha: float | str = 1.0
+    round: float = 0  #: the corners' radius
+    #: The hover's text for each box, or (texts, index in each frame).
+    words: Sequence[str] | tuple | None = None
+    tip: str = "@words"  #: how the hover shows it
+    key: ArrayLike | None = None  #: whole numbers by which a click chooses boxes
+    moves: Sequence[str] = ()  #: columns that glide from frame to frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextStyle:
+    """How words look and where they stand about their point."""
+
+    align: str = "left"  #: or a column
+    size: int = 12
+    bold: bool = False
+    fit: float = 0.0  #: as large as so many units of x allow
+    baseline: str = "middle"
+    font: Value | None = None
+    x_offset: float = 0.0
+    y_offset: float = 0.0
+
+    def properties(self, size: int) -> dict:
+        """The style as properties of Bokeh's ``Text`` of a size."""
+        given: dict = {
+            "text_baseline": self.baseline,
+            "text_font_size": f"{size}px",
+            "text_align": self.align,
+        }
+        if self.bold:
+            given["text_font_style"] = "bold"
+        if self.font:
+            given["text_font"] = self.font
+        if self.x_offset or self.y_offset:
+            given |= {"x_offset": self.x_offset, "y_offset": self.y_offset}
+        return given
+
+
+class Bars(NamedTuple):
+    """Bars in time: when each begins and ends, where it stands and how high it is; numbers or
+    arrays.
+    """
+
+    start: ArrayLike
+    end: ArrayLike
+    y: ArrayLike
+    height: ArrayLike
+
+
+class TimeAxis(NamedTuple):
+    """The moment that each frame shows, and the x of a moment."""
+
+    moments: np.ndarray
+    to_x: Callable[[np.ndarray], np.ndarray]
 
 
 class Sheet(Parts):
@@ -145,78 +213,79 @@ class Sheet(Parts):
         )
 
     def boxes(
-        self,
-        name: str,
-        x,
-        y,
-        w,
-        h,
-        *,
-        fill=None,
-        ink: str = "",
-        line: str = "",
-        words=None,
-        key=None,
-        moves: Sequence[str] = (),
-        alpha=1.0,
-        tip: str = "@words",
-        round: float = 0,
-        **columns,
+        self, name: str, x, y, w, h, *, columns: Mapping[str, ArrayLike] | None = None, **style
     ) -> ColumnDataSource:
-        """Draw boxes, and return their source. Centres and sizes: a number for all, or arrays; of
-        shape (frames, boxes), they follow the frames. ``fill``: a colour or (palette, index of each
-        box), or else ``ink``, a theme colour; ``line``: the edge's. ``words``: the hover's text for
-        each box or (texts, index in each frame), shown as ``tip`` says. ``key``: whole numbers by
-        which a click chooses boxes.
+        """Draw boxes, and return their source.
+
+        Parameters
+        ----------
+        name
+            What the source is called.
+        x, y, w, h
+            Centres and sizes: a number for all, or arrays; of shape (frames, boxes), they follow
+            the frames.
+        columns
+            More columns of the source.
+        style
+            The fields of ``BoxStyle``.
         """
-        given = {"x": x, "y": y, "w": w, "h": h}
-        count = max((np.shape(value)[-1] for value in given.values() if np.ndim(value)), default=1)
-        columns |= {k: np.asarray(v, np.float32) for k, v in given.items() if np.ndim(v)}
-        columns |= {k: np.full(count, given[k], np.float32) for k in "xy" if not np.ndim(given[k])}
-        wide, high = (given[k] if np.ndim(given[k]) == 0 else k for k in "wh")
-        look = {
-            "fill_alpha": alpha,
-            "line_width": 1 if line else 0,
-            "border_radius": round,
+        look = BoxStyle(**style)
+        geometry = {"x": x, "y": y, "w": w, "h": h}
+        arrays = {side: value for side, value in geometry.items() if np.ndim(value)}
+        count = max((np.shape(value)[-1] for value in arrays.values()), default=1)
+        data = dict(columns or {})
+        data |= {side: np.asarray(value, np.float32) for side, value in arrays.items()}
+        for side in "xy":
+            if side not in arrays:
+                data[side] = np.full(count, geometry[side], np.float32)
+        width, height = (side if side in arrays else geometry[side] for side in "wh")
+        fill = look.fill
+        if isinstance(fill, tuple):
+            palette, data["shade"] = fill[0], np.asarray(fill[1])
+            fill = linear_cmap("shade", list(palette), -0.5, len(palette) - 0.5)
+        if look.words is not None:
+            data["words"] = [""] * count if isinstance(look.words, tuple) else list(look.words)
+        source = self.source(name, look.moves, look.key, **data)
+        if isinstance(look.words, tuple):
+            texts, index = look.words
+            self.track(source, "said", index, text="words", names=texts)
+        glyph_look: dict = {
+            "fill_alpha": look.alpha,
+            "line_width": 1 if look.line else 0,
+            "border_radius": look.round,
             "line_color": None,
         }
-        if isinstance(fill, tuple):
-            palette, columns["shade"] = fill[0], np.asarray(fill[1])
-            fill = linear_cmap("shade", list(palette), -0.5, len(palette) - 0.5)
-        if words is not None:
-            columns["words"] = [""] * count if isinstance(words, tuple) else list(words)
-        source = self.source(name, moves, key, **columns)
-        if isinstance(words, tuple):
-            self.track(source, "said", words[1], text="words", names=words[0])
-        look |= {} if ink else {"fill_color": fill}
-        box = self.glyph(Rect, "x", "y", wide, high, source=source, **look)
-        self.inks(
-            box, **({"fill_color": ink} if ink else {}), **({"line_color": line} if line else {})
-        )
-        if words is not None:
-            self.fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
-        if key is not None:
+        if not look.ink:
+            glyph_look["fill_color"] = fill
+        box = self.glyph(Rect, "x", "y", width, height, source=source, **glyph_look)
+        inks = {"fill_color": look.ink, "line_color": look.line}
+        self.inks(box, **{part: ink for part, ink in inks.items() if ink})
+        if look.words is not None:
+            hover = HoverTool(renderers=[box], tooltips=look.tip, attachment="vertical")
+            self.fig.add_tools(hover)
+        if look.key is not None:
             frame = self.ring(
-                source, wide, high, "lit", "ink", border_radius=round, level="annotation"
+                source, width, height, "lit", "ink", border_radius=look.round, level="annotation"
             )
-            thin = isinstance(high, int | float) and high < 8  # a thick frame would hide its colour
-            size = {"w": wide, "h": high, "on": 1 if thin else 3}
+            # A thick frame would hide the colour of a flat box.
+            flat = isinstance(height, int | float) and height < 8
+            size = {"w": width, "h": height, "on": 1 if flat else 3}
             self._pick(source, [frame], figure=self.fig, **size)
         return source
 
-    def star(self, source: ColumnDataSource, mine, size: int = 20, y: str = "y", **where) -> None:
-        """Put a star on those boxes of a source for which ``mine`` is true."""
-        if np.any(mine):
-            source.data["star"] = [
-                STAR * bool(is_mine) for is_mine in np.ravel(mine)[: np.shape(mine)[-1]]
-            ]
-            if np.ndim(mine) == 2:
-                self.track(source, "mine", mine, text="star", names=["", STAR])
-            for ink, wide in (
-                ("edge", round(1.35 * size)),
-                ("star", size),
-            ):  # an outline would cover a small one
-                self.words("x", y, "star", ink, source=source, align="center", size=wide, **where)
+    def star(self, source: ColumnDataSource, starred, size: int = 20, y: str = "y", **style):
+        """Put a star on those boxes of a source for which ``starred``, of shape (boxes,) or
+        (frames, boxes), is true.
+        """
+        if not np.any(starred):
+            return
+        first = np.ravel(starred)[: np.shape(starred)[-1]]
+        source.data["star"] = [STAR if is_starred else "" for is_starred in first]
+        if np.ndim(starred) == 2:
+            self.track(source, "mine", starred, text="star", names=["", STAR])
+        # Two stars, one upon the other: an outline would cover a small one.
+        for ink, letters in (("edge", round(1.35 * size)), ("star", size)):
+            self.words("x", y, "star", ink, source=source, align="center", size=letters, **style)
 
     def _pick(self, source: ColumnDataSource, marks: Sequence[GlyphRenderer], **how) -> None:
         """Let a click choose parts of a source, or be told by ``marks`` what is chosen; until
@@ -237,52 +306,65 @@ class Sheet(Parts):
         )
         return self.inks(edge, line_color=ink)
 
-    def past(
-        self, name: str, start, end, y, h, clocks: np.ndarray, to_x, ahead: str = "", **look
+    def progress_bars(
+        self, name: str, bars: Bars, axis: TimeAxis, *, future: str = "", **style
     ) -> None:
-        """Draw bars from ``start`` to ``end`` in time. The part before each of the ``clocks``
-        (frames,) is drawn in full, the rest faintly, in the colour ``ahead``, or not at all if that
-        is "hidden". Clocks of shape (frames, bars) are each bar's own, NaN where it is absent.
-        ``to_x`` maps time to x; the rest is as for ``boxes``.
+        """Draw bars that fill as time goes.
+
+        Parameters
+        ----------
+        name
+            What the source of the parts that have passed is called.
+        bars
+            When each begins and ends, and where it stands.
+        axis
+            The moment of each frame, of shape (frames,); or each bar's own, (frames, bars), NaN
+            where it is absent.
+        future
+            The theme colour of the part that is still to come; by default the bar's own, fainter;
+            "hidden" draws nothing there.
+        style
+            The fields of ``BoxStyle``.
         """
-        start, end = np.asarray(start, float), np.asarray(end, float)
+        start, end = np.asarray(bars.start, float), np.asarray(bars.end, float)
+        moments, to_x = axis
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
-        plain = {name: value for name, value in look.items() if name not in ("key", "words")}
-        if ahead == "hidden":
-            look, plain = plain | {"alpha": 0.0}, look
-        now = clocks if clocks.ndim == 2 else clocks[:, np.newaxis]
-        wide = np.fmax(to_x(np.clip(now, start, end)) - to_x(start) - 0.7, 0.001)
+        plain = {field: given for field, given in style.items() if field not in ("key", "words")}
+        whole_look, passed_look = style, plain
+        if future == "hidden":
+            whole_look, passed_look = plain | {"alpha": 0.0}, style
+        now = moments if moments.ndim == 2 else moments[:, np.newaxis]
+        passed = np.fmax(to_x(np.clip(now, start, end)) - to_x(start) - 0.7, 0.001)
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(to_x(end) - to_x(start) - 0.7, 0.001)
-        there = 0 * clocks if clocks.ndim == 2 else 0
-        look |= (
-            {"ink": ahead}
-            if ahead not in ("", "hidden")
-            else {"alpha": 0.3 * look.get("alpha", 1.0)}
-        )
-        self.boxes(f"{name} to come", to_x(start) + whole / 2 + there, y, whole, h, **look)
-        self.boxes(name, to_x(start) + 0 * now + wide / 2, y, wide, h, moves=("x", "w"), **plain)
+        absent = 0 * moments if moments.ndim == 2 else 0  # NaN where a bar is absent
+        if future in ("", "hidden"):
+            whole_look = whole_look | {"alpha": 0.3 * whole_look.get("alpha", 1.0)}
+        else:
+            whole_look = whole_look | {"ink": future}
+        left, y, height = to_x(start), bars.y, bars.height
+        self.boxes(f"{name} to come", left + whole / 2 + absent, y, whole, height, **whole_look)
+        middle = left + 0 * now + passed / 2
+        self.boxes(name, middle, y, passed, height, moves=("x", "w"), **passed_look)
 
     def arrows(
         self,
         name: str,
-        x0,
-        y0,
-        x1,
-        y1,
+        start: Sequence | np.ndarray,
+        end: Sequence | np.ndarray,
         *,
         ink: str = "ink",
         key=None,
         width: float = 2,
         size: float = 7,
     ) -> None:
-        """Draw arrows; those at NaN are left out. With ``key``, each is seen only while its key is
-        chosen.
+        """Draw arrows from ``start`` to ``end``, x and y of each; those at NaN are left out. With
+        ``key``, each is seen only while its key is chosen.
         """
-        ends = {
-            k: np.asarray(v, np.float32) for k, v in zip(("x0", "y0", "x1", "y1"), (x0, y0, x1, y1))
-        }
-        source, seen = self.source(name, (), key, **ends), 1.0 if key is None else "lit"
+        ends = zip(("x0", "y0", "x1", "y1"), (*start, *end))
+        columns = {column: np.asarray(value, np.float32) for column, value in ends}
+        source = self.source(name, (), key, **columns)
+        seen = 1.0 if key is None else "lit"
         line = self.glyph(
             Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen
         )
@@ -301,25 +383,24 @@ class Sheet(Parts):
         y,
         values: np.ndarray,
         *,
-        ink: str = "ink",
         names: Sequence[str] = (),
         prefix: str = "\N{ZERO WIDTH SPACE}",
         **style,
     ) -> ColumnDataSource:
         """Write whole numbers at ``x``, ``y`` after a prefix, or their ``names``. ``values`` is
-        (frames, numbers), or (frames,) for one number; negative ones are left blank.
+        (frames, numbers), or (frames,) for one number; negative ones are left blank. ``style`` is
+        that of ``words``.
         """
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
         self.track(source, "value", values, text="text", prefix=prefix, names=names)
-        self.words("x", "y", "text", ink, source=source, **style)
+        self.words("x", "y", "text", source=source, **style)
         return source
 
     def race(
         self,
         name: str,
-        left: float,
-        wide: float,
+        lane: tuple[float, float],
         so_far: np.ndarray,
         end: float,
         most: float,
@@ -328,25 +409,30 @@ class Sheet(Parts):
         unit: str = "clock",
     ) -> None:
         """Draw one runner of a race on one clock, on a stage: its title, a bar that grows with the
-        clocks ``so_far`` (frames,), and its finish.
+        clocks ``so_far`` (frames,), and its finish at the clock ``end``.
+
+        ``lane`` is the left edge and the width of the bar at the clock ``most``, when the last
+        runner is done.
         """
+        left, width = lane
         self.words(left, 12, title, bold=True, size=16)
-        self.boxes(f"road {name}", left + wide / 2, 34, wide, 10, ink="faint")
-        x, clocks = np.maximum(wide * so_far / most, 0.01)[:, np.newaxis], so_far.astype(int)
-        self.boxes(f"clock {name}", left + x / 2, 34, x, 10, ink="read", moves=("x", "w"))
+        self.boxes(f"road {name}", left + width / 2, 34, width, 10, ink="faint")
+        passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
+        clocks = so_far.astype(int)
+        self.boxes(f"clock {name}", left + passed / 2, 34, passed, 10, ink="read", moves=("x", "w"))
         self.numbers(
-            f"clocks {name}", left + wide, 12, clocks, prefix=f"{unit} ", align="right", size=14
+            f"clocks {name}", left + width, 12, clocks, prefix=f"{unit} ", align="right", size=14
         )
-        done, align = np.where(clocks >= end, clocks, -1), "left" if end < most / 2 else "right"
+        done = np.where(clocks >= end, clocks, -1)
         self.numbers(
             f"finish {name}",
-            left + wide * end / most,
+            left + width * end / most,
             49,
             done,
             prefix=f"done at {unit} ",
             ink="c",
             bold=True,
-            align=align,
+            align="left" if end < most / 2 else "right",
             size=13,
         )
 
@@ -357,40 +443,35 @@ class Sheet(Parts):
         text,
         ink: str = "ink",
         *,
-        align="left",
-        size: int = 12,
-        bold: bool = False,
-        fit: float = 0.0,
-        **more,
+        source: ColumnDataSource | None = None,
+        **style,
     ):
         """Write text at points: one for all of them, or one for each; or columns of a ``source``,
-        if that is given.
+        if that is given. ``style`` has the fields of ``TextStyle``.
         """
-        if "source" not in more:
+        look = TextStyle(**style)
+        if source is None:
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge
         # is never wiped off.
         staged = "min-width" in self.fig.styles
-        style = {
-            "text_baseline": "middle",
-            "text_font_size": f"{8 if fit or staged else size}px",
-            "text_align": align,
-        }
-        style |= {"text_font_style": "bold"} if bold else {}
-        drawn = self.inks(self.glyph(Text, x, y, text, **style | more), text_color=ink)
-        if staged or fit:
-            self.inks.fit(self.fig, drawn, *((size, 2 * size) if staged else (fit,)))
+        start_size = 8 if look.fit or staged else look.size
+        glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
+        drawn = self.inks(glyph, text_color=ink)
+        if staged:
+            self.inks.fit(self.fig, drawn, look.size, 2 * look.size)
+        elif look.fit:
+            self.inks.fit(self.fig, drawn, look.fit)
         return drawn
 
-    def rule(
-        self, name: str, x: np.ndarray, y: float, high: float, wide: float = 2, **look
+    def play_head(
+        self, name: str, x: np.ndarray, y: float, height: float, width: float = 2, **style
     ) -> None:
         """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames,
-        uprights), ``high`` pixels long and centred at ``y``.
+        uprights), ``height`` pixels long and centred at ``y``.
         """
-        source = self.boxes(
-            name, x.reshape(len(x), -1), y, wide, high, moves=("x",), **look or {"ink": "ink"}
-        )
+        style = style or {"ink": "ink"}
+        source = self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
         self.heads.append({"figure": self.fig, "source": source})
 
     def key(self, *things: tuple[str, str, str]) -> str:
@@ -410,18 +491,13 @@ class Sheet(Parts):
         """A text below the picture, marked up as ``theme.html`` says."""
         return theme.html(text)
 
-    def player(
-        self,
-        captions: Sequence[str],
-        lines: Iterable[str] = (),
-        side: Sequence[Plot | str] = (),
-        **more,
-    ) -> Player:
-        """The finished picture: a ``Player`` of all figures that don't stand at its ``side``. Its
-        text form is the title with ``lines`` below it.
+    def player(self, captions: Sequence[str], lines: Iterable[str] = (), **settings) -> Player:
+        """The finished picture: a ``Player`` of all figures that don't stand at its side. Its text
+        form is the title with ``lines`` below it; ``settings`` has the fields of ``Settings``.
         """
-        picture = [fig for fig in self.figures if fig not in side]
-        return Player(self, picture, captions, "\n".join([self.title, *lines]), side=side, **more)
+        given = Settings(**settings)
+        picture = [fig for fig in self.figures if fig not in given.side]
+        return Player(self, picture, captions, "\n".join([self.title, *lines]), given)
 
 
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:

@@ -38,8 +38,8 @@ MODULES = (
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about begins captions choices dials figures fitted goes heads hint inks label labels listing "
-    "marks picks question right scenes step tells tracks truth unguessed "
+    "about captions choices dials figures firstFrame fitted heads hint inks label labels listing "
+    "marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )

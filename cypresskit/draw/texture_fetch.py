@@ -84,7 +84,7 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
         "step": "Clock",
         "below": [key],
         "guess": _question(panels),
-        "lasts": 14,
+        "seconds": 14,
     }
     return sheet.player(["Clock 0. Nothing is fetched yet.", *captions], **more)
 
@@ -196,7 +196,7 @@ class _Replay:
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
-        sheet.race(self.name, left, WIDE, clocks, len(self.served), most, title=self.name)
+        sheet.race(self.name, (left, WIDE), clocks, len(self.served), most, title=self.name)
         self._draw_words(sheet, left, most)
         self._draw_tile(sheet, left, most)
         self._draw_ticks(sheet, left, clocks)
@@ -242,7 +242,7 @@ class _Replay:
             matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
         sheet.ring(source, "w", "h", 3, "ink")
-        sheet.arrows(f"arrows {self.name}", *ends, width=1.5, size=5)
+        sheet.arrows(f"arrows {self.name}", ends[:2], ends[2:], width=1.5, size=5)
         place = f"texels {self.name}", flight[0], flight[1], 7, 7
         sheet.boxes(*place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
 
@@ -302,7 +302,7 @@ class _Replay:
         kind += 3 * min(resource, 1)
         called = f"words {name} {self.name}"
         source = sheet.boxes(
-            called, x, y, *size, fill=(SHADES, kind), wait=wait, words=words, key=key
+            called, x, y, *size, fill=(SHADES, kind), words=words, key=key, columns={"wait": wait}
         )
         sheet.ring(source, "w", "h", "wait")
         title, ink = (
@@ -343,7 +343,9 @@ class _Replay:
             max(wide - 1.5, 1),
             max(row - 1.5, 0.5),
         )
-        source = sheet.boxes(*at, fill=(TINTS, matrix), words=words, key=keys, missed=missed)
+        source = sheet.boxes(
+            *at, fill=(TINTS, matrix), words=words, key=keys, columns={"missed": missed}
+        )
         sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
         shown = np.arange(
             0, len(self.accesses), max(1, round(7 / row))

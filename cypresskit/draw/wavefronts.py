@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 
@@ -164,6 +164,7 @@ def _draw(
     def to_x(clock):
         return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
 
+    axis = TimeAxis(clocks, to_x)
     title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
     sheet.words(LEFT, top + 12, title, bold=True, size=15)
     y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
@@ -192,17 +193,15 @@ def _draw(
                 for e, a, b in zip(events, start, end)
             ]
             keys = [100_000 * number + e.wavefront for e in events]
-            place = (
-                np.clip(start, *window),
-                np.clip(end, *window),
-                y[slot.astype(int)],
-                high,
-                clocks,
-                to_x,
+            inside = np.clip(start, *window), np.clip(end, *window)
+            bars = Bars(*inside, y[slot.astype(int)], high)
+            sheet.progress_bars(
+                f"{words} {name}", bars, axis, future="faint", ink=ink, words=said, key=keys
             )
-            sheet.past(f"{words} {name}", *place, ink=ink, ahead="faint", words=said, key=keys)
-    _draw_totals(sheet, report, name, (top + 12, strip), clocks, to_x)
-    sheet.rule(f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22)
+    _draw_totals(sheet, report, name, (top + 12, strip), axis)
+    sheet.play_head(
+        f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22
+    )
     stories = _stories(report, window)
     sheet.about |= {100_000 * number + wavefront: words for wavefront, words in stories.items()}
 
@@ -244,9 +243,10 @@ def draw_units(
 
 
 def _draw_totals(
-    sheet: Sheet, report: Report, name: str, heights: tuple[float, float], clocks: np.ndarray, to_x
+    sheet: Sheet, report: Report, name: str, heights: tuple[float, float], axis: TimeAxis
 ) -> None:
     """Draw what both units of a report have done so far, and the turns of its loop."""
+    clocks = axis.moments
     title, window = heights[0], (float(clocks[0]), float(clocks[-1]))
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
@@ -257,9 +257,8 @@ def _draw_totals(
     ) -> np.ndarray:
         start, end, _ = strips[unit][strips[unit][:, 2] == working].T
         said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        sheet.past(
-            f"{what} {name}", start, end, y, high, clocks, to_x, ink=ink, ahead="faint", words=said
-        )
+        bars = Bars(start, end, y, high)
+        sheet.progress_bars(f"{what} {name}", bars, axis, future="faint", ink=ink, words=said)
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
@@ -351,16 +350,15 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     scene, clock = np.array(now).T[:, :, np.newaxis]
     for (ink, spans), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
         row, start, stop, shown = np.array(spans).T.reshape(4, -1)
-        clocks = np.where(scene == shown, clock, np.nan)
-        sheet.past(
-            f"toy {ink}", start, stop, 30 + tall * row, high, clocks, to_x, ink=ink, ahead="faint"
-        )
+        axis = TimeAxis(np.where(scene == shown, clock, np.nan), to_x)
+        place = Bars(start, stop, 30 + tall * row, high)
+        sheet.progress_bars(f"toy {ink}", place, axis, future="faint", ink=ink)
     y = 30 + tall * np.arange(most + 1)
     value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
     sheet.numbers("rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.rule("head", to_x(clock[:, 0]), float(y.mean()), y[-1])
+    sheet.play_head("head", to_x(clock[:, 0]), float(y.mean()), y[-1])
     scenes = [
         (f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum()))
         for n in range(1, most + 1)
@@ -368,7 +366,7 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     key = sheet.key(
         ("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box")
     )
-    return sheet.player(captions, below=[key], step="Clock", scenes=scenes, lasts=8)
+    return sheet.player(captions, below=[key], step="Clock", scenes=scenes, seconds=8)
 
 
 def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
