@@ -5,6 +5,10 @@ others.
 import csv
 import io
 import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,14 +18,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from answers import given
+from pages import axe_finds
 
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.devices import HD5870
 from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.marks.standings import Standings
 from cypresskit.teach import check as shell
 from cypresskit.teach import l12_contest as contest
-from cypresskit.teach import leaderboard
+from cypresskit.teach import leaderboard, leaderboard_page
 
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
 TEXT = ck.kernels["sgemm_tn"].text
@@ -449,14 +455,14 @@ def test_the_table_is_written_though_the_page_can_not_be(tmp_path, capsys, monke
     (tmp_path / "a.il").write_text("(8, 8, 3)")
     page, table = tmp_path / "b.html", tmp_path / "b.csv"
     entry = leaderboard.Row("a", "a.il", 9.0)
-    monkeypatch.setattr("cypresskit.cli.cmd_contest._row", lambda *_: entry)
-    own = leaderboard.page
+    monkeypatch.setattr("cypresskit.marks.standings.Standings._row", lambda *_: entry)
+    own = leaderboard_page.page
 
-    def fills_the_disk(*given):
+    def fills_the_disk(*given, **more):
         page.mkdir()
-        return own(*given)
+        return own(*given, **more)
 
-    monkeypatch.setattr(leaderboard, "page", fills_the_disk)
+    monkeypatch.setattr(leaderboard_page, "page", fills_the_disk)
     command = ["contest", str(tmp_path / "a.il"), "--n", "256"]
     assert cli.main([*command, "--html", str(page), "--csv", str(table)]) == 1
     assert "can't write" in capsys.readouterr().err and "a.il" in table.read_text()
@@ -466,3 +472,112 @@ def test_an_empty_name_is_not_the_current_folder(capsys):
     with pytest.raises(SystemExit):
         cli.main(["contest", ""])
     assert "an entry's name is empty" in capsys.readouterr().err
+
+
+# -- a class's contest, watched
+
+
+def standings(tmp_path, monkeypatch, **options):
+    """Standings in which an entry's speed is the number in its file, and what was judged."""
+    judged = []
+
+    def row(_, file: Path, data: bytes, why: str):
+        judged.append(file.name)
+        speed = float(data)
+        return leaderboard.Row(file.stem, file.name, speed, speed / 27.2, bound="texture")
+
+    monkeypatch.setattr("cypresskit.marks.standings.Standings._row", row)
+    return Standings(256, 10.0, store=tmp_path / ".kept.json", **options), judged
+
+
+def test_what_was_judged_is_kept_and_a_newer_version_makes_a_record(tmp_path, monkeypatch):
+    first, judged = standings(tmp_path, monkeypatch)
+    ada, bob = tmp_path / "ada.il", tmp_path / "bob.il"
+    ada.write_text("100")
+    bob.write_text("90")
+    os.utime(bob, (5, 5))
+    assert first.judge([ada, bob], lambda *_: None)
+    assert not first.judge([ada, bob], lambda *_: None), "nothing has changed"
+    assert judged == ["ada.il", "bob.il"]
+    assert [each.gflops for each in first.history] == [90, 100]
+    again, judged = standings(tmp_path, monkeypatch, jobs=2)
+    bob.write_text("110")
+    assert again.judge([ada, bob], lambda *_: None) and judged == ["bob.il"]
+    assert [row.gflops for row in again.shown] == [100, 110]
+    assert [each.gflops for each in again.history] == [90, 100, 110]
+    assert again.winner() == ("110", "bob.il")
+    assert again.judge([ada], lambda *_: None) and again.winner() == ("100", "ada.il")
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "[]", '{"rows": {"x": 1}}', '{"rows": {"x": {}}, "came": {}}']
+)
+def test_a_damaged_store_is_made_anew(tmp_path, monkeypatch, kept):
+    (tmp_path / ".kept.json").write_text(kept)
+    (tmp_path / "a.il").write_text("3")
+    made, judged = standings(tmp_path, monkeypatch)
+    made.judge([tmp_path / "a.il"], lambda *_: None)
+    assert judged == ["a.il"]
+
+
+def test_ceilings_are_what_units_allow():
+    """No bar is above a ceiling of its own, and the ALU's is the card's nominal speed."""
+    report = contest.timed(contest.write(8, 8, 2), 1024)
+    limits = leaderboard.ceilings(report)
+    assert min(limits.values()) >= report.gflops
+    nominal = ck.compile(contest.write(8, 8, 2).program).card(2).nominal_gflops
+    assert limits["ALU"] == pytest.approx(nominal, rel=0.2), "with what stands outside the loop"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_class_looks_at_the_page_while_it_watches(tmp_path, page, scheme):
+    """Bars, ceilings and records; and the page follows what is written beside it."""
+    limits = {"ALU": 1500.0, "texture": 1900.0}
+    rows = [
+        leaderboard.Row(f"<b>{n}", f"{n}.il", speed, speed / 27.2, 25, bound="ALU", ceilings=limits)
+        for n, speed in enumerate((900.0, 1200.0))
+    ]
+    history = [leaderboard_page.Record(row.name, row.file, row.gflops) for row in rows]
+    board, live = tmp_path / "board.html", tmp_path / "b live.js"
+    page.emulate_media(color_scheme=scheme)
+
+    def written(time: int, rows) -> None:
+        shown = leaderboard_page.page(rows, 256, history=history, live=live.name, written=time)
+        board.write_text(shown)
+        live.write_text(leaderboard_page.stamp(time))
+
+    written(1, rows[:1])
+    for width in (1366, 390):
+        page.set_viewport_size({"width": width, "height": 768})
+        page.goto(board.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not axe_finds(page)
+    assert page.locator(".bar").count() == 3, "one entry, the bar and the paper"
+    said = page.locator(".bar[aria-label^='900 of 2720 Gflop/s']").get_attribute("aria-label")
+    assert said.endswith("ceilings: ALU 1500, texture 1900")
+    written(2, rows)
+    page.wait_for_function("document.querySelectorAll('.bar').length === 4", timeout=20_000)
+    assert page.locator("svg[role=img] circle").count() == 2
+
+
+@pytest.mark.slow
+def test_a_watched_folder_is_followed_until_ctrl_c(tmp_path):
+    """An entry that comes is judged, the page shows the winner on the chip, and Ctrl-C ends it."""
+    folder = tmp_path / "entries"
+    folder.mkdir()
+    (folder / "ada.il").write_text("(4, 4, 1)")
+    command = [sys.executable, "-m", "cypresskit", "contest", "entries", "--n", "256", "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as watching:
+        lines = iter(watching.stdout.readline, "")
+        assert next(line for line in lines if "it follows the entries" in line)
+        assert "bob.il" not in (tmp_path / "leaderboard.html").read_text()
+        (folder / "bob.il").write_text("(8, 8, 2)")
+        winner, end = tmp_path / "leaderboard-winner.html", time.monotonic() + 600
+        while not winner.exists() or "8 x 8, 2 steps" not in winner.read_text():
+            assert time.monotonic() < end and watching.poll() is None
+            time.sleep(0.2)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(60) == 0
+        assert "stays as it is" in watching.stdout.read()
+    assert winner.name in (tmp_path / "leaderboard.html").read_text()
+    assert not (tmp_path / "entries/.leaderboard.judged.json").exists()

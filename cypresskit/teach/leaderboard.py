@@ -1,5 +1,5 @@
-"""The contest's leaderboard: entries from files, each judged in a process of its own, as a page and
-as a table.
+"""The contest's leaderboard: entries from files, each judged in a process of its own, as a table;
+``leaderboard_page`` shows it.
 
 An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
 
@@ -16,11 +16,10 @@ the published figure.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from secrets import token_hex
-from string import Template
 from typing import Any
 
 from cypresskit import published, tables
@@ -31,12 +30,14 @@ from cypresskit.kernels import generated
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import BROKEN, REPORT, seeded
+from cypresskit.timing.report import Report
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
 SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 SECONDS, MEGABYTES = 120.0, 4_000  # for an entry
+UNITS = "ALU", "texture", "LDS", "L2", "DRAM"  # that may set a ceiling
 ENDS = {
     "time": "it had not ended when its time was up",
     "clock": "it had not ended when its time by the clock was up",
@@ -59,6 +60,7 @@ class Row:
     chip: str = ""  # what it changes of the HD 5870
     code: str = ""  # equal where programs and chips are, whatever their comments
     note: str = ""
+    ceilings: dict[str, float] = field(default_factory=dict)  # see ``ceilings``
 
 
 def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
@@ -118,7 +120,19 @@ def judged(text: str, file: str, n: int, seed: str) -> dict:
         ).hexdigest()
         row |= {"gflops": report.gflops, "percent": report.percent, "registers": report.registers}
         row |= {"wavefronts": report.active, "bound": report.bound}
+        row["ceilings"] = ceilings(report)
     return row
+
+
+def ceilings(report: Report) -> dict[str, float]:
+    """The Gflop/s that each unit of the chip would allow if it worked all the time, by its name:
+    of those that work for a tenth of the time or more.
+    """
+    return {
+        unit: min(report.gflops / share, report.peak_gflops)
+        for unit, share in report.busy.items()
+        if share >= 0.1 and unit in UNITS
+    }
 
 
 def cannot(file: str, why: str) -> str:
@@ -165,18 +179,7 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
     percent, remark = 100 * best / HD5870.single_gflops, "Published, not simulated."
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
-    report = contest.timed(contest.BAR, n, exact=True)
-    name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
-    bar = Row(
-        name,
-        "",
-        report.gflops,
-        report.percent,
-        report.registers,
-        report.active,
-        report.bound,
-        remark,
-    )
+    bar = _bar(n)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
         group = [row for row in _noted(rows) if bool(row.chip) == own]
@@ -187,6 +190,15 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
             shown = row if row.file else replace(row, chip="HD 5870" * own)
             places.append((1 + faster if row.file and row.gflops else "", shown))
     return places
+
+
+@cache
+def _bar(n: int) -> Row:
+    """The row of the bar, timed at n x n x n."""
+    report = contest.timed(contest.BAR, n, exact=True)
+    name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
+    speed = report.gflops, report.percent, report.registers, report.active, report.bound
+    return Row(name, "", *speed, remark, ceilings=ceilings(report))
 
 
 def _noted(rows: list[Row]) -> list[Row]:
@@ -213,7 +225,7 @@ def table(rows: list[Row], n: int = contest.N) -> str:
     shown = []
     for place, each in ranked(rows, n):
         cells = {"place": place} | {
-            name: cell for name, cell in vars(each).items() if name != "code"
+            name: cell for name, cell in vars(each).items() if name not in ("code", "ceilings")
         }
         shown.append(
             {
@@ -222,30 +234,3 @@ def table(rows: list[Row], n: int = contest.N) -> str:
             }
         )
     return tables.as_csv(shown)
-
-
-HERE = Path(__file__).parent
-LOOK = (HERE.parent / "draw/look.css").read_text(encoding="utf-8")
-PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8").replace("$look", LOOK))
-COLUMNS = "place", "name", "file", "Gflop/s", "% of peak", "registers", "bound by", ""
-
-
-def page(rows: list[Row], n: int = contest.N) -> str:
-    """The leaderboard as a web page that needs no other file."""
-    right: dict[str, list] = {"On the HD 5870": [], "On chips of their own": []}
-    places = ranked(rows, n)
-    wrong = [(entry.name, entry.file, entry.verdict) for _, entry in places if not entry.gflops]
-    for place, entry in (each for each in places if each[1].gflops):
-        speed = f"{entry.gflops:.0f}", f"{entry.percent:.0f}"
-        note = "; ".join(filter(None, (entry.chip, entry.note)))
-        title = [*right][bool(entry.chip)]
-        right[title].append(
-            (place, entry.name, entry.file, *speed, entry.registers or "", entry.bound, note)
-        )
-    parts = [(title, COLUMNS, lines) for title, lines in right.items()] + [
-        ("Not yet", ("name", "file", ""), wrong)
-    ]
-    shown = "\n".join(
-        f"<h2>{title}</h2>{tables.table(head, lines)}" for title, head, lines in parts if lines
-    )
-    return PAGE.substitute(n=n, peak=f"{HD5870.single_gflops:.0f}", tables=shown)
