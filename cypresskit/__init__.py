@@ -51,6 +51,7 @@ __all__ = [
     "kernel",
     "kernels",
     "launch",
+    "price",
     "simulate",
     "sweep",
     "verify",
@@ -68,6 +69,7 @@ _LATER = {
     "gemm_out_of_core": "host",
     "host": "",
     "kernel": "kernels.own",
+    "price": "timing",
     "simulate": "timing",
     "sweep": "timing",
     "teach": "",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
+    from cypresskit.timing.price import price
     from cypresskit.timing.simulate import simulate
     from cypresskit.timing.sweep import sweep
 else:

@@ -1,6 +1,7 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
-``simulate`` gives one ``Report``, ``sweep`` a table of many. Underneath: ``walk`` follows the
+``simulate`` gives one ``Report``, ``sweep`` a table of many, ``price`` says what each line of a
+kernel costs. Underneath: ``walk`` follows the
 compiled code without data, with ``slicing`` (what addresses depend on), ``words`` (arithmetic that
 knows what came from memory), ``requests``, ``loops`` (counting
 loops) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and ``engine`` the chip
@@ -8,9 +9,21 @@ that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.machine.shape import Shape
+from cypresskit.timing.price import LinePrice, Prices, price
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, sweep
 from cypresskit.timing.words import DataDependentError
 
-__all__ = ["DataDependentError", "Event", "Report", "Shape", "Table", "simulate", "sweep"]
+__all__ = [
+    "DataDependentError",
+    "Event",
+    "LinePrice",
+    "Prices",
+    "Report",
+    "Shape",
+    "Table",
+    "price",
+    "simulate",
+    "sweep",
+]

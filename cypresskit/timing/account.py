@@ -28,8 +28,8 @@ Source = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls
 class LineWork:
     """What line number ``line`` of a kernel, whose ``text`` it is, asks for in a launch: ``clocks``
     by unit ("ALU", "texture", "LDS", "stores"), of all engines together. Wavefronts ran it ``runs``
-    times. A line of a macro has one for each call: ``calls`` has the lines of the calls, the
-    outermost first.
+    times, 0 if none came there. A line of a macro has one for each call: ``calls`` has the lines
+    of the calls, the outermost first.
     """
 
     line: int
@@ -39,28 +39,53 @@ class LineWork:
     calls: tuple[int, ...] = ()
 
 
-def launch_work(code: Code, shape: Shape, device: Device, layout: str) -> tuple[LineWork, ...]:
-    """The work of each line that is run in a launch, all of its wavefronts counted."""
-    paths = walk(code, Surfaces(shape, device.geometry, layout), np.arange(shape.wavefronts))
-    return lines_of_work(code, paths, device.bundle_clocks)
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """What was timed: compiled code, its ``shape``, the board and the textures' layout."""
+
+    code: Code
+    shape: Shape
+    device: Device
+    layout: str
+
+    @property
+    def active(self) -> int:
+        """Wavefronts that share a SIMD engine."""
+        lds = sum(size for _, size in self.shape.program.lds.values())
+        return self.device.active_wavefronts(self.code.gprs, lds, self.shape.group_wavefronts)
+
+    @property
+    def round(self) -> int:
+        """Wavefronts that the chip holds at a time."""
+        return self.active * self.device.simd_engines
+
+    def walk(self, count: int) -> list[Path]:
+        """The paths of the first ``count`` wavefronts."""
+        surfaces = Surfaces(self.shape, self.device.geometry, self.layout)
+        return walk(self.code, surfaces, np.arange(count))
+
+    def work(self) -> tuple[LineWork, ...]:
+        """The work of each line, all wavefronts counted."""
+        paths = self.walk(self.shape.wavefronts)
+        return lines_of_work(self.code, paths, self.device.bundle_clocks)
 
 
 def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[LineWork, ...]:
-    """The work of each line that wavefronts on ``paths`` ran, in the order of lines."""
-    clocks: dict[Source, dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    """The work of wavefronts on ``paths`` by the lines of the code, in their order."""
     runs: dict[tuple[Source, int], int] = defaultdict(int)  # by line and clause
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
+    clocks = {sources[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
     for path in paths:
         for clauses, turns in path.segments:
             for clause in clauses:
                 times = turns * len(path.wavefronts)
                 ran = set()
-                for at, share in _slots(code, clause):
+                for at, share in bundle_shares(code, clause):
                     clocks[sources[at]]["ALU"] += times * bundle_clocks * share
                     ran.add(sources[at])
                 unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
                 for stream, at in zip(clause.streams, clause.sources, strict=True):
-                    clocks[sources[at]][unit] += _cost(stream, turns)
+                    clocks[sources[at]][unit] += stream_clocks(stream, turns)
                     ran.add(sources[at])
                 for source in ran:
                     runs[source, clause.control] += times
@@ -73,12 +98,18 @@ def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[
     )
 
 
+def _working(code: Code) -> set[int]:
+    """The instructions of the program that became work for a unit."""
+    accesses = {part.at for c in code.controls for part in (*c.fetches, *filter(None, [c.store]))}
+    return accesses | {o.at for c in code.controls for o in c.operations}
+
+
 def _text(code: Code, line: int) -> str:
     lines = code.program.lines
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def _slots(code: Code, clause: Clause) -> list[tuple[int, float]]:
+def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:
     """The instruction of each operation in a clause's bundles, and its share of its bundle."""
     if clause.kind != ALU:
         return []
@@ -86,7 +117,7 @@ def _slots(code: Code, clause: Clause) -> list[tuple[int, float]]:
     return [(o.at, 1 / len(b.operations)) for b in bundles for o in b.operations]
 
 
-def _cost(stream: Stream, turns: int) -> float:
+def stream_clocks(stream: Stream, turns: int) -> float:
     """The clocks of a stream in so many turns, for all of its wavefronts."""
     times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
     return float((stream.cost.reshape(-1, stream.phases) @ times).sum())

@@ -112,6 +112,7 @@ class _Cut:
             assert self.order is not None
             self.sorted[id(stream)] = picked(stream, self.order)
         s = self.sorted[id(stream)]
+        whole = None if stream.whole is None else self._cut(stream.whole, first, last)
         entries = slice(first * s.phases, last * s.phases)
         ptr = s.ptr[first * s.phases : last * s.phases + 1]
         lines = slice(ptr[0], ptr[-1])
@@ -125,6 +126,7 @@ class _Cut:
             offset=s.offset[lines],
             asked=asked,
             delivered=delivered,
+            whole=whole,
         )
 
 

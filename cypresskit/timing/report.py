@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.devices import Device, open_boards
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
-from cypresskit.timing.account import LineWork
+from cypresskit.timing.account import Launch, LineWork
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
@@ -135,6 +135,8 @@ class Report:
         ``simulate`` with the same arguments, for another device.
     launched
         the GEMM kernel that was launched, or None for another program.
+    launch
+        what was timed: compiled code, shape, board and layout.
     """
 
     kernel: str
@@ -156,7 +158,7 @@ class Report:
     events: np.ndarray | None = field(default=None, repr=False, compare=False)
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
-    work: Callable[[], tuple[LineWork, ...]] | None = field(default=None, repr=False, compare=False)
+    launch: Launch | None = field(default=None, repr=False, compare=False)
     launched: Kernel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -185,7 +187,7 @@ class Report:
         for: which clocks of ALU, texture unit, LDS and store path it asks for, and how often it was
         run. Their sums are ``busy``, unit by unit; of a sampled launch as nearly as its counts.
         """
-        return () if self.work is None else self.work()
+        return () if self.launch is None else self.launch.work()
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:

@@ -116,11 +116,11 @@ def sample(
             count = launch.total
             apart = 0.0
     paths = launch.walk(count)
-    effort = _effort(paths)
-    everything = effort * launch.total / count
+    each = effort(paths)
+    everything = each * launch.total / count
     if everything <= policy.whole:
         return _whole(launch, launch.walk(launch.total))
-    sampled = _sampled(launch, paths, effort, policy)
+    sampled = _sampled(launch, paths, each, policy)
     error = sampled.error + apart * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
         return _whole(launch, launch.walk(launch.total))
@@ -176,7 +176,7 @@ def least_clocks(outcome: Outcome, device: Device) -> float:
     )
 
 
-def _effort(paths: list[Path]) -> float:
+def effort(paths: list[Path]) -> float:
     """Lines and clauses that the engine will handle, roughly."""
     return float(
         sum(

@@ -19,7 +19,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import launch_work
+from cypresskit.timing.account import Launch
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
@@ -138,8 +138,8 @@ def timed_launch(
     says.
     """
     _check_shape(shape, device)
-    lds = sum(size for _, size in shape.program.lds.values())
-    active = device.active_wavefronts(code.gprs, lds, shape.group_wavefronts)
+    launch = Launch(code, shape, device, layout)
+    active = launch.active
     result = sample(
         code, shape, device, layout, active, exact=exact, progress=progress, policy=policy
     )
@@ -154,7 +154,7 @@ def timed_launch(
         shape.wavefronts,
         result,
         again,
-        partial(launch_work, code, shape, device, layout),
+        launch,
         launched,
     )
 
@@ -242,7 +242,7 @@ def _report(
     wavefronts,
     of: Sample,
     again,
-    work,
+    launch: Launch,
     launched: Kernel | None = None,
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
@@ -292,7 +292,7 @@ def _report(
         use=_use(out, device),
         events=out.timeline,
         again=again,
-        work=work,
+        launch=launch,
         launched=launched,
     )
 

@@ -35,6 +35,7 @@ class Stream:
     and ``offset`` (clock at which the line is first asked for); ``asked`` for how many lines, each
     once for a quad (None: nowhere needed); ``delivered`` the bytes of the texels that its
     work-items get (None: it is no fetch from a texture); ``uncached`` accesses go past both caches.
+    ``whole`` is the stream with the lines that are left to another of its clause's (None: none is).
     """
 
     cost: np.ndarray
@@ -46,6 +47,7 @@ class Stream:
     uncached: bool = False
     asked: np.ndarray | None = None
     delivered: np.ndarray | None = None
+    whole: "Stream | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +196,16 @@ def fetch_clause(streams: list[Stream]) -> Clause:
     ones' lists: data come back in order, so that it has arrived before theirs can.
     """
     kept: list[Stream] = []
-    for this in streams:
+    for whole in streams:
+        this = whole
         for before in kept:
             if not this.uncached and (before.phases, before.step, before.uncached) == (
                 this.phases,
                 this.step,
                 False,
             ):
-                this = replace(this, **dict(zip(("ptr", "line", "offset"), _without(this, before))))
+                ptr, line, offset = _without(this, before)
+                this = replace(this, ptr=ptr, line=line, offset=offset, whole=whole)
         kept.append(this)
     return Clause(TEX, 0, tuple(kept))
 
@@ -220,16 +224,15 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
             streams = [s for n in waiting for s in clauses[n].streams]
             for n in waiting:
                 empty = tuple(
-                    replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0])
+                    replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0], whole=s)
                     for s in clauses[n].streams
                 )
                 result[n] = replace(clauses[n], streams=empty)
             last = result[waiting[-1]].streams
             if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
                 ptr, line = _union(streams)
-                drained = replace(
-                    last[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32)
-                )
+                offset = np.zeros(len(line), np.int32)
+                drained = replace(last[-1], ptr=ptr, line=line, offset=offset, whole=last[-1])
                 result[waiting[-1]] = replace(result[waiting[-1]], streams=(*last[:-1], drained))
             else:
                 for n in waiting:
