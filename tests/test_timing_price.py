@@ -76,6 +76,6 @@ def test_no_price_is_above_the_launch(nn):
 def test_prices_are_a_table(nn):
     first, names, *rows = str(nn).splitlines()
     assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 is the dearest")
-    assert names.split() == ["line", "work", "price"]
+    assert names.split() == ["lines", "work", "price"]
     assert any("sample_resource(0)" in row for row in rows)
     assert "<table>" in nn._repr_html_()

@@ -21,7 +21,7 @@ from cypresskit.timing.walk import walk
 from cypresskit.timing.work import ALU, TEX, Clause, Path, Stream
 
 UNITS = ("ALU", "texture", "LDS", "stores")
-Source = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls around it
+LineId = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls around it
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,14 @@ class LineWork:
     clocks: Mapping[str, float]
     calls: tuple[int, ...] = ()
 
+    @property
+    def id(self) -> LineId:
+        """The line and the calls around it."""
+        return self.line, self.calls
+
 
 @dataclass(frozen=True, eq=False)
-class Launch:
+class TimedLaunch:
     """What was timed: compiled code, its ``shape``, the board and the textures' layout."""
 
     code: Code
@@ -72,7 +77,7 @@ class Launch:
 
 def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[LineWork, ...]:
     """The work of wavefronts on ``paths`` by the lines of the code, in their order."""
-    runs: dict[tuple[Source, int], int] = defaultdict(int)  # by line and clause
+    runs: dict[tuple[LineId, int], int] = defaultdict(int)  # by line and clause
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
     clocks = {sources[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
     for path in paths:
@@ -89,7 +94,7 @@ def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[
                     ran.add(sources[at])
                 for source in ran:
                     runs[source, clause.control] += times
-    most: dict[Source, int] = defaultdict(int)
+    most: dict[LineId, int] = defaultdict(int)
     for (source, _), count in runs.items():
         most[source] = max(most[source], count)
     return tuple(

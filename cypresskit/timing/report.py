@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.devices import Device, open_boards
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
-from cypresskit.timing.account import Launch, LineWork
+from cypresskit.timing.account import LineWork, TimedLaunch
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
@@ -158,7 +158,7 @@ class Report:
     events: np.ndarray | None = field(default=None, repr=False, compare=False)
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
-    launch: Launch | None = field(default=None, repr=False, compare=False)
+    launch: TimedLaunch | None = field(default=None, repr=False, compare=False)
     launched: Kernel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import Launch
+from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
@@ -138,7 +138,7 @@ def timed_launch(
     says.
     """
     _check_shape(shape, device)
-    launch = Launch(code, shape, device, layout)
+    launch = TimedLaunch(code, shape, device, layout)
     active = launch.active
     result = sample(
         code, shape, device, layout, active, exact=exact, progress=progress, policy=policy
@@ -242,7 +242,7 @@ def _report(
     wavefronts,
     of: Sample,
     again,
-    launch: Launch,
+    launch: TimedLaunch,
     launched: Kernel | None = None,
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}

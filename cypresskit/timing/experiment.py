@@ -1,4 +1,4 @@
-"""Trials: a launch in which some of the work is done in no time, and everything else stays.
+"""Experiments: a launch in which some of the work is done in no time, and everything else stays.
 
 The code stays: the wavefronts run the same clauses. A bundle that is free takes no clocks of the
 ALU; an access that is free asks neither its unit nor memory for anything. Lines that a fetch would
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.timing.account import Source, bundle_shares, stream_clocks
+from cypresskit.timing.account import LineId, bundle_shares, stream_clocks
 from cypresskit.timing.work import ALU, TEX, WRITE, Clause, Path, combined_stores, fetch_clause
 
 ALL = 1 << 30  # bundles
@@ -20,7 +20,7 @@ Part = tuple[int, int]  # of the code: a control-flow instruction and the first 
 
 
 @dataclass(frozen=True)
-class Trial:
+class Experiment:
     """What is free: so many ``bundles`` of a part of the code, each time it is run, and the
     ``accesses`` of these instructions (indices into ``Program.body``).
     """
@@ -30,28 +30,28 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Work:
-    """Work that a trial can free: a bundle of a part of the code, or an access. ``kind`` is equal
-    for equal works; ``clocks`` of its unit by the lines that asked for them, all bundles of the
-    part counted.
+class Demand:
+    """What an experiment can free: a bundle of a part of the code, or an access. ``kind`` is the
+    same for accesses that ask for as much; ``clocks`` of the unit by the lines that asked for them,
+    all bundles of the part counted.
     """
 
     kind: tuple
-    trial: Trial
-    clocks: Mapping[Source, float]
+    experiment: Experiment
+    clocks: Mapping[LineId, float]
 
     @property
     def accesses(self) -> frozenset[int]:
-        return self.trial.accesses
+        return self.experiment.accesses
 
     @property
     def total(self) -> float:
         return sum(self.clocks.values())
 
 
-def works_of(code: Code, paths: Iterable[Path], device: Device) -> list[Work]:
-    """All work of the paths: each part of the code with bundles, and each access."""
-    parts: dict[Part, dict[Source, float]] = defaultdict(lambda: defaultdict(float))
+def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand]:
+    """All demands of the paths: each part of the code with bundles, and each access."""
+    parts: dict[Part, dict[LineId, float]] = defaultdict(lambda: defaultdict(float))
     accesses: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     units: dict[int, tuple] = {}
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
@@ -68,50 +68,52 @@ def works_of(code: Code, paths: Iterable[Path], device: Device) -> list[Work]:
                     amounts = times, stream_clocks(stream, turns), lines
                     accesses[at] = [a + b for a, b in zip(accesses[at], amounts)]
                     units[at] = clause.kind, clause.control if clause.kind == ALU else None
-    works = [Work(("bundle", part), Trial({part: 1}), lines) for part, lines in parts.items()]
+    demands = [
+        Demand(("bundle", part), Experiment({part: 1}), lines) for part, lines in parts.items()
+    ]
     for at, (times, clocks, lines) in accesses.items():
         kind = *units[at], times, round(clocks / times, 1), round(lines / times, 1)
-        works.append(Work(kind, Trial({}, frozenset({at})), {sources[at]: clocks}))
-    return works
+        demands.append(Demand(kind, Experiment({}, frozenset({at})), {sources[at]: clocks}))
+    return demands
 
 
-def freed_clocks(paths: Iterable[Path], trial: Trial, device: Device) -> float:
-    """The clocks of work that a trial frees."""
+def free_clocks(paths: Iterable[Path], experiment: Experiment, device: Device) -> float:
+    """The clocks that units have to work less."""
     clocks = 0.0
     for path in paths:
         for clauses, turns in path.segments:
             for clause in clauses:
-                free = trial.bundles.get((clause.control, clause.first), 0)
+                free = experiment.bundles.get((clause.control, clause.first), 0)
                 bundles = min(free, clause.bundles) if clause.kind == ALU else 0
                 clocks += turns * len(path.wavefronts) * bundles * device.bundle_clocks
                 for stream, at in zip(clause.streams, clause.sources, strict=True):
-                    clocks += stream_clocks(stream, turns) if at in trial.accesses else 0.0
+                    clocks += stream_clocks(stream, turns) if at in experiment.accesses else 0.0
     return clocks
 
 
-def freed(paths: Iterable[Path], trial: Trial) -> list[Path]:
+def freed(paths: Iterable[Path], experiment: Experiment) -> list[Path]:
     """The paths, without the work that is free."""
     return [
-        replace(path, segments=tuple((_freed(body, trial), n) for body, n in path.segments))
+        replace(path, segments=tuple((_freed(body, experiment), n) for body, n in path.segments))
         for path in paths
     ]
 
 
-def _freed(body: tuple[Clause, ...], trial: Trial) -> tuple[Clause, ...]:
-    clauses = [_freed_clause(clause, trial) for clause in body]
-    if any(c.kind == WRITE and not trial.accesses.isdisjoint(c.sources) for c in body):
-        clauses = [_without(_whole(c), trial) if c.kind == WRITE else c for c in clauses]
+def _freed(body: tuple[Clause, ...], experiment: Experiment) -> tuple[Clause, ...]:
+    clauses = [_freed_clause(clause, experiment) for clause in body]
+    if any(c.kind == WRITE and not experiment.accesses.isdisjoint(c.sources) for c in body):
+        clauses = [_without(_whole(c), experiment) if c.kind == WRITE else c for c in clauses]
         clauses = combined_stores(clauses)
     return tuple(clauses)
 
 
-def _freed_clause(clause: Clause, trial: Trial) -> Clause:
+def _freed_clause(clause: Clause, experiment: Experiment) -> Clause:
     if clause.kind == ALU:
-        free = trial.bundles.get((clause.control, clause.first), 0)
+        free = experiment.bundles.get((clause.control, clause.first), 0)
         clause = replace(clause, bundles=max(clause.bundles - free, 0))
-        return _without(clause, trial)
-    if clause.kind == TEX and not trial.accesses.isdisjoint(clause.sources):
-        clause = _without(_whole(clause), trial)
+        return _without(clause, experiment)
+    if clause.kind == TEX and not experiment.accesses.isdisjoint(clause.sources):
+        clause = _without(_whole(clause), experiment)
         return replace(clause, streams=fetch_clause(list(clause.streams)).streams)
     return clause
 
@@ -121,9 +123,9 @@ def _whole(clause: Clause) -> Clause:
     return replace(clause, streams=tuple(s.whole or s for s in clause.streams))
 
 
-def _without(clause: Clause, trial: Trial) -> Clause:
+def _without(clause: Clause, experiment: Experiment) -> Clause:
     """The clause without the accesses that are free."""
-    kept = [n for n, at in enumerate(clause.sources) if at not in trial.accesses]
+    kept = [n for n, at in enumerate(clause.sources) if at not in experiment.accesses]
     if len(kept) == len(clause.sources):
         return clause
     streams = tuple(clause.streams[n] for n in kept)
