@@ -18,9 +18,8 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     """
     path, content = Path(path), data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
-    beside = target.with_name(
-        f".{uuid4().hex}"
-    )  # nobody else's: others may be writing the same file
+    # A name that nobody else has: others may be writing the same file
+    beside = target.with_name(f".{uuid4().hex}")
     try:
         if path.exists() and not path.is_file():  # a pipe: what has gone through it is gone
             path.write_bytes(content)

@@ -33,10 +33,11 @@ CARD = (  # fields of the kernel card; "bundles" are the loop's
     "l1_bytes_per_clock",
     "nominal_gflops",
 )
+# Double instructions per operation
 PEAKS = {
     "ddgemm_tn_fma": (21 + 8) / 2,
     "ddgemm_tn_nofma": (21 + 25) / 2,
-}  # double instructions per operation
+}
 
 
 def score(
@@ -65,10 +66,11 @@ def score(
     rows.append(
         _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some])
     )
+    # Flop/s times bytes per number
     need = {
         "dgemm": device.double_gflops * 8,
         "sgemm": device.single_gflops * 4,
-    }  # times bytes per number
+    }
     need |= {
         "ddgemm": device.peak_gflops("double-double") * 16,
         "texture_cache": device.texture_gb_s,

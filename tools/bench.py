@@ -53,15 +53,15 @@ OTHERS = (
     ("ddgemm_tn_fma", 64, "explain"),
 )
 TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
+# The last is that of numpy's own product, in doubles
 EPS = {
     "single": 2.0**-24,
     "double": 2.0**-53,
     "double-double": 2.0**-53,
-}  # numpy's share for the last
+}
 
-CHIPS = (
-    replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count()
-)  # new ones, for which nothing is kept
+# New devices, for which nothing is kept
+CHIPS = (replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count())
 T = TypeVar("T")
 Row = dict[str, Any]
 Run = Callable[[], float]  # what it took
@@ -120,9 +120,8 @@ def product(name: str, n: int, engine: str, threads: int | None) -> Row:
     ours = partial(ck.gemm, *given, trans_a=True, kernel=kernel, engine=engine, threads=threads)
     got = ours()
     error = float(np.max(np.abs(getattr(got, "hi", got) - a.T @ b)))
-    bound = 2 * float(
-        n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b))
-    )  # both of n terms, n ulp/2 each
+    # Both sums have n terms, of n ulp/2 each
+    bound = 2 * float(n * EPS[kernel.precision] * np.max(np.abs(a).T @ np.abs(b)))
     if not error <= bound:
         sys.exit(f"{name}, N = {n}: off by {error:.3g}, and rounding explains only {bound:.3g}")
     clock = process_time if threads else perf_counter

@@ -33,9 +33,8 @@ WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.m
 PREDICT = "ck.draw.predict("
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
-BUSY = re.compile(
-    r"\s*simulating:|" + re.escape(NOTICE)
-)  # what is told on a busy or new computer alone
+# What only a busy or new computer says
+BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

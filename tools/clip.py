@@ -34,11 +34,12 @@ def pipelines() -> Shown:
 
 STILLS: dict[str, Callable[[], Shown]] = {"road": ck.draw.road, "pipelines": pipelines}
 SIZE = ViewportSize(width=1120, height=655)
+# Colours of a clip; milliseconds for a frame, and for one that has words to read
 COLOURS, PACE, READ = (
     64,
     140,
     900,
-)  # of a clip; milliseconds that a frame stands, and one that has words to read
+)
 # Of each level how often which key is pressed before each photograph, how many are taken, and the
 # source and which of its cells is clicked at last.
 STEPS = (
@@ -87,9 +88,8 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """Write a GIF in the colours of all frames."""
     pictures, times = zip(*frames)
     some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
-    palette = some.quantize(
-        COLOURS, Image.Quantize.FASTOCTREE
-    )  # others lose the pale greys to a red
+    # The other methods lose the pale greys to a red
+    palette = some.quantize(COLOURS, Image.Quantize.FASTOCTREE)
     first, *rest = (
         picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
     )

@@ -171,11 +171,10 @@ class ModuleWriter:
     def op(self, op: Op) -> None:
         detail = op.detail
         if isinstance(detail, FetchDetail) and op.name != "LD":
-            vector = (
-                self.sampled(op, detail)
-                if op.samples
-                else self.load(1, self.address(detail.offset[0], op.srcs))
-            )
+            if op.samples:
+                vector = self.sampled(op, detail)
+            else:
+                vector = self.load(1, self.address(detail.offset[0], op.srcs))
             parts = (
                 self.b.extract_element(vector, I32(channel)) for channel in range(len(op.results))
             )

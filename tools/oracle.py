@@ -38,11 +38,9 @@ def plain(value: object) -> object:
     """numpy's numbers as exact JSON, arrays and the like as a hash of their bytes."""
     if isinstance(value, np.generic):
         return value.item()
-    return (
-        hashed(np.ascontiguousarray(value).tobytes())
-        if isinstance(value, np.ndarray)
-        else str(value)
-    )
+    if isinstance(value, np.ndarray):
+        return hashed(np.ascontiguousarray(value).tobytes())
+    return str(value)
 
 
 def hashed(value: object) -> str:

@@ -12,6 +12,7 @@ out: what else depends on the size, such as the caches, and the launch's overhea
 for all.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -44,17 +45,14 @@ class Choice:
     @property
     def waste(self) -> float:
         """The share of the arithmetic spent on padding, 0 to 1."""
-        m, n, k = self.padded
-        return 1 - self.size[0] * self.size[1] * self.size[2] / (m * n * k) if m * n * k else 0.0
+        padded = math.prod(self.padded)
+        return 1 - math.prod(self.size) / padded if padded else 0.0
 
     @property
     def gflops(self) -> float:
         """Useful Gflop/s: 2 m n k, padding not counted."""
-        return (
-            2e-9 * self.size[0] * self.size[1] * self.size[2] / self.seconds
-            if self.seconds
-            else 0.0
-        )
+        m, n, k = self.size
+        return 2e-9 * m * n * k / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:
         size, padded = (" x ".join(map(str, sizes)) for sizes in (self.size, self.padded))
@@ -98,15 +96,19 @@ def _fastest(
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in SHOWPIECES):
             continue
-        if kernel.vector != (
-            n == 1 and precision == "single"
-        ):  # the one precision that has vector kernels
+        # Only single precision has kernels for vectors.
+        if kernel.vector != (n == 1 and precision == "single"):
             continue
-        big_m, big_n, big_k = layout_size = kernel.padded(m, n, k)
-        turned = "a" * (kernel.trans_a != trans_a) + "b" * (
-            kernel.trans_b != trans_b and not kernel.vector
-        )
-        moved = 2 * BYTES[precision] * sum({"a": m * k, "b": k * n}[which] for which in turned)
+        layout_size = kernel.padded(m, n, k)
+        big_m, big_n, big_k = layout_size
+
+        turned, numbers = "", 0  # matrices that are transposed first, and how many numbers that is
+        if kernel.trans_a != trans_a:
+            turned, numbers = "a", m * k
+        if kernel.trans_b != trans_b and not kernel.vector:
+            turned, numbers = turned + "b", numbers + k * n
+        moved = 2 * BYTES[precision] * numbers
+
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
         per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
         seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
@@ -119,10 +121,10 @@ def _fastest(
 def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
     """The kernel's figures on a device: from the file, or else by compiling and timing it."""
     cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
-    if cypress and (stored := read().get(kernel.name)):
+    stored = read().get(kernel.name) if cypress else None
+    if stored:
         return stored
-    from cypresskit.blas.modelled import (
-        modelled,
-    )  # numba stands behind it, which takes long to import
+    # Imported here, since numba stands behind it, which takes long.
+    from cypresskit.blas.modelled import modelled
 
     return modelled(kernel, device)

@@ -45,9 +45,8 @@ def two_product(a, b):
 
 
 def _halves(a):
-    scale = np.where(
-        np.abs(a) > 2.0**990, 2.0**-30, 1.0
-    )  # or the largest numbers would overflow here
+    # Scaled, or the largest numbers would overflow below
+    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
     t = a * scale * 134217729.0  # 2^27 + 1
     high = (t - (t - a * scale)) / scale
     return high, a - high
@@ -210,11 +209,9 @@ class DD:
 
     def __str__(self) -> str:
         texts = self.text()
-        return (
-            str(texts)
-            if not self.shape
-            else np.array2string(texts, formatter={"all": str}, max_line_width=120)
-        )
+        if not self.shape:
+            return str(texts)
+        return np.array2string(texts, formatter={"all": str}, max_line_width=120)
 
     def __repr__(self) -> str:
         return f"DD({self})"

@@ -272,11 +272,9 @@ def plain(array):
     multiplies in its own way. Anything else, masked arrays included, comes back unchanged, to be
     refused later.
     """
-    return (
-        np.asarray(array)
-        if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
-        else array
-    )
+    if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray):
+        return np.asarray(array)
+    return array
 
 
 def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word
+from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
-from cypresskit.compiler.vregs import Alive
 from cypresskit.devices import Limits
 
 Unit = tuple[VirtualRegister, ...]
 UnitOrder = Callable[[Unit], tuple]  # a sort key
+RegisterTable = list[list[int]]  # by register and channel: the points at which it is taken
 
 
 class Allocation(NamedTuple):
@@ -44,44 +45,58 @@ def allocate(
     may live in clause temporaries last. These take a temporary before they make another register
     necessary, or, with ``temporaries_first``, wherever one is free.
     """
-    used: list[list[int]] = []
-    temporary = [[0] * 4 for _ in range(limits.clause_temporaries)]
+    registers: RegisterTable = []
+    temporaries: RegisterTable = [[0] * 4 for _ in range(limits.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
     def key(unit: Unit) -> tuple:
-        return lives.is_local(unit), all(w.fixed is None for w in unit), *order(unit)
+        return lives.is_local(unit), all(vreg.fixed is None for vreg in unit), *order(unit)
 
     for unit in sorted(lives.units, key=key):
-        tables = [used]
+        tables = [registers]
         if lives.is_local(unit):
-            tables.insert(0 if temporaries_first else 1, temporary)
-        rows = ((t, g) for t in tables for g in range(len(t)))
-        free = ((t, g) for t, g in rows if not any(t[g][w.channel or 0] & w.mask for w in unit))
-        given = [(used, w.fixed) for w in unit if w.fixed is not None]
-        table, g = given[0] if given else next(free, (used, len(used)))
-        while len(table) <= g:
+            tables.insert(0 if temporaries_first else 1, temporaries)
+
+        fixed = [vreg.fixed for vreg in unit if vreg.fixed is not None]
+        table, number = (registers, fixed[0]) if fixed else _first_free(unit, tables, registers)
+        while len(table) <= number:
             table.append([0] * 4)
-        for w in unit:
-            table[g][w.channel or 0] |= w.mask
-            numbers[w] = g + (TEMPORARY if table is temporary else 0)
-    return Allocation(max(len(used), 1), sum(map(any, temporary)), numbers, lives.written)
+        for vreg in unit:
+            table[number][vreg.channel or 0] |= vreg.mask
+            numbers[vreg] = number + (TEMPORARY if table is temporaries else 0)
+    return Allocation(max(len(registers), 1), sum(map(any, temporaries)), numbers, lives.written)
 
 
-def _longest(unit: Unit) -> tuple:
-    return -max(w.mask.bit_count() for w in unit), unit[0].order
+def _first_free(
+    unit: Unit, tables: list[RegisterTable], registers: RegisterTable
+) -> tuple[RegisterTable, int]:
+    """The first row of the tables that is free in a unit's channels while it lives; if there is
+    none, the next one of ``registers``.
+    """
+    for table in tables:
+        for number, channels in enumerate(table):
+            if not any(channels[vreg.channel or 0] & vreg.mask for vreg in unit):
+                return table, number
+    return registers, len(registers)
 
 
-def _whole_first(unit: Unit) -> tuple:
-    return len(unit) != 4, *_longest(unit)
+def longest(unit: Unit) -> tuple:
+    """Sort key: the units that live longest go first."""
+    return -max(vreg.mask.bit_count() for vreg in unit), unit[0].order
+
+
+def full_first(unit: Unit) -> tuple:
+    """Sort key: the units that fill a register go first."""
+    return len(unit) != 4, *longest(unit)
 
 
 def earliest(unit: Unit) -> tuple:
     """Sort key: the units that come to life first go first."""
-    return min((w.mask & -w.mask).bit_length() for w in unit), *_longest(unit)
+    return min((vreg.mask & -vreg.mask).bit_length() for vreg in unit), *longest(unit)
 
 
 #: The orders that ``search`` tries.
-ALLOCATION_ORDERS: tuple[UnitOrder, ...] = (_longest, _whole_first, earliest)
+ALLOCATION_ORDERS: tuple[UnitOrder, ...] = (longest, full_first, earliest)
 
 
 class Lifetimes:
@@ -92,37 +107,44 @@ class Lifetimes:
     def __init__(self, function: Function, plans: Plans):
         steps = {block: list(_steps(plans[block])) for block in function.blocks}
         alive = Alive(list(steps))
+
+        # Where each is read or written: in which clauses, None for what lies outside of any.
         clauses: dict[VirtualRegister, set[ClausePlan | None]] = defaultdict(set)
         for vreg in chain(*alive.into.values(), *alive.out.values()):
             clauses[vreg].add(None)
             vreg.mask = 0
-        for word in (
-            word for step in chain(*steps.values()) for word in (*step.results, *step.reads)
-        ):
-            word.vreg.mask = 0
+        for step in chain(*steps.values()):
+            for word in (*step.results, *step.reads):
+                word.vreg.mask = 0
         self.written = alive.set_masks(steps)
         for step in chain(*steps.values()):
             for word in (*step.reads, *(r for r in step.results if r in self.written)):
                 clauses[word.vreg].add(step.clause)
-        self.at = [
-            at
-            for found in steps.values()
-            for at in [*(s.at for s in found), found[-1].at if found else 0]
-        ]
-        self.vregs = sorted((w for w in clauses if w.mask), key=lambda w: w.order)
+
+        # A block has one point more than steps: its end.
+        self.instruction_at: list[int] = []
+        for block_steps in steps.values():
+            numbers = [step.at for step in block_steps]
+            self.instruction_at += [*numbers, numbers[-1] if numbers else 0]
+
+        living = [vreg for vreg in clauses if vreg.mask]
+        self.vregs = sorted(living, key=lambda vreg: vreg.order)
         self.local = {
-            w for w in self.vregs if len(clauses[w]) == 1 and None not in clauses[w] and not w.group
+            vreg
+            for vreg in self.vregs
+            if len(clauses[vreg]) == 1 and None not in clauses[vreg] and not vreg.group
         }
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
-        return all(w in self.local for w in unit)
+        """Whether a unit lives within one ALU clause."""
+        return all(vreg in self.local for vreg in unit)
 
     def crowded_at(self) -> int:
         """The number of the instruction at which most words are alive."""
-        return self.at[
-            max(range(len(self.at)), key=lambda p: sum(w.mask >> p & 1 for w in self.vregs))
-        ]
+        points = range(len(self.instruction_at))
+        crowded = max(points, key=lambda point: sum(v.mask >> point & 1 for v in self.vregs))
+        return self.instruction_at[crowded]
 
 
 class _Step(NamedTuple):
@@ -137,6 +159,7 @@ class _Step(NamedTuple):
 
 
 def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
+    """The steps of a block, in their order."""
     for plan in plans:
         for draft in plan.bundles:
             ops = list(dict.fromkeys(p.op for p in draft.slots.values()))
@@ -147,14 +170,14 @@ def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
     """The units: tuples of virtual registers that must share a register."""
-    unit_of: dict[VirtualRegister, Unit] = {
-        v: tuple(w for w in v.group or [v] if w.mask) for v in vregs
-    }
+    unit_of: dict[VirtualRegister, Unit] = {}
     for vreg in vregs:
-        if vreg.pair in unit_of and unit_of[vreg] != unit_of[vreg.pair]:
-            together = unit_of[vreg] + unit_of[vreg.pair]
-            if len({w.channel for w in together}) == len(together) and all(
-                w.fixed is None for w in together
-            ):
-                unit_of |= dict.fromkeys(together, together)
+        unit_of[vreg] = tuple(member for member in vreg.group or [vreg] if member.mask)
+    for vreg in vregs:
+        if vreg.pair not in unit_of or unit_of[vreg] == unit_of[vreg.pair]:
+            continue
+        together = unit_of[vreg] + unit_of[vreg.pair]
+        channels_differ = len({member.channel for member in together}) == len(together)
+        if channels_differ and all(member.fixed is None for member in together):
+            unit_of |= dict.fromkeys(together, together)
     return list(dict.fromkeys(unit_of.values()))

@@ -10,7 +10,7 @@ wait for it.
 from collections import Counter
 
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
-from cypresskit.compiler.vregs import choices, decide
+from cypresskit.compiler.register_channels import choices, decide
 from cypresskit.devices import Limits
 
 

@@ -13,16 +13,24 @@ read together come from different banks.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import permutations
-from typing import Self
+from typing import NamedTuple, Self
 
 from cypresskit.compiler.block_problem import Pressure, Problem
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
-from cypresskit.compiler.vregs import possible
+from cypresskit.compiler.register_channels import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
-Way = list[tuple[Word, int]]  # words and their channels
+DRAIN = 48  # slots that a clause must have free before it reads the LDS: room to empty the queue
+ChannelChoice = list[tuple[Word, int]]  # words and their channels
+
+
+class SlotChoice(NamedTuple):
+    """Slots of a bundle for an op, and the channel of its result."""
+
+    slots: tuple[int, ...]
+    channel: int | None
 
 
 class NoBundle(Exception):
@@ -31,12 +39,16 @@ class NoBundle(Exception):
 
 class BlockScheduler:
     """One attempt at a block: ``plans``, and the ``pressure`` that they cause, whose decisions
-    ``commit`` makes final. ``open``: ops that are still to be placed; ``waits``: those of them that
-    each op waits for, what the present bundle makes ``later`` included; the ops of ``bundled`` go
-    into bundles. ``places``: where words are read, by which ``read_together`` counts the channels.
-    ``queue``: LDS reads whose words have not been taken yet; ``tested``: whether the test that ends
-    the block is placed; ``t_first``: whether x y z w are wanted for doubles, and t is the place for
-    others; ``room``: slots left in the ``clause``.
+    ``commit`` makes final. Ops go by their number in ``ops``.
+
+    - ``open``: ops that are still to be placed; ``bundled``: ops that go into bundles;
+    - ``waits[n]``: how many open ops op n waits for; those in the open bundle count until it closes
+      if n must come ``later``; ``ready``: open ops that wait for none;
+    - ``places``: where words are read, by which ``read_together`` counts the channels;
+    - ``queue``: LDS reads whose words have not been taken yet;
+    - ``tested``: whether the test that ends the block is placed;
+    - ``t_first``: whether x y z w are wanted for doubles, so that others try t first;
+    - ``draft``: the open bundle; ``clause``: the open ALU clause; ``room``: its free slots.
     """
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
@@ -71,7 +83,7 @@ class BlockScheduler:
         """Schedule the next clause or store, or a part of one."""
         raise NotImplementedError
 
-    def cost(self, way: Way) -> tuple:
+    def cost(self, choice: ChannelChoice) -> tuple:
         """The sort key of a choice of channels for a fetch's results: the smallest is taken."""
         raise NotImplementedError
 
@@ -79,18 +91,20 @@ class BlockScheduler:
         """The arithmetic, not scheduled yet, that op ``n`` waits for; None if it waits for a fetch
         or a store.
         """
-        found: set[int] = set()
+        needed: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
             for m in self.problem.before[stack.pop()]:
-                if m in self.open and m not in found:
-                    if m not in self.bundled:
-                        return None
-                    found.add(m)
-                    stack.append(m)
-        return found
+                if m not in self.open or m in needed:
+                    continue
+                if m not in self.bundled:
+                    return None
+                needed.add(m)
+                stack.append(m)
+        return needed
 
     def fetch(self, batch: list[int]) -> None:
+        """Schedule fetches, in as many clauses as they need."""
         most = self.problem.limits.tex_clause_fetches
         for first in range(0, len(batch), most):
             self.schedule_alone("TEX", batch[first : first + most])
@@ -111,18 +125,18 @@ class BlockScheduler:
 
     def spread(self, op: Op) -> None:
         """Decide the channels of a fetch's results: those of the least ``cost``."""
-        wanted = [r for r in op.results if self.problem.uses[r]]
-        ways = [list(zip(wanted, order)) for order in permutations(range(4), len(wanted))]
-        ways = [way for way in ways if possible({r.vreg: c for r, c in way})]
-        for r, c in min(ways, key=self.cost, default=[]):
+        used = [r for r in op.results if self.problem.uses[r]]
+        choices = [list(zip(used, order)) for order in permutations(range(4), len(used))]
+        choices = [choice for choice in choices if possible({r.vreg: c for r, c in choice})]
+        for r, c in min(choices, key=self.cost, default=[]):
             self.pressure.settle(r.vreg, c)
             self.read_together.update((place, c) for place in self.places.get(r, ()))
 
-    def clashes(self, way: Way) -> int:
-        """How often words that are read together would come from the same bank, with these
-        channels.
-        """
-        return sum(self.read_together[place, c] for r, c in way for place in self.places.get(r, ()))
+    def clashes(self, choice: ChannelChoice) -> int:
+        """How often words that are read together would come from the same bank."""
+        return sum(
+            self.read_together[place, c] for r, c in choice for place in self.places.get(r, ())
+        )
 
     def finish(self, n: int) -> None:
         """Mark op ``n`` as scheduled: what waited for it may go, if need be in a later bundle."""
@@ -135,6 +149,7 @@ class BlockScheduler:
                 self.release(m)
 
     def release(self, m: int) -> None:
+        """Let op ``m`` wait for one op less."""
         self.waits[m] -= 1
         if not self.waits[m]:
             self.ready.append(m)
@@ -147,77 +162,84 @@ class BlockScheduler:
             return False
         if op.popped:
             return self.place_pop(op)
-        words, queued = 2 * (len(self.queue) + 1), [op] if op.name.startswith("LDS_READ") else []
-        if queued and (
-            self.room < 48 + 2 * words or len(self.pressure.live) + words > 4 * self.pressure.budget
-        ):
+        reads_lds = op.name.startswith("LDS_READ")
+        if reads_lds and not self.may_read_lds():
             return False
         if op.row.predicate and not self.may_test():
             return False
+
         needed = constants_of([op])
-        ways = self.ways(op, op.results[0] if op.results else None, self.draft.free)
-        placed = any(self.try_slots(op, needed, slots, channel) for slots, channel in ways)
-        self.queue += queued if placed else []
-        return placed
+        result = op.results[0] if op.results else None
+        for choice in self.slot_choices(op, result, self.draft.free):
+            if self.try_slots(op, needed, choice):
+                if reads_lds:
+                    self.queue.append(op)
+                return True
+        return False
+
+    def may_read_lds(self) -> bool:
+        """Whether the clause and the registers have room for the words of one LDS read more."""
+        words = 2 * (len(self.queue) + 1)
+        has_slots = self.room >= DRAIN + 2 * words
+        return has_slots and len(self.pressure.live) + words <= 4 * self.pressure.budget
 
     def may_test(self) -> bool:
-        """Whether a test may be placed now: it ends its clause, so all that is left of the block
-        must fit in.
+        """Whether a test may be placed now: it ends its clause, so all the rest of the block must
+        fit in.
         """
-        left = [self.problem.ops[n] for n in self.open]
-        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
-        return size <= self.room and len(self.clause.windows | constants_of(left).windows) <= 2
+        rest = [self.problem.ops[n] for n in self.open]
+        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in rest)
+        windows = self.clause.windows | constants_of(rest).windows
+        return size <= self.room and len(windows) <= 2
 
-    def ways(
-        self, op: Op, result: Word | None, free: list[int]
-    ) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    def slot_choices(self, op: Op, result: Word | None, free: list[int]) -> Iterator[SlotChoice]:
         """The slots that an op may take and the channel of its result, in the order in which they
         are to be tried.
         """
-        options, kind = (
-            self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3],
-            op.row.slots,
-        )
+        channels = self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3]
+        kind = op.row.slots
         if kind == "x":
-            yield from [((0,), None)] if 0 in free else []
+            if 0 in free:
+                yield SlotChoice((0,), None)
         elif op.row.width > 1:
-            for c in options:
+            for c in channels:
                 slots = (0, 1, 2, 3) if kind == "quad" else (c, c + 1)
                 if set(slots) <= set(free):
-                    yield slots, c
+                    yield SlotChoice(slots, c)
         else:
-            vector = [((c,), c) for c in options if c in free and kind != "t"]
-            scalar = [((T,), c) for c in options if T in free and kind != "vector"]
+            vector = [SlotChoice((c,), c) for c in channels if c in free and kind != "t"]
+            scalar = [SlotChoice((T,), c) for c in channels if T in free and kind != "vector"]
             yield from scalar + vector if self.t_first else vector + scalar
 
-    def try_slots(
-        self, op: Op, needed: Constants, slots: tuple[int, ...], channel: int | None
-    ) -> bool:
-        """Put an op into given slots. Returns False, with nothing changed, if something forbids
-        it.
+    def try_slots(self, op: Op, needed: Constants, choice: SlotChoice) -> bool:
+        """Put an op with the constants that it needs into given slots. Returns False, with nothing
+        changed, if something forbids it.
         """
-        draft, pressure = self.draft, self.pressure
-        held, windows = draft.constants, self.clause.windows | needed.windows
-        both = Constants(held.literals | needed.literals, held.pairs | needed.pairs, windows)
+        draft, pressure, slots = self.draft, self.pressure, choice.slots
         constants = sum(not s.value.located for s in op.srcs)
-        if (
-            not both.fit
-            or (slots[0] == T and constants > 2)
-            or len(draft.slots) + len(slots) + both.size > self.room
-        ):
+        if slots[0] == T and constants > 2:
             return False
-        state = pressure.state()
-        if pressure.place_results(op, channel):
-            for word in (word for word in op.located if word not in draft.forwards):
-                pressure.settle(word.vreg)
+        together = Constants(
+            draft.constants.literals | needed.literals,
+            draft.constants.pairs | needed.pairs,
+            self.clause.windows | needed.windows,
+        )
+        if not together.fit or len(draft.slots) + len(slots) + together.size > self.room:
+            return False
+
+        before = pressure.state()
+        if pressure.place_results(op, choice.channel):
+            for word in op.located:
+                if word not in draft.forwards:
+                    pressure.settle(word.vreg)
             reading, placed = parts_of(draft, op, slots, constants)
             if draft.ports.fit(reading):
                 draft.slots |= {p.slot: p for p in placed}
-                draft.constants, self.clause.windows = both, windows
+                draft.constants, self.clause.windows = together, together.windows
                 self.tested = self.tested or op.row.predicate
                 pressure.issue(op)
                 return True
-        pressure.undo(state)
+        pressure.undo(before)
         return False
 
     def place_pop(self, op: Op) -> bool:
@@ -229,15 +251,18 @@ class BlockScheduler:
             return False
         if len(free) < count or self.draft.size + count > self.room:
             return False
-        state, placed = pressure.state(), list[Placed]()
+
+        before = pressure.state()
+        placed: list[Placed] = []
         for n, r in enumerate(op.results):
-            slots, channel = next(self.ways(op, r, free), ((), None))
-            if not slots:
-                pressure.undo(state)
+            choice = next(self.slot_choices(op, r, free), None)
+            if choice is None:
+                pressure.undo(before)
                 return False
-            free.remove(slots[0])
-            placed.append(Placed(op, slots[0], n, (), -1))
-            pressure.settle(r.vreg, channel)
+            slot = choice.slots[0]
+            free.remove(slot)
+            placed.append(Placed(op, slot, n, (), -1))
+            pressure.settle(r.vreg, choice.channel)
         self.draft.slots |= {p.slot: p for p in placed}
         pressure.issue(op)
         self.queue.pop(0)
@@ -255,7 +280,9 @@ class BlockScheduler:
         self.open_bundle({})
 
     def open_bundle(self, forwards: dict[Word, tuple[str, int]]) -> None:
-        self.draft, self.later = Draft(forwards), list[int]()
+        """Begin a bundle, for which PV and PS hold ``forwards``."""
+        self.draft = Draft(forwards)
+        self.later: list[int] = []
         self.room = self.problem.limits.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:

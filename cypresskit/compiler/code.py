@@ -164,11 +164,9 @@ class Code:
         say.
         """
         lds = sum(size for _, size in self.program.lds.values())
-        group = (
-            1
-            if self.program.mode == "pixel"
-            else -(-math.prod(self.program.group) // self.device.wavefront)
-        )
+        group = 1
+        if self.program.mode != "pixel":
+            group = -(-math.prod(self.program.group) // self.device.wavefront)
         try:
             return self.device.active_wavefronts(self.gprs, lds, group)
         except ValueError:

@@ -31,12 +31,13 @@ from cypresskit.compiler.ports import Draft, Placed, Plans, needs_literal
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
+    """The hardware's control instructions for a scheduled function, clauses and all."""
     return tuple(_Emitter(function, plans, allocation).run())
 
 
 class _Emitter:
-    """The code so far, ``controls``; ``opened``, those whose target isn't known yet: JUMP, ELSE,
-    LOOP_START.
+    """The code so far: ``controls``, and the indices of those whose target isn't known yet,
+    ``opened``: JUMP, ELSE, LOOP_START. ``depth`` of the loop around the next one.
     """
 
     def __init__(self, function: Function, plans: Plans, allocation: Allocation):
@@ -74,21 +75,26 @@ class _Emitter:
         elif keyword == "endif":
             self.aim(self.opened.pop(), self.add("POP"))
         elif not self.empty(n + 1) or self.items[n + 2] != "endif":
-            here = self.add("ELSE")
-            self.aim(self.opened.pop(), here)
-            self.opened.append(here)
+            inverting = self.add("ELSE")
+            self.aim(self.opened.pop(), inverting)
+            self.opened.append(inverting)
 
     def empty(self, n: int) -> bool:
+        """Whether item ``n`` is a block without code."""
         item = self.items[n]
         return isinstance(item, BasicBlock) and not self.plans[item]
 
-    def add(self, name: str, at: int | None = None, **what) -> int:
+    def add(self, name: str, at: int | None = None, **fields) -> int:
+        """Append a control instruction; without ``at``, it comes from the same IL instruction as
+        the one before. Returns its index.
+        """
         if at is None:
             at = self.controls[-1].at if self.controls else 0
-        self.controls.append(Control(name, depth=self.depth, at=at, **what))
+        self.controls.append(Control(name, depth=self.depth, at=at, **fields))
         return len(self.controls) - 1
 
     def aim(self, index: int, target: int) -> None:
+        """Let the control instruction at ``index`` jump to ``target``."""
         self.controls[index] = replace(self.controls[index], target=target)
 
     def line(self, at: int) -> int:
@@ -99,14 +105,17 @@ class _Emitter:
         it does. Returns how many more items this deals with.
         """
         last = self.controls[-1]
-        words = [
+        items = [
             "" if self.empty(k) else self.items[k]
             for k in range(n + 1, min(n + 7, len(self.items)))
         ]
         for leave in ("break", "continue"):
-            if words == ["", leave, "", "else", "", "endif"] and (inverted := _inverted(last)):
-                self.controls[-1] = replace(last, name=f"ALU_{leave.upper()}", bundles=inverted)
-                return 6
+            if items == ["", leave, "", "else", "", "endif"]:
+                inverted = _inverted(last)
+                if inverted is not None:
+                    name = f"ALU_{leave.upper()}"
+                    self.controls[-1] = replace(last, name=name, bundles=inverted)
+                    return len(items)
         self.controls[-1] = replace(last, name="ALU_PUSH_BEFORE")
         self.opened.append(self.add("JUMP"))
         return 0
@@ -138,19 +147,29 @@ class _Emitter:
         self, draft: Draft, placed: Placed, number: int, literals: list[int]
     ) -> Operation:
         op, slot, result = placed.op, placed.slot, placed.result
-        name, reads = op.name, tuple(self.read(draft, op, k, literals) for k in placed.operands)
+        name = op.name
+        reads = tuple(self.read(draft, op, k, literals) for k in placed.operands)
         if op.popped:
             name, reads = "MOV", (Read("queue", index=placed.place),)
-        swizzle = draft.ports.swizzles[placed.reads] if placed.reads >= 0 else ""
         channel = slot % T if result is None else result.vreg.channel or 0
-        dest = (
-            (self.numbers[result.vreg], channel)
-            if result is not None and result in self.written
-            else None
+        dest = None
+        if result is not None and result in self.written:
+            dest = self.numbers[result.vreg], channel
+        return Operation(
+            name,
+            slot,
+            channel,
+            reads,
+            dest,
+            swizzle=draft.ports.swizzles[placed.port_reads] if placed.port_reads >= 0 else "",
+            at=op.at,
+            line=self.line(op.at),
+            number=number,
+            place=placed.place,
+            omod=op.omod,
+            clamp=op.clamp,
+            lds=op.detail if isinstance(op.detail, LdsAccess) else None,
         )
-        lds = op.detail if isinstance(op.detail, LdsAccess) else None
-        origin = op.at, self.line(op.at), number, placed.place
-        return Operation(name, slot, channel, reads, dest, swizzle, *origin, op.omod, op.clamp, lds)
 
     def read(self, draft: Draft, op: Op, k: int, literals: list[int]) -> Read:
         word, neg, absolute = op.srcs[k]
@@ -170,19 +189,29 @@ class _Emitter:
         return Read("gpr", self.numbers[word.vreg], word.vreg.channel or 0, neg=neg, abs=absolute)
 
     def fetch(self, op: Op) -> FetchInstruction:
-        detail, select, dest = op.detail, ["_"] * 4, 0
+        detail, dest = op.detail, 0
         assert isinstance(detail, FetchDetail)
+        select = ["_"] * 4
         for c, word in enumerate(op.results):
             if word in self.written:
                 select[word.vreg.channel or 0] = "xyzw"[c]
                 dest = self.numbers[word.vreg]
-        letters, source = "".join(_selected(s.value) for s in op.srcs), self.register(op.located)
-        what = detail.offset, op.at, self.line(op.at), detail.resource
-        return FetchInstruction(op.name, dest, "".join(select), source, letters, *what)
+        return FetchInstruction(
+            op.name,
+            dest,
+            "".join(select),
+            self.register(op.located),
+            "".join(_selected(s.value) for s in op.srcs),
+            detail.offset,
+            op.at,
+            self.line(op.at),
+            detail.resource,
+        )
 
     def store(self, op: Op) -> StoreInstruction:
-        detail, select = op.detail, ["_"] * 4
+        detail = op.detail
         assert isinstance(detail, StoreDetail)
+        select = ["_"] * 4
         words = [s.value for s in op.srcs]
         for component, word in zip(detail.mask, words):
             select[component] = _selected(word)
@@ -193,6 +222,7 @@ class _Emitter:
         )
 
     def register(self, words: list[Word]) -> int | None:
+        """The number of the register in which these words lie; None if there are none."""
         return self.numbers[words[0].vreg] if words else None
 
 
@@ -213,11 +243,11 @@ def _inverted(control: Control) -> tuple[Bundle, ...] | None:
     row, swapped = opposite(test.row) or (None, False)
     if row is None or (swapped and test.slot == T):
         return None
-    turned, cycles = replace(test, name=row.name), test.swizzle[4:]
-    if swapped:  # the swizzle that reads the exchanged operands in the same cycles
-        turned = replace(
-            turned, reads=test.reads[::-1], swizzle=f"VEC_{cycles[1]}{cycles[0]}{cycles[2]}"
-        )
+    turned = replace(test, name=row.name)
+    if swapped:
+        # This swizzle reads the exchanged operands in the same cycles.
+        first, second, third = list(test.swizzle.removeprefix("VEC_"))
+        turned = replace(turned, reads=test.reads[::-1], swizzle=f"VEC_{second}{first}{third}")
     return tuple(
         replace(bundle, operations=tuple(turned if o is test else o for o in bundle.operations))
         for bundle in control.bundles

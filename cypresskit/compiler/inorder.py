@@ -14,10 +14,10 @@ then (``search``).
 """
 
 from collections import defaultdict
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from cypresskit.compiler.block_problem import Problem
-from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
+from cypresskit.compiler.blocks import WORST, BlockScheduler, ChannelChoice, NoBundle
 from cypresskit.compiler.ir import Op
 
 # Operations after a reader whose operands should come from other banks: those of two vectors,
@@ -55,9 +55,16 @@ class InOrderScheduler(BlockScheduler):
 
     def gathered(self) -> tuple[list[int], set[int]]:
         """The fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
-        found = ((n, self.ancestors(n)) for n in sorted(self.open) if self.ops[n].samples)
-        batch = dict(islice(((n, needs) for n, needs in found if needs is not None), self.gather))
-        return list(batch), set().union(*batch.values())
+        batch: list[int] = []
+        needed: set[int] = set()
+        for n in sorted(self.open):
+            if len(batch) == self.gather:
+                break
+            ancestors = self.ancestors(n) if self.ops[n].samples else None
+            if ancestors is not None:
+                batch.append(n)
+                needed |= ancestors
+        return batch, needed
 
     def until_memory(self) -> list[int]:
         """The arithmetic that goes next, in order: up to the next store, or the first use of a read
@@ -68,10 +75,10 @@ class InOrderScheduler(BlockScheduler):
         for n in sorted(self.open):
             op = self.ops[n]
             reads |= op.name == "MEM_READ"
-            found = None if op.fetches else self.ancestors(n)
-            if op.stores or (found is None and reads and not op.fetches):
+            ancestors = None if op.fetches else self.ancestors(n)
+            if op.stores or (ancestors is None and reads and not op.fetches):
                 break
-            if found is not None:
+            if ancestors is not None:
                 run.append(n)
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
@@ -85,12 +92,12 @@ class InOrderScheduler(BlockScheduler):
         else:
             self.schedule_alone("STORE", [min(self.ready)])
 
-    def cost(self, way: Way) -> tuple:
+    def cost(self, choice: ChannelChoice) -> tuple:
         """Different banks for what neighbours read, then the component that the IL gives each
         word.
         """
-        homes = [(r.vreg.home, c) for r, c in way]
-        return self.clashes(way), sum(home not in (None, c) for home, c in homes)
+        moved = sum(r.vreg.home not in (None, c) for r, c in choice)
+        return self.clashes(choice), moved
 
     def arithmetic(self, run: list[int]) -> None:
         """Put all these ops into bundles, in order, opening bundles and clauses as they fill up."""
@@ -115,13 +122,14 @@ class InOrderScheduler(BlockScheduler):
         """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a
         test last.
         """
-        queue, left = self.queue, self.room - self.draft.size
-        self.draining = bool(queue) and (self.draining or left < WORST * (len(queue) + 2))
+        queue, room = self.queue, self.room - self.draft.size
+        self.draining = bool(queue) and (self.draining or room < WORST * (len(queue) + 2))
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
         if not self.draft.slots:  # whatever order the numbers have, somebody can begin
             waiting = [n for n in waiting if not self.waits[n]] or waiting
-        return waiting[1] if self.ops[waiting[0]].row.predicate and len(waiting) > 1 else waiting[0]
+        test_first = self.ops[waiting[0]].row.predicate
+        return waiting[1] if test_first and len(waiting) > 1 else waiting[0]
 
     def fits(self, op: Op) -> bool:
         """Put an op into the bundle, a test only if it is alone. Returns whether it fits."""

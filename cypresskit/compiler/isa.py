@@ -81,13 +81,9 @@ class HardwareOp:
         """How many result words it has; a pop has as many as its LDS read queued."""
         if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
             return 0
-        return (
-            4
-            if self.kind == "fetch"
-            else 2
-            if self.name.endswith("64") and not self.relation
-            else 1
-        )
+        if self.kind == "fetch":
+            return 4
+        return 2 if self.name.endswith("64") and not self.relation else 1
 
     @property
     def queued(self) -> int:
@@ -119,11 +115,10 @@ def _add(slots: str, kind: str, name: str, **columns) -> None:
 for _opcode in OPCODES.values():
     if _opcode.hardware and _opcode.hardware not in OPS:
         _slots = {"xyzwt": "any", "xyzw": "vector"}.get(_opcode.slots, _opcode.slots)
-        _kind = (
-            "float"
-            if _opcode.float_modifiers(0)
-            else {"d": "double"}.get(_opcode.sources[0], "int")
-        )
+        if _opcode.float_modifiers(0):
+            _kind = "float"
+        else:
+            _kind = "double" if _opcode.sources[0] == "d" else "int"
         _add(
             _slots,
             _kind,

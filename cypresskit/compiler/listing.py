@@ -105,11 +105,8 @@ def operation_text(o: Operation) -> str:
     operands = "".join(f"{text + ',':<8}" for text in first) + last
     notes = [SCALES[o.omod]] if o.omod in SCALES else []
     notes += ["CLAMP"] if o.clamp else []
-    notes += (
-        [f"OFFSET({o.lds.offset})"]
-        if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL")
-        else []
-    )
+    if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL"):
+        notes.append(f"OFFSET({o.lds.offset})")
     notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
     swizzle = "" if o.swizzle in USUAL else o.swizzle
     return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()

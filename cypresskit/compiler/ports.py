@@ -149,16 +149,16 @@ class Constants(NamedTuple):
 
 def constants_of(ops: Iterable[Op]) -> Constants:
     """The constants that the operands of ``ops`` need."""
-    found = Constants(set(), set(), set())
+    constants = Constants(set(), set(), set())
     for op in ops:
         for n, src in enumerate(op.srcs):
             if src.value.kind == "constant":
                 buffer, element, channel = src.value.place
-                found.pairs.add((buffer, element, channel // 2))
-                found.windows.add((buffer, element // 32))
+                constants.pairs.add((buffer, element, channel // 2))
+                constants.windows.add((buffer, element // 32))
             elif needs_literal(op, n, src):
-                found.literals.add(src.value.bits)
-    return found
+                constants.literals.add(src.value.bits)
+    return constants
 
 
 def needs_literal(op: Op, n: int, src: Src) -> bool:
@@ -172,15 +172,15 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
 
 @dataclass(eq=False)
 class Placed:
-    """An op's part in one slot. ``operands`` index ``op.srcs``; ``reads`` numbers its reads in
-    ``Draft.ports``, -1 if it has none.
+    """An op's part in one slot. ``operands`` index ``op.srcs``; ``port_reads`` is the number of its
+    reads in ``Draft.ports``, -1 if it has none.
     """
 
     op: Op
     slot: int
     place: int
     operands: tuple[int, ...]
-    reads: int
+    port_reads: int
 
     @property
     def result(self) -> Word | None:
@@ -189,11 +189,8 @@ class Placed:
         """
         op = self.op
         if op.row.slots == "quad":
-            return (
-                op.results[self.slot % 2]
-                if self.slot // 2 == (op.results[0].vreg.channel or 0) // 2
-                else None
-            )
+            computes = self.slot // 2 == (op.results[0].vreg.channel or 0) // 2
+            return op.results[self.slot % 2] if computes else None
         return op.results[self.place] if self.place < len(op.results) else None
 
 
@@ -256,9 +253,11 @@ def parts_of(
         if op.row.slots != "quad" or place in (0, 3):
             words = [op.srcs[k].value for k in operands]
             forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
-            held = [word.located and word not in draft.forwards for word in words]
             reads = [
-                (word.vreg.channel, word.vreg) if in_ else None for word, in_ in zip(words, held)
+                (word.vreg.channel, word.vreg)
+                if word.located and word not in draft.forwards
+                else None
+                for word in words
             ]
             reading.append(slot_reads(reads, slot == T, constants, forwarded))
         placed.append(Placed(op, slot, place, operands, len(draft.ports.slots) + len(reading) - 1))

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from cypresskit.compiler.block_problem import Problem
-from cypresskit.compiler.blocks import WORST, BlockScheduler, NoBundle, Way
+from cypresskit.compiler.blocks import WORST, BlockScheduler, ChannelChoice, NoBundle
+from cypresskit.compiler.ir import Op
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 
@@ -25,14 +26,14 @@ class ListScheduler(BlockScheduler):
         super().__init__(problem, budget)
         self.order = order
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
-        highest: Counter = Counter()  # of the readers of a word
+        highest: Counter = Counter()  # the greatest height among the readers of a word
         for op, height in zip(self.ops, problem.height):
             for src in op.srcs:
                 highest[src.value] = max(height, highest[src.value])
         self.places = {word: [height] for word, height in highest.items()}
         # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t
         # beside one.
-        self.wide = {n for n, op in enumerate(self.ops) if op.row.width > 1}
+        self.doubles = {n for n, op in enumerate(self.ops) if op.row.width > 1}
 
     def advance(self) -> None:
         """Schedule the next fetch clause, bundle or stores, or allow one register more if nothing
@@ -59,53 +60,53 @@ class ListScheduler(BlockScheduler):
             self.raise_budget()
 
     def raise_budget(self) -> None:
+        """Allow one register more. Raises ``NoBundle`` when no number of them would help."""
         self.pressure.budget += 1
         if self.pressure.budget > 4 * self.problem.limits.registers:
-            doubles = [
-                self.ops[n]
-                for n in self.ready
-                if n in self.bundled and self.ops[n].name.endswith("_64")
-            ]
-            raise NoBundle(self.problem.block, (doubles or [self.ops[min(self.open)]])[0])
+            ready = [self.ops[n] for n in self.ready if n in self.bundled]
+            doubles = [op for op in ready if op.name.endswith("_64")]
+            stuck = doubles[0] if doubles else self.ops[min(self.open)]
+            raise NoBundle(self.problem.block, stuck)
 
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in the order of the IL, as many as registers allow; and the
         ALU ops that they wait for.
         """
-        self.fetches = waiting = [n for n in self.fetches if n in self.open]
-        if not waiting:
+        self.fetches = [n for n in self.fetches if n in self.open]
+        if not self.fetches:
             return [], set()
-        room = [self.pressure.limit - c for c in self.pressure.count]
-        total = 4 * self.pressure.budget - len(self.pressure.live)
+        free_registers = [self.pressure.limit - c for c in self.pressure.count]  # by channel
+        free_words = 4 * self.pressure.budget - len(self.pressure.live)
         batch: list[int] = []
         urgent: set[int] = set()
-        for n in waiting:
-            needs = self.ancestors(n)
-            if needs is None:
+        for n in self.fetches:
+            ancestors = self.ancestors(n)
+            if ancestors is None:
                 continue
-            words = sum(
-                r.vreg not in self.pressure.live
-                for r in self.ops[n].results
-                if self.problem.uses[r]
-            )
-            total -= words
-            if (
-                total < 0
-                or sum(r > 0 for r in room) < words
-                or len(batch) == self.problem.limits.tex_clause_fetches
-            ):
+            words = self.new_words(self.ops[n])
+            free_words -= words
+            if free_words < 0 or sum(free > 0 for free in free_registers) < words:
+                break
+            if len(batch) == self.problem.limits.tex_clause_fetches:
                 break
             if words == 4:
-                room = [r - 1 for r in room]
+                free_registers = [free - 1 for free in free_registers]
             batch.append(n)
-            urgent |= needs
+            urgent |= ancestors
         if not batch and self.bundled.isdisjoint(self.ready):
-            batch = [n for n in waiting if not self.waits[n]][:1]
+            batch = [n for n in self.fetches if not self.waits[n]][:1]
         return batch, urgent
 
-    def cost(self, way: Way) -> tuple:
+    def new_words(self, op: Op) -> int:
+        """How many of an op's results are read, and aren't alive yet."""
+        used = [r for r in op.results if self.problem.uses[r]]
+        return sum(r.vreg not in self.pressure.live for r in used)
+
+    def cost(self, choice: ChannelChoice) -> tuple:
         """Fewer clashes of banks, then channels that are less full."""
-        return self.clashes(way), sum(self.pressure.count[c] for _, c in way) if len(way) < 4 else 0
+        # Four words take all four channels, whatever their order.
+        crowd = sum(self.pressure.count[c] for _, c in choice) if len(choice) < 4 else 0
+        return self.clashes(choice), crowd
 
     def bundle(self, urgent: set[int]) -> bool:
         """Build one bundle; False if no op would go in."""
@@ -131,7 +132,7 @@ class ListScheduler(BlockScheduler):
         if self.queue and self.room < WORST * (len(self.queue) + 2):
             # the clause must empty the queue before it ends
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
-        self.t_first = not self.wide.isdisjoint(self.open)
+        self.t_first = not self.doubles.isdisjoint(self.open)
         candidates = self.order(self, ready, urgent)[:WINDOW]
         return next((n for n in candidates if self.place(self.ops[n])), None)
 
@@ -143,7 +144,7 @@ class ListScheduler(BlockScheduler):
 def longest_chain(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
     """The ops with the longest chain of dependents first, then in the order of the IL."""
     height = scheduler.problem.height
-    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.wide, -height[n], n))
+    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.doubles, -height[n], n))
 
 
 def fewest_ports(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
@@ -159,14 +160,14 @@ def fewest_ports(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -
     def key(n: int) -> tuple:
         short = tallest - height[n] > 1
         ports = scheduler.new_reads(scheduler.ops[n])
-        return n not in urgent, n not in scheduler.wide, short, ports
+        return n not in urgent, n not in scheduler.doubles, short, ports
 
     return sorted(ready, key=key)
 
 
 def program_order(scheduler: ListScheduler, ready: list[int], urgent: set[int]) -> list[int]:
     """The order of the IL, in which results are soon used: few registers."""
-    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.wide, n))
+    return sorted(ready, key=lambda n: (n not in urgent, n not in scheduler.doubles, n))
 
 
 #: The orders that ``search`` tries.

@@ -32,11 +32,12 @@ from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, refuse
 from cypresskit.compiler.legality import require_legal
+from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.schedule import ORDERS, ListScheduler, Order
 from cypresskit.compiler.simplify import simplify
-from cypresskit.compiler.vregs import Alive, assign_vregs, copy_operands
+from cypresskit.compiler.vregs import assign_vregs, copy_operands
 from cypresskit.devices import Device, Limits
 from cypresskit.il import Program
 
@@ -93,8 +94,9 @@ def look_ahead(program: Program, device: Device, watch: Watch = unwatched) -> Ma
 
     best = min(made, key=_quality)
     if watch is not unwatched:  # show the passes of the attempt that is kept
-        again = (_attempt(program, device, order, watch) for order in ORDERS)
-        next(code for code in again if code == best)
+        for order in ORDERS:
+            if _attempt(program, device, order, watch) == best:
+                break
     return best
 
 
@@ -166,22 +168,22 @@ def lean_or_gathering(
     """The schedule on the registers that the order of the IL needs. If that splits fetches that
     could go together: the one with registers for all of them, where a turn takes less time then.
     """
-    need = source_need(problem)
-    lean = ListScheduler(problem, max(floor, need), order).run()
+    lean = ListScheduler(problem, max(floor, source_need(problem)), order).run()
     fetches = sum(op.fetches for op in problem.ops)
+    fewest_clauses = -(-fetches // device.tex_clause_fetches)
     beside_loops = problem.block.depth == 0 and floor > 1
-    if beside_loops or lean.count("TEX") <= -(-fetches // device.tex_clause_fetches):
+    if beside_loops or lean.count("TEX") <= fewest_clauses:
         return lean
     gathering = ListScheduler(problem, lean.pressure.budget + fetches, order).run()
 
-    def turn(run: BlockScheduler) -> tuple[float, int]:
-        clauses = run.count("ALU"), run.count("TEX")
-        registers = min(run.pressure.budget, device.gpr_limit, device.register_pool)
+    def slowest_unit(attempt: BlockScheduler) -> tuple[float, int]:
+        clauses = attempt.count("ALU"), attempt.count("TEX")
+        registers = min(attempt.pressure.budget, device.gpr_limit, device.register_pool)
         wavefronts = device.active_wavefronts(registers)
-        clocks = turn_clocks(device, run.bundles, fetches, clauses, wavefronts)
-        return max(clocks.values()), clauses[1]
+        clocks = turn_clocks(device, attempt.bundles, fetches, clauses, wavefronts)
+        return max(clocks.values()), attempt.count("TEX")
 
-    return min(lean, gathering, key=turn)
+    return min(lean, gathering, key=slowest_unit)
 
 
 def schedule(

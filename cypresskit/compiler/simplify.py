@@ -108,8 +108,8 @@ class _Rewriter:
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
         """Replace the results of ``op`` by these words. Returns False: the op is not kept."""
-        for mine, other in zip(op.results, words, strict=True):
-            mine.forward = other
+        for result, word in zip(op.results, words, strict=True):
+            result.forward = word
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
@@ -126,11 +126,10 @@ class _Rewriter:
             if not inner.neg and not inner.abs:
                 src = Src(inner.value, src.neg, src.abs)
             elif op.arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
-                src = (
-                    Src(inner.value, src.neg, True)
-                    if src.abs
-                    else Src(inner.value, src.neg != inner.neg, inner.abs)
-                )
+                if src.abs:
+                    src = Src(inner.value, src.neg, True)
+                else:
+                    src = Src(inner.value, src.neg != inner.neg, inner.abs)
         if src.value.kind == "const" and (src.neg or src.abs):
             bits = src.value.bits & ~SIGN if src.abs else src.value.bits
             src = Src(const(bits ^ SIGN if src.neg else bits))
@@ -161,21 +160,24 @@ class _Rewriter:
         if b.value.kind != "const":
             return
         for rule in RULES:
-            if (rewritten := rule(op, a, b.value.bits)) is not None:
+            rewritten = rule(op, a, b.value.bits)
+            if rewritten is not None:
                 op.name, op.srcs = rewritten
                 return
 
     def test(self, op: Op) -> None:
         """Turn a test of a comparison's result into a test that compares by itself."""
-        made, zero = op.srcs[0].value.op, op.srcs[1].value
-        row = predicate_of(made.row) if made is not None else None
-        found = {
-            "PRED_SETNE_INT": row and (row, False),
-            "PRED_SETE_INT": row and opposite(row),
-        }.get(op.name)
-        if made is not None and found and zero.kind == "const" and not zero.bits:
-            (row, swapped), srcs = found, [s.resolve() for s in made.srcs]
-            op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
+        comparison, zero = op.srcs[0].value.op, op.srcs[1].value
+        row = predicate_of(comparison.row) if comparison is not None else None
+        if comparison is None or row is None or zero.kind != "const" or zero.bits:
+            return
+        tests = {"PRED_SETNE_INT": (row, False), "PRED_SETE_INT": opposite(row)}
+        test = tests.get(op.name)
+        if test is None:
+            return
+        row, swapped = test
+        srcs = [s.resolve() for s in comparison.srcs]
+        op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
 
 
 def _key(op: Op) -> tuple:
@@ -202,9 +204,9 @@ def _drop_trivial_phis(function: Function) -> None:
         others = {word.resolve() for word in phi.args.values()} - {phi}
         if len(others) == 1:
             phi.forward = others.pop()
-            again = users.pop(phi, {})
-            work += again
-            users.setdefault(phi.forward, {}).update(again)
+            readers = users.pop(phi, {})
+            work += readers
+            users.setdefault(phi.forward, {}).update(readers)
     for block in blocks:
         block.phis = [phi for phi in block.phis if phi.forward is None]
         for phi in block.phis:
@@ -225,15 +227,18 @@ def _drop_dead(function: Function) -> None:
         op for op in ops if op.stores or op.row.predicate or op.name in EFFECTS
     ]
     while stack:
-        found = stack.pop()
-        if found in kept:
+        needed = stack.pop()
+        if needed in kept:
             continue
-        kept.add(found)
-        if isinstance(found, Word):
-            stack += [*found.args.values(), *filter(None, [found.op])]
+        kept.add(needed)
+        if isinstance(needed, Word):
+            stack += needed.args.values()
+            maker = needed.op
         else:
-            stack += [s.value for s in found.srcs]
-            stack += [found.popped] if found.popped else []
+            stack += [s.value for s in needed.srcs]
+            maker = needed.popped
+        if maker is not None:
+            stack.append(maker)
     for block in blocks:
         block.ops = [op for op in block.ops if op in kept]
         block.phis = [phi for phi in block.phis if phi in kept]
@@ -255,23 +260,21 @@ def pair_lds_reads(function: Function) -> None:
             if first is None or first.detail != access:
                 first = op
                 continue
-            (first_base, start), (base, end) = (
-                _affine(first.srcs[0].value),
-                _affine(op.srcs[0].value),
-            )
-            if base is first_base and end - start in range(0, 4 * 64, 4):
-                op.name, op.srcs, op.detail = (
-                    "LDS_READ_REL_RET",
-                    first.srcs,
-                    replace(access, offset=(end - start) // 4),
-                )
+
+            first_base, first_offset = _affine(first.srcs[0].value)
+            base, offset = _affine(op.srcs[0].value)
+            distance = offset - first_offset
+            if base is first_base and distance in range(0, 4 * 64, 4):
+                op.name, op.srcs = "LDS_READ_REL_RET", first.srcs
+                op.detail = replace(access, offset=distance // 4)
             else:
                 op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
-            single, both = pops[first], pops[op]
-            both.results = single.results + both.results
-            for result in both.results:
-                result.op = both
-            block.ops = [other for other in block.ops if other not in (first, single)]
+
+            first_pop, pop = pops[first], pops[op]
+            pop.results = first_pop.results + pop.results
+            for result in pop.results:
+                result.op = pop
+            block.ops = [other for other in block.ops if other not in (first, first_pop)]
             first = None
 
 

@@ -13,8 +13,6 @@ constants than a bundle can, a MOV before or after the operation parts them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations
 
 from cypresskit.compiler.ir import (
     HIGH,
@@ -27,13 +25,15 @@ from cypresskit.compiler.ir import (
     VirtualRegister,
     Word,
 )
+from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import constants_of
+from cypresskit.compiler.register_channels import choices, decide, group, possible
+
+ONE = 0x3F800000  # 1.0, which a fetch or store can select in place of a word
 
 
 def assign_vregs(function: Function) -> None:
-    """Make the virtual registers of a function, with the copies that its phis and the hardware
-    need.
-    """
+    """Make a function's virtual registers, with the copies that phis and the hardware need."""
     for word in function.inputs:
         vreg = function.vreg(word)
         vreg.fixed, vreg.channel = word.place
@@ -52,105 +52,48 @@ def assign_vregs(function: Function) -> None:
     _constrain(function)
 
 
-Sets = dict[BasicBlock, set[VirtualRegister]]
-
-
-class Alive:
-    """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it. A phi's
-    argument is alive at the end of the predecessor it comes from; the phi itself is defined at the
-    start of its block.
-
-    Liveness of IL's registers is in ``il.dataflow``, apart from this: a program's text isn't in SSA
-    form, and the engines that run it know no words.
-    """
-
-    def __init__(self, blocks: list[BasicBlock]):
-        self.into: Sets = {b: set() for b in blocks}
-        self.out: Sets = {b: set() for b in blocks}
-        use: Sets = {b: set() for b in blocks}
-        define: Sets = {b: {p.vreg for p in b.phis} for b in blocks}
-        passed: Sets = {}
-        for b in blocks:
-            for op in b.ops:
-                use[b] |= {word.vreg for word in op.located} - define[b]
-                define[b] |= {r.vreg for r in op.results}
-            passed[b] = {
-                p.args[b].vreg for s in b.succs for p in s.phis if b in p.args and p.args[b].located
-            }
-        changed = True
-        while changed:
-            changed = False
-            for b in reversed(blocks):
-                out = passed[b].union(*(self.into[s] for s in b.succs))
-                new = use[b] | (out - define[b])
-                changed |= out != self.out[b] or new != self.into[b]
-                self.out[b], self.into[b] = out, new
-
-    def set_masks(
-        self, steps: Mapping[BasicBlock, Sequence[Sequence]], unread: bool = False
-    ) -> set[Word]:
-        """Add to each virtual register's ``mask`` a bit for every point of the program where it is
-        alive. ``steps``: per block and point, the words that it makes and reads. Returns those made
-        that are read; ``unread``, the others get the point behind them.
-        """
-        written: set[Word] = set()
-        point = 0
-        for block, found in steps.items():
-            end = point + len(found)
-            last = dict.fromkeys(self.out[block], end)
-            for n in range(end - 1, point - 1, -1):
-                results, reads, *_ = found[n - point]
-                for word in results:
-                    if unread or word.vreg in last:
-                        word.vreg.mask |= _span(n + 1, last.pop(word.vreg, n + 1))
-                        written.add(word)
-                for word in reads:
-                    last.setdefault(word.vreg, n)
-            for phi in block.phis if unread else ():
-                last.setdefault(phi.vreg, point)
-            for vreg, stop in last.items():
-                vreg.mask |= _span(point, stop)
-            point = end + 1
-        return written
-
-
-def _span(first: int, last: int) -> int:
-    return (1 << last + 1) - (1 << first)
-
-
 class _Coalescer:
-    """Merges the virtual registers of phis and their arguments. ``end_of``: the last point of each
-    block.
+    """Merges the virtual registers of phis and their arguments.
+
+    ``last_point`` of each block, among the points of the program that lifetimes count; ``readers``:
+    how many operands read each word.
     """
 
     def __init__(self, function: Function):
         self.function, self.blocks = function, function.blocks
-        self.end_of: dict[BasicBlock, int] = {}
+        self.last_point: dict[BasicBlock, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
-        alive, end = Alive(self.blocks), -1
-        alive.set_masks(
-            {b: [(op.results, op.located) for op in b.ops] for b in self.blocks}, unread=True
-        )
+
+        alive = Alive(self.blocks)
+        steps = {block: [(op.results, op.located) for op in block.ops] for block in self.blocks}
+        alive.set_masks(steps, count_unread=True)
+        end = -1
         for block in self.blocks:
-            self.end_of[block] = end = end + len(block.ops) + 1
-            here = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
-            for vreg in here | alive.into[block] | alive.out[block]:
+            end += len(block.ops) + 1
+            self.last_point[block] = end
+            touched = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
+            for vreg in touched | alive.into[block] | alive.out[block]:
                 vreg.depth = max(vreg.depth, block.depth)
 
     def run(self) -> None:
+        """Merge what can be merged, the innermost loops first; copy the rest on the edges."""
         copies: dict[BasicBlock, list[tuple[Word, Word]]] = defaultdict(list)
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
-                    if not arg.located or (
-                        arg.vreg is not phi.vreg and not _merge(phi.vreg, arg.vreg)
-                    ):
+                    if not self.shares(phi, arg):
                         copies[pred].append((phi, arg))
-                        phi.vreg.mask |= 1 << self.end_of[pred]
-                    for arg in phi.args.values():
-                        self.merge_chain(phi.vreg, arg)
+                        phi.vreg.mask |= 1 << self.last_point[pred]
+                    for other in phi.args.values():
+                        self.merge_chain(phi.vreg, other)
         for pred, wanted in copies.items():
             self.copy_on_edge(pred, wanted)
+
+    def shares(self, phi: Word, arg: Word) -> bool:
+        """Let an argument share its phi's virtual register. Returns whether it does."""
+        if not arg.located:
+            return False
+        return arg.vreg is phi.vreg or _merge(phi.vreg, arg.vreg)
 
     def merge_chain(self, vreg: VirtualRegister, word: Word) -> None:
         """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum
@@ -158,21 +101,23 @@ class _Coalescer:
         """
         chain: list[Word] = []
         while word.op is not None and word.op.arithmetic:
-            op, words = word.op, 2 if word.op.row.kind == "double" else 1
-            parts = [s.value for s in op.srcs[op.results.index(word) % words :: words]]
-            if any(v.kind == "phi" and v.vreg is vreg for v in parts):
+            op = word.op
+            words = 2 if op.row.kind == "double" else 1
+            operands = [s.value for s in op.srcs[op.results.index(word) % words :: words]]
+            if any(v.kind == "phi" and v.vreg is vreg for v in operands):
                 for partial in chain:
                     _merge(vreg, partial.vreg)
                 return
-            parts = [
-                v
-                for v in parts
-                if v.op is not None and v.op.name == op.name and self.readers[v] == 1
-            ]
-            if not parts:
+
+            partials = [v for v in operands if self.is_partial(v, op.name)]
+            if not partials:
                 return
-            word = parts[-1]
+            word = partials[-1]
             chain.append(word)
+
+    def is_partial(self, word: Word, name: str) -> bool:
+        """Whether a word is a partial result of a chain of ops called ``name``: read once."""
+        return word.op is not None and word.op.name == name and self.readers[word] == 1
 
     def copy_on_edge(self, pred: BasicBlock, wanted: list[tuple[Word, Word]]) -> None:
         """Append copies that are meant to happen at once, in an order in which none destroys what
@@ -187,21 +132,24 @@ class _Coalescer:
             return op.results[0]
 
         while todo:
-            read = Counter(arg.vreg for _, arg in todo if arg.located)
+            reads = Counter(arg.vreg for _, arg in todo if arg.located)
             safe = [
                 n
                 for n, (phi, arg) in enumerate(todo)
-                if read[phi.vreg] == (arg.located and arg.vreg is phi.vreg)
+                if reads[phi.vreg] == (arg.located and arg.vreg is phi.vreg)
             ]
-            if not safe:  # a cycle: one of its words is set aside
+            if safe:
+                phi, arg = todo.pop(safe[0])
+                result = copy(arg)
+                result.vreg = phi.vreg
+                phi.args[pred] = result
+                phi.vreg.words.append(result)
+            else:
+                # The copies form a cycle: one of its words is set aside.
                 phi, arg = todo[0]
-                todo[0] = phi, copy(arg)
-                self.function.vreg(todo[0][1])
-                continue
-            phi, arg = todo.pop(safe[0])
-            result = phi.args[pred] = copy(arg)
-            result.vreg = phi.vreg
-            phi.vreg.words.append(result)
+                aside = copy(arg)
+                self.function.vreg(aside)
+                todo[0] = phi, aside
 
 
 def _merge(kept: VirtualRegister, other: VirtualRegister) -> bool:
@@ -215,82 +163,6 @@ def _merge(kept: VirtualRegister, other: VirtualRegister) -> bool:
     for word in other.words:
         word.vreg = kept
     other.words = []
-    return True
-
-
-ONE = 0x3F800000
-Channels = dict[VirtualRegister, int]
-
-
-def choices(vreg: VirtualRegister) -> list[int]:
-    """The channels that a virtual register may still take, as its group and its pair allow."""
-    if vreg.channel is not None:
-        return [vreg.channel]
-    return [c for c in range(4) if vreg.allowed >> c & 1 and possible({vreg: c})]
-
-
-def decide(vreg: VirtualRegister, channel: int) -> None:
-    """Give a virtual register its channel, and its pair the one beside it."""
-    vreg.channel = channel
-    if vreg.pair is not None and vreg.pair.channel is None:
-        vreg.pair.channel = channel ^ 1
-
-
-def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
-    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still
-    find theirs. ``joined`` are taken for one group.
-    """
-    wish = dict(wish)
-    for vreg, c in list(wish.items()):
-        if vreg.pair is not None and wish.setdefault(vreg.pair, c ^ 1) != c ^ 1:
-            return False
-    for vreg, c in wish.items():
-        if (vreg.channel is not None and vreg.channel != c) or not vreg.allowed >> c & 1:
-            return False
-    return all(
-        _assignable(members, wish)
-        for members in {joined if w in joined else w.group for w in wish}
-        if members
-    )
-
-
-def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
-    """Whether the members of a group, which share a register, find a channel each: those in
-    ``wish`` the one given there.
-    """
-    given = {w: wish.get(w, w.channel) for w in members}
-    taken = [c for c in given.values() if c is not None]
-    free = [c for c in range(4) if c not in taken]
-    open_ = [w for w, c in given.items() if c is None]
-
-    def fits(vreg: VirtualRegister, chosen: dict) -> bool:
-        c = chosen[vreg]
-        beside = None if vreg.pair is None else chosen.get(vreg.pair, vreg.pair.channel)
-        return bool(vreg.allowed >> c & 1) and beside in (None, c ^ 1)
-
-    ways = (given | dict(zip(open_, order)) for order in permutations(free, len(open_)))
-    return len(set(taken)) == len(taken) and any(
-        all(fits(w, chosen) for w in open_) for chosen in ways
-    )
-
-
-def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
-    """Join virtual registers, and the groups that they are in, in one group that shares a register;
-    some get given ``channels``. Returns False, with nothing changed, if that can't be.
-    """
-    given = {w: c for w, c in zip(vregs, channels or ()) if c is not None}
-    members = tuple(dict.fromkeys([m for w in vregs for m in w.group or [w]]))
-    registers = {m.fixed for m in members if m.fixed is not None}
-    most = 0 if any(m.pair for m in members) else 1
-    if len(set(vregs)) < len(vregs) or len(members) > 4 or len(registers) > most:
-        return False
-    joined = members if len(members) > 1 else ()
-    if not (_assignable(members, given) and possible(given, joined)):
-        return False
-    for m in joined:
-        m.group = joined
-    for w, c in given.items():
-        decide(w, c)
     return True
 
 
@@ -318,17 +190,17 @@ class _Constraints:
         """The op with its operands and results constrained, between the copies that this takes."""
         self.before, self.after = [], []
         while op.row.slots and not _readable(op):
-            word = next(s.value for s in op.srcs if not s.value.located)
-            fresh = self.copy(op, word)
-            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is word else s for s in op.srcs]
+            constant = next(s.value for s in op.srcs if not s.value.located)
+            fresh = self.copy(op, constant)
+            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is constant else s for s in op.srcs]
+
         if op.samples:
             self.coordinates(op)
         elif op.fetches and op.srcs and not op.srcs[0].value.located:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
-        if op.fetches:  # the results that somebody reads lie in one register
-            used = [n for n, word in enumerate(op.results) if word in self.read]
-            if not group([op.results[n].vreg for n in used]):
-                group([self.rename(op, n) for n in used])
+
+        if op.fetches:
+            self.fetched(op)
         elif isinstance(op.detail, StoreDetail):
             self.stored(op, op.detail)
         elif len(op.results) == 2 and not op.popped:
@@ -352,17 +224,22 @@ class _Constraints:
         self.after.append(word.op)
         return self.function.vreg(fresh)
 
+    def fetched(self, op: Op) -> None:
+        """Put those results of a fetch that somebody reads into one register."""
+        used = [n for n, word in enumerate(op.results) if word in self.read]
+        if not group([op.results[n].vreg for n in used]):
+            group([self.rename(op, n) for n in used])
+
     def coordinates(self, op: Op) -> None:
         """Put the coordinates of a fetch, but for 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
-        free = [
-            s.value for s in op.srcs if s.value.kind != "const" or s.value.bits not in selectable
-        ]
-        if all(v.located for v in free) and group([v.vreg for v in free]):
+        words = [s.value for s in op.srcs]
+        needed = [word for word in words if not _selectable(word, selectable)]
+        if all(word.located for word in needed) and group([word.vreg for word in needed]):
             return
-        renamed = {v: self.copy(op, v) for v in free}
-        group([v.vreg for v in renamed.values()])
-        op.srcs = [Src(renamed.get(s.value, s.value)) for s in op.srcs]
+        copies = {word: self.copy(op, word) for word in needed}
+        group([copy.vreg for copy in copies.values()])
+        op.srcs = [Src(copies.get(word, word)) for word in words]
 
     def double(self, op: Op) -> None:
         """Put the two words of a double side by side."""
@@ -383,24 +260,27 @@ class _Constraints:
         """Put the words of a store into their channels of one register, and its address into x of
         another. What a loop carries stays where it is best for the loop.
         """
-        memory, mask = op.name == "MEM_WRITE", detail.mask
+        to_memory, mask = op.name == "MEM_WRITE", detail.mask
         words = [s.value for s in op.srcs]
-        free = [
-            n
-            for n in range(len(mask))
-            if memory or not (words[n].kind == "const" and words[n].bits in (0, ONE))
+
+        # A write to memory takes each component from its own channel; an output selects them.
+        needed = list(range(len(mask)))
+        channels: list[int | None] = list(mask)
+        if not to_memory:
+            needed = [n for n in needed if not _selectable(words[n], (0, ONE))]
+            channels = [None] * len(needed)
+
+        values = [words[n] for n in needed]
+        suited = [
+            self.copy(op, value) if self.unsuited(value) or value in values[:n] else value
+            for n, value in enumerate(values)
         ]
-        channels = [mask[n] if memory else None for n in free]
-        values = [words[n] for n in free]
-        fresh = [
-            self.copy(op, v) if self.unsuited(v) or v in values[:n] else v
-            for n, v in enumerate(values)
-        ]
-        if not group([v.vreg for v in fresh], channels):
-            fresh = [self.copy(op, v) for v in values]
-            group([v.vreg for v in fresh], channels)
-        for n, word in zip(free, fresh, strict=True):
+        if not group([value.vreg for value in suited], channels):
+            suited = [self.copy(op, value) for value in values]
+            group([value.vreg for value in suited], channels)
+        for n, word in zip(needed, suited, strict=True):
             op.srcs[n] = Src(word)
+
         for address in words[len(mask) :]:
             if self.unsuited(address) or 0 not in choices(address.vreg):
                 address = self.copy(op, address)
@@ -415,19 +295,25 @@ class _Constraints:
 
 
 def copy_operands(block: BasicBlock, op: Op) -> None:
-    """Give a double operation copies of its operands, low words in x or z and high words in y or
-    w.
-    """
-    for n, s in enumerate(op.srcs):
-        if s.value.located:
-            copy = Op("MOV", [Src(s.value)], op.at)
-            copy.results[0].vreg = VirtualRegister(
-                list(copy.results), s.value.vreg.order, HIGH if n % 2 else LOW
-            )
-            op.srcs[n] = Src(copy.results[0], s.neg, s.abs)
-            block.ops.insert(block.ops.index(op), copy)
+    """Give a double operation copies of its operands: low words in x or z, high words in y or w."""
+    for n, src in enumerate(op.srcs):
+        if not src.value.located:
+            continue
+        copy = Op("MOV", [Src(src.value)], op.at)
+        allowed = HIGH if n % 2 else LOW
+        copy.results[0].vreg = VirtualRegister(
+            list(copy.results), src.value.vreg.order, allowed=allowed
+        )
+        op.srcs[n] = Src(copy.results[0], src.neg, src.abs)
+        block.ops.insert(block.ops.index(op), copy)
+
+
+def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
+    """Whether a fetch or store can name a word and needn't read it: a constant with these bits."""
+    return word.kind == "const" and word.bits in bits
 
 
 def _readable(op: Op) -> bool:
     """Whether a bundle of its own can hold the op's constants, of which t takes two."""
-    return constants_of([op]).fit and (op.row.slots != "t" or len(op.srcs) - len(op.located) <= 2)
+    constants = len(op.srcs) - len(op.located)
+    return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)

@@ -17,12 +17,7 @@ def tn_kernel(kernel: Source) -> Kernel:
     another kind of kernel.
     """
     chosen = resolve(kernel)
-    if (chosen.trans_a, chosen.trans_b, chosen.vector, chosen.packed) != (
-        True,
-        False,
-        False,
-        False,
-    ):
+    if not chosen.trans_a or chosen.trans_b or chosen.vector or chosen.packed:
         raise ValueError(
             f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is"
             " not one"
@@ -39,13 +34,12 @@ def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen, launch = tn_kernel(kernel), device.launch_us * 1e-6
-    wide, tall = (
-        padded_row(s, chosen.dtype.itemsize, device) if chosen.buffer else s for s in (n, m)
-    )
-    deep = min(k, STEADY_K)
-    running = _seconds(chosen, tall, wide, deep, device) - launch
+    rows, columns, depth = m, n, min(k, STEADY_K)
+    if chosen.buffer:
+        rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
+    running = _seconds(chosen, rows, columns, depth, device) - launch
     flops = 2.0 * m * n * k
-    return flops / (launch + running * flops / (2.0 * tall * wide * deep))
+    return flops / (launch + running * flops / (2.0 * rows * columns * depth))
 
 
 @lru_cache(maxsize=256)

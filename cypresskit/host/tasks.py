@@ -120,9 +120,8 @@ class Timeline:
         """
         holds: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
-        using: dict[str, dict[int, bool]] = defaultdict(
-            dict
-        )  # of each buffer now: tasks, and whether they write
+        # By buffer: the tasks that use it now, and whether they write
+        using: dict[str, dict[int, bool]] = defaultdict(dict)
         spans = list(enumerate(self.spans))
         moments = [(span.end, False, n) for n, span in spans] + [
             (span.start, True, n) for n, span in spans
@@ -236,11 +235,9 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
-    least, demands = (
-        zip(*(_demand(task, resources, numbers) for task in tasks), strict=True)
-        if tasks
-        else ((), ())
-    )
+    asked = [_demand(task, resources, numbers) for task in tasks]
+    least = [seconds for seconds, _ in asked]  # of each task alone
+    demands = [demand for _, demand in asked]
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, before in enumerate(needs):

@@ -14,9 +14,8 @@ from operator import or_
 from cypresskit.il.program import Instruction, Program, Source
 
 Key = tuple[int, int]  # number of an r register, component
-Use = tuple[
-    int, Source, tuple[int, ...]
-]  # number of the source (negative: an address of g[]), source, positions read
+# Number of the source (negative: an address of g[]), the source, the positions that are read
+Use = tuple[int, Source, tuple[int, ...]]
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:
@@ -40,11 +39,9 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     if op.kind == "fetch":
         return (0, 1)[: program.textures[i.controls.resource]]
     if op.kind == "lds":
-        return (
-            lds_words(i)
-            if n in op.passed
-            else tuple(p for m, p in lds_address(program, i) if m == n)
-        )
+        if n in op.passed:
+            return lds_words(i)
+        return tuple(position for source, position in lds_address(program, i) if source == n)
     if op.across:
         return tuple(range(op.across))
     if op.double and op.sources[n] == "d":

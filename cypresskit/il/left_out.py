@@ -29,11 +29,10 @@ def left_out(word: str, than: str = "") -> str:
             return f"`{name}` {why}"
     for where, kind, names in LEFT_OUT:
         for name in names:
-            matches = (
-                word.startswith(name[:-1])
-                if name.endswith("*")
-                else f"{word}_".startswith(f"{name}_")
-            )
+            if name.endswith("*"):
+                matches = word.startswith(name[:-1])
+            else:
+                matches = f"{word}_".startswith(f"{name}_")
             if len(name) > len(than) and matches:
                 use = next(
                     (f" Use `{use}`." for known, use in INSTEAD.items() if word.startswith(known)),

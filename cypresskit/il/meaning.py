@@ -22,9 +22,8 @@ NAN64 = np.uint64(0x7FF8000000000000)
 ONE = np.uint32(0x3F800000)
 TRUE, FALSE = np.uint32(0xFFFFFFFF), np.uint32(0)
 MIN_NORMAL = np.float32(2.0**-126)
-TINY = 2.0**-126 * (
-    1 - 2.0**-25
-)  # what rounds to less than 2^-126 when the exponent has no bound lies below this
+# What rounds to less than 2^-126 when the exponent has no bound lies below this
+TINY = 2.0**-126 * (1 - 2.0**-25)
 
 
 def flushed(bits: np.ndarray) -> np.ndarray:
@@ -104,9 +103,14 @@ def _dot(count: int) -> Callable:
     return dot
 
 
-def _high(kind, wide) -> Callable:
+def _high(kind, kind_64) -> Callable:
     """A multiplication that gives the upper word of the product."""
-    return lambda a, b: ((a.view(kind).astype(wide) * b.view(kind)) >> wide(32)).astype(np.uint32)
+
+    def multiply(a, b):
+        product = a.view(kind).astype(kind_64) * b.view(kind)
+        return (product >> kind_64(32)).astype(np.uint32)
+
+    return multiply
 
 
 def _extracted(kind) -> Callable:

@@ -30,15 +30,16 @@ def name_faults(i: Instruction, program: Program):
                 f"cb{index}",
                 f"cb{index} is not declared: add `dcl_cb cb{index}[{register.element + 1}]`",
             )
-        elif kind == "cb" and register.element >= (size := program.constants[index]):
+        elif kind == "cb" and register.element >= program.constants[index]:
+            size = program.constants[index]
             yield (
                 f"cb{index}",
                 f"{register} is not declared: `dcl_cb cb{index}[{size}]` has elements 0 to"
                 f" {size - 1}. Declare `dcl_cb cb{index}[{register.element + 1}]`",
             )
         elif kind == "vWinCoord0" and program.mode == "compute":
-            here = "a compute kernel has vAbsTid, vTidInGrp and the like"
-            yield kind, f"{kind} exists in pixel kernels (`il_ps_2_0`); {here}"
+            instead = "a compute kernel has vAbsTid, vTidInGrp and the like"
+            yield kind, f"{kind} exists in pixel kernels (`il_ps_2_0`); {instead}"
         elif kind in INPUTS[1:] and program.mode == "pixel":
             yield (
                 kind,

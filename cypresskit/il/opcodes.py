@@ -148,7 +148,6 @@ _read(Path(__file__).with_name("opcodes.txt"))
 def opcode_in(text: str) -> str:
     """The longest opcode that text begins with, with or without controls; "" if there is none."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
-    names = (
-        "_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1)
-    )  # no name has more parts
+    # No name has more than five parts
+    names = ("_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1))
     return next((name for name in names if name in OPCODES), "")

@@ -22,13 +22,8 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
 
 LETTERS = "xyzw"
-FLAGS = (
-    "invert",
-    "bias",
-    "x2",
-    "sign",
-    "abs",
-)  # modifiers of a source, in the order in which they apply
+# Modifiers of a source, in the order in which they apply
+FLAGS = ("invert", "bias", "x2", "sign", "abs")
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from cypresskit.il.opcodes import Opcode, opcode_in
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
 MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
+# Names in earlier versions of IL
 ALIASES = {
     "vatid": "vAbsTidFlat",
     "vtid": "vTidInGrpFlat",
     "vtgroupid": "vThreadGrpIdFlat",
-}  # of earlier versions
+}
 INPUTS = (
     "vWinCoord0",
     "vAbsTid",
@@ -75,11 +76,9 @@ def read_register(line: Line) -> Register:
         return Register(INPUT_NAMES[name])
     found = f"`{word.group()[:32]}`" if word else line.rest()
     if word and _LEFT_OUT.fullmatch(word.group()):
-        kind = (
-            "indexed registers"
-            if name[0] == "x"
-            else "registers of drawing, or shared by wavefronts"
-        )
+        kind = "registers of drawing, or shared by wavefronts"
+        if name[0] == "x":
+            kind = "indexed registers"
         line.fail(
             f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset",
             start,
@@ -195,11 +194,9 @@ def source_operand(line: Line) -> Source:
             line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
         if name == "neg":
             brackets = line.take(_BRACKETS)
-            letters = (
-                brackets.group(1).replace(" ", "").lower().translate(COLOURS)
-                if brackets
-                else LETTERS
-            )
+            letters = LETTERS
+            if brackets:
+                letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS)
             if set(letters) - set(LETTERS):
                 line.fail(
                     f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`",

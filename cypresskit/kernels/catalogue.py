@@ -201,9 +201,8 @@ class Kernel:
         if self.streams:
             rows, columns = self.block[0], self.streams // self.block[0]
             streams = np.stack([arguments["outputs"][i] for i in range(self.streams)])
-            streams = streams.reshape(
-                rows, columns, *streams.shape[1:]
-            )  # row, place in it, block y, block x, number
+            # Row, place in it, block y, block x, number
+            streams = streams.reshape(rows, columns, *streams.shape[1:])
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
             memory, numbers = (

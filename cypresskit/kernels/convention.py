@@ -34,9 +34,8 @@ def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.nda
         return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
     rows, columns = stack.shape[1:3]
-    step = (
-        STRIP if stack.strides[1] < stack.strides[2] else columns or 1
-    )  # a transpose takes long as a whole
+    # A transpose takes long in one piece: it is copied in strips
+    step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1
     for x in range(0, columns, step):
         result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
     return result.reshape(below)
@@ -48,11 +47,10 @@ def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
     already.
     """
     count = size // matrix.itemsize
-    return (
-        matrix
-        if matrix.ndim == 3
-        else matrix.reshape(matrix.shape[0], matrix.shape[1] // count, count)
-    )
+    if matrix.ndim == 3:
+        return matrix
+    rows, columns = matrix.shape
+    return matrix.reshape(rows, columns // count, count)
 
 
 def scalars(alpha, beta) -> np.ndarray:

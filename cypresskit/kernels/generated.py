@@ -15,14 +15,13 @@ def block_kernel(
     many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
     r2 onwards hold what a turn fetches, then the block.
     """
-    wide = min(columns, 4)
+    width = min(columns, 4)
     down, across = max(rows // 4, 1), max(columns // 4, 1)
-    first, streams = 2 + steps * (down + across), rows if wide < 4 else 0
+    first, streams = 2 + steps * (down + across), rows if width < 4 else 0
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
-    by_columns = sorted(
-        block, key=lambda place: place[1]
-    )  # neighbours share their b, and read ports with it
-    mask = "" if wide == 4 else "." + "xyzw"[:wide].ljust(4, "_")
+    # Neighbours share their b, and read ports with it
+    by_columns = sorted(block, key=lambda place: place[1])
+    mask = "" if width == 4 else "." + "xyzw"[:width].ljust(4, "_")
     fetches, products = [], []
     for step in range(steps):
         a = 2 + step * (down + across)
@@ -65,7 +64,7 @@ def block_kernel(
     written = TextKernel(
         name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
     )
-    return replace(written, streams=streams, texel=4 * wide)
+    return replace(written, streams=streams, texel=4 * width)
 
 
 def entry(

@@ -123,10 +123,11 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
 def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
     """A or B read at a wrong place, with zeros beyond the edges."""
     (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
+    # Numbers of a block that come together
     grains = (
         texel if kernel.trans_a else 1,
         1 if kernel.trans_b else texel,
-    )  # numbers of a block that come together
+    )
     i, j = np.arange(len(left)), np.arange(right.shape[1])
     if rows > grains[0]:
         yield (

@@ -9,9 +9,8 @@ import numpy as np
 
 from cypresskit.il import Program
 
-DTYPES = {
-    np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")
-}  # a dtype's name takes long
+# A table, since asking numpy for a dtype's name takes long
+DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}
 
 
 def whole_domain(program: Program, domain) -> tuple[int, int, int]:
@@ -21,11 +20,9 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     if not 0 < len(sizes) <= wanted or not all(
         isinstance(s, (int, np.integer)) and s >= 0 for s in sizes
     ):
-        shape = (
-            "(width, height)"
-            if program.mode == "pixel"
-            else "a number of work-items or up to three of them"
-        )
+        shape = "a number of work-items or up to three of them"
+        if program.mode == "pixel":
+            shape = "(width, height)"
         raise ValueError(
             f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found"
             f" {domain!r}"

@@ -99,11 +99,10 @@ def launch(
     )
     for onlooker in onlookers():
         onlooker.start(checked)
-    result = (
-        run(checked, threads)
-        if engine == "fast" and not watching
-        else explain.run(checked, watching)
-    )
+    if engine == "fast" and not watching:
+        result = run(checked, threads)
+    else:
+        result = explain.run(checked, watching)
     for n, surface in checked.outputs.items():
         _write_back((outputs or {})[n], surface.words)
     _write_back(global_memory, checked.memory)

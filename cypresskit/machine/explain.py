@@ -28,10 +28,8 @@ from cypresskit.machine.run import Run, tally
 MAX_BYTES = 2 << 30  # for a whole domain
 # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
 BESIDES = 190
-MOST_STEPS, WORK = (
-    50_000,
-    1_000_000_000,
-)  # instructions, and instructions times work-items: some seconds
+# Instructions, and instructions times work-items: some seconds
+MOST_STEPS, WORK = 50_000, 1_000_000_000
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
 
 
@@ -42,11 +40,8 @@ def _chosen(letters: str) -> slice | list[int] | None:
         return None
     rows = ["xyzw".index(letter) for letter in letters]
     count = 1 if len(set(rows)) == 1 else len(rows)
-    return (
-        slice(rows[0], rows[0] + count)
-        if rows[:count] == [*range(rows[0], rows[0] + count)]
-        else rows
-    )
+    together = range(rows[0], rows[0] + count)
+    return slice(together.start, together.stop) if rows[:count] == [*together] else rows
 
 
 def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> Run:
@@ -154,11 +149,8 @@ class Interpreter:
             return match[at] + 1 if masks.next_iteration() else at + 1
         else:
             masks.leave(self._condition(i) if masks.count else masks.active, flow == "break")
-            return (
-                match[match[at]]
-                if not masks.count and masks.stack[-1] is masks.loops[-1]
-                else at + 1
-            )
+            loop_is_empty = not masks.count and masks.stack[-1] is masks.loops[-1]
+            return match[match[at]] if loop_is_empty else at + 1
         return at + 1 if masks.count else match[at]
 
     def _condition(self, i: Instruction) -> np.ndarray:
@@ -218,13 +210,12 @@ class Interpreter:
 
         def changed() -> np.ndarray:
             bits = rows()
-            return (
-                modified(bits, source, negated)
-                if floats
-                else np.where(negated, np.uint32(0) - bits, bits)
-            )
+            if floats:
+                return modified(bits, source, negated)
+            return np.where(negated, np.uint32(0) - bits, bits)
 
-        floats, read = i.op.float_modifiers(n), changed if source.modified else rows
+        floats = i.op.float_modifiers(n)
+        read = changed if source.modified else rows
         view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
         return read() if view or kind not in ("r", "g") else read
 
@@ -317,11 +308,9 @@ class Interpreter:
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""
         source, dimensions = i.sources[0], self.program.textures[i.controls.resource]
-        known = (
-            self.coordinates.setdefault(source.register.index, {})
-            if source.register.kind == "r"
-            else {}
-        )
+        known: dict[tuple, list[places.Coordinate]] = {}
+        if source.register.kind == "r":
+            known = self.coordinates.setdefault(source.register.index, known)
         key = i.opcode, source, i.controls.resource
         if key not in known:
             rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(dimensions)]
@@ -366,30 +355,27 @@ class Interpreter:
         stride, size = self.program.lds[array]
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
         byte = self._spread(places.lds_byte(rows[0], stride, *rows[1:]))
-        found = [places.lds_inside(byte, c, size) for c in words]
-        inside = np.logical_and.reduce([there for _, there in found])
+        accesses = [places.lds_inside(byte, c, size) for c in words]
+        inside = np.logical_and.reduce([word_inside for _, word_inside in accesses])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:
             self.memories.check_lds(self.at, byte, inside, active)
-            for c, (word, _) in zip(words, found):
-                self.memories.store(
-                    array, word, self._spread(self._operand(i, i.op.passed[0], (c,))[0]), active
-                )
+            for c, (word, _) in zip(words, accesses):
+                value = self._spread(self._operand(i, i.op.passed[0], (c,))[0])
+                self.memories.store(array, word, value, active)
             return
         self._count_outside(inside)
         if i.dest:
-            self._write(i.dest, np.stack([self.memories.load(array, *place) for place in found]))
+            self._write(i.dest, np.stack([self.memories.load(array, *place) for place in accesses]))
 
     def _fence(self, i: Instruction) -> None:
         self._notify("barrier", tuple(self.masks.stack))
         groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
-        if i.controls.threads and len(parted := np.flatnonzero(groups % self.launch.group_items)):
-            some = (
-                f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group"
-                f" {parted[0]}"
-            )
-            advice = "Take it out of the if or loop that splits the group."
+        parted = np.flatnonzero(groups % self.launch.group_items)
+        if i.controls.threads and len(parted):
             what = (
-                f"{some} reach this barrier: the others would be waited for without end. {advice}"
+                f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group"
+                f" {parted[0]} reach this barrier: the others would be waited for without end."
+                " Take it out of the if or loop that splits the group."
             )
             raise self.launch.error("barrier", self.at, what)

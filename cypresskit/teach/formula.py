@@ -80,11 +80,9 @@ def _judged(
                 f"The {len(cases)} calls that are shown are right, but it is wrong for other"
                 " numbers."
             )
-            why = (
-                ROUNDED
-                if _rounded(value, right(*case))
-                else f"{hint} Does it compute from what it is given?"
-            )
+            why = f"{hint} Does it compute from what it is given?"
+            if _rounded(value, right(*case)):
+                why = ROUNDED
             unless(_same(value, right(*case)), finding, why)
         return Verdict(
             True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}."

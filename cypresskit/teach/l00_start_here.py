@@ -166,9 +166,8 @@ def check_half(half: float, step: int = 128) -> Verdict:
     )
     unless(before < 50, finding, "go down in steps of 128.")
     finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
-    smaller = any(
-        percent(n) >= 50 for n in range(step, int(half) - step, step)
-    )  # up to the first that does
+    # Whether a smaller N reaches half, too
+    smaller = any(percent(n) >= 50 for n in range(step, int(half) - step, step))
     unless(not smaller, finding, "not every smaller N is slower: try those further down, too.")
     return Verdict(
         True,

@@ -222,9 +222,8 @@ def check_texels(texels: Callable) -> Verdict:
 
 
 def _sorted(texels) -> list[tuple]:
-    return sorted(
-        (str(matrix), +column, +row) for matrix, column, row in texels
-    )  # a text has no plus
+    # A unary plus refuses what is no number, such as a text
+    return sorted((str(matrix), +column, +row) for matrix, column, row in texels)
 
 
 def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:

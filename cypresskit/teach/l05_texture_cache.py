@@ -16,9 +16,8 @@ from cypresskit.teach.kernels import LONGEST, kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
-RATE = (
-    HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
-)  # work-items' clocks, 10^9 a second
+# Work-items' clocks, 10^9 a second
+RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:

@@ -246,11 +246,9 @@ def check_dot(dot: Callable) -> Verdict:
         allowed = abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104)
         if isfinite(result) and abs(Fraction(result) - exact) <= allowed:
             continue
-        which = (
-            f"two lists of {len(x)} whose products nearly cancel"
-            if len(x) > 1
-            else "two lists of one number"
-        )
+        which = "two lists of one number"
+        if len(x) > 1:
+            which = f"two lists of {len(x)} whose products nearly cancel"
         finding = f"For {which} it gives {result!r}; exact is {float(exact)!r}."
         otherwise = (
             "two roundings lose something at each step: the product's e and the sum's f. Both"

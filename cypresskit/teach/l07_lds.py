@@ -120,9 +120,8 @@ def check_place(place: Callable) -> Verdict:
     """
     hint = "it is called with rows 0 to 63 and should give a whole number."
     found = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
-    found = [
-        word[()] if isinstance(word, np.ndarray) else word for word in found
-    ]  # a number in an array is one
+    # A number in an array counts as a number
+    found = [word[()] if isinstance(word, np.ndarray) else word for word in found]
     for row, word in enumerate(found):
         unless(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
         unless(

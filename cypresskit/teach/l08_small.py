@@ -12,9 +12,8 @@ from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
 
 REDUCE = "sgemv_n_reduce2"
-BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[
-    0
-]  # of the student's part of that kernel
+# The text before the student's part of that kernel
+BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:

@@ -3,12 +3,13 @@
 from cypresskit.host.transfer import balance, kernel_seconds
 from cypresskit.teach.formula import formula_exercise
 
+# Byte/s of the bus, flop/s of the kernel
 TRIED = [
     (3e9, 450e9),
     (6e9, 450e9),
     (10e9, 472e9),
     (3e9, 31e9),
-]  # byte/s of the bus, flop/s of the kernel
+]
 
 
 def product_seconds(n, b, f, matrices=3, size=8):

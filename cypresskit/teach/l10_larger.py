@@ -91,11 +91,10 @@ def check_order(order: Callable) -> Verdict:
                 want - set(blocks),
                 next((block for block in blocks if block not in want), None),
             )
-            what = (
-                f"lacks block {min(lacking)}"
-                if lacking
-                else f"has {more} block{'s' * (more > 1)} too many"
-            )
+            if lacking:
+                what = f"lacks block {min(lacking)}"
+            else:
+                what = f"has {more} {'block' if more == 1 else 'blocks'} too many"
             what += f", and {none} is none" * (none is not None)
             return Verdict(
                 False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once."

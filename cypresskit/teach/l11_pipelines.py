@@ -131,9 +131,8 @@ def check_buffer(buffer: Callable) -> Verdict:
     )
     if timeline.seconds > best * 1.001:
         loads = [span for span in timeline.spans if span.task.stage == "load2"]
-        late = next(
-            b for a, b in pairwise(loads) if b.start > a.end + 1e-9
-        )  # though the bus is free
+        # The first load that waits though the bus is free
+        late = next(b for a, b in pairwise(loads) if b.start > a.end + 1e-9)
         hint = (
             f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still"
             " reads its buffer?"

@@ -47,9 +47,8 @@ N = 2048  # where entries are timed
 FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
-BLOCKS = [
-    (rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)
-]  # that an entry's text may have meant
+# Blocks that an entry's text may have meant
+BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]
 CLOSE = (
     1.005  # speeds less than half a per cent apart share a place: the model is no better than that
 )
@@ -222,9 +221,9 @@ def _small_fault(kernel: Kernel) -> str:
     """The first finding on a kernel at two small sizes, with every check on; "" if there is
     none.
     """
-    rng = np.random.default_rng(
-        12
-    )  # so that a finding stays what it was until it is mended; what decides comes later
+    # A fixed seed, so that a finding stays what it was until it is mended; what decides comes
+    # later
+    rng = np.random.default_rng(12)
     (rows, columns), k = kernel.block, 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (
@@ -243,9 +242,8 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     """
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        given = "endless" in finding or bool(
-            getattr(kernel, "before", "")
-        )  # whose block isn't the student's to say
+        # Such a kernel's block isn't the student's to say
+        given = "endless" in finding or bool(getattr(kernel, "before", ""))
         steps = range(
             kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1
         )
@@ -276,11 +274,9 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
         seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
         wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta, seed)
         if wrong:
-            place = (
-                "where it would be timed"
-                if m == full
-                else f"with alpha = {alpha:g} and beta = {beta:g}"
-            )
+            place = f"with alpha = {alpha:g} and beta = {beta:g}"
+            if m == full:
+                place = "where it would be timed"
             finding = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
             return Verdict(False, finding, "what depends on the size, on k or on the place?")
     return runs[full]
@@ -313,10 +309,11 @@ def _compared(
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
+        # No values: the numbers are others each time
         return (
             f"{many} elements are wrong, the first C[{i}, {j}]",
             run,
-        )  # the numbers are others each time
+        )
     return (f"{run.out_of_range:,} fetches lie outside A and B" if run.out_of_range else ""), run
 
 

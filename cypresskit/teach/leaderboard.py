@@ -82,11 +82,9 @@ def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
         raise ValueError(
             "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
         )
-    sizes = (
-        [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])]
-        if "chip" in head
-        else []
-    )
+    sizes = []
+    if "chip" in head:
+        sizes = [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])]
     if not all(sizes):
         raise ValueError(
             f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as"

@@ -19,10 +19,11 @@ from cypresskit.isolated.process import OWN
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict, cell, error_text
 
+# On white: no colour of letters can be read on light and on dark pages alike
 BLUE, ORANGE = (
     "#0072b2",
     "#b84f00",
-)  # behind white: no colour of letters can be read on light and on dark pages alike
+)
 
 
 def unread(
@@ -118,9 +119,8 @@ def install(shell) -> None:
             ]
             if lines:
                 how = lines[0], error_text(error).rstrip(".")
-        ended.setdefault(
-            len(shell.user_ns["In"]) - 1, how
-        )  # a cell `exit` isn't kept there, but has a number
+        # A cell `exit` isn't kept there, but has a number
+        ended.setdefault(len(shell.user_ns["In"]) - 1, how)
 
     def shown(verdict: Verdict) -> Verdict:
         unset = unread(shell.user_ns["In"], ended)

@@ -27,11 +27,12 @@ from cypresskit.saving import save_file
 from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
+# By the driver's name; bytes a workgroup has at most, and what CUDA takes itself
 SHARED, SHARED_MOST, SHARED_TAKEN = (
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
     48 * 1024,
     1024,
-)  # of a workgroup; by CUDA
+)
 ASKED = {
     "device": "name",
     "driver": "driver_version",

@@ -93,8 +93,6 @@ class Writer:
 
     def chosen(self, field: re.Match) -> str:
         name = field[1]
-        return (
-            f"{{{self.grammar[name]}}}"
-            if name in self.grammar
-            else self.rng.choice(name.split("|"))
-        )
+        if name in self.grammar:
+            return f"{{{self.grammar[name]}}}"
+        return self.rng.choice(name.split("|"))

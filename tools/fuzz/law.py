@@ -172,9 +172,8 @@ def walked(paths: list[Path], bundle_clocks: int) -> np.ndarray:
         for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
             found[path.wavefronts, 0] += turns * clause.bundles * bundle_clocks
             for stream in clause.streams if clause.kind in (ALU, TEX) else ():
-                times = np.bincount(
-                    np.arange(turns) % stream.phases, minlength=stream.phases
-                )  # may differ by one
+                # The phases may differ by one turn
+                times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
                 found[path.wavefronts, 1 + (clause.kind == ALU)] += (
                     stream.cost.reshape(-1, stream.phases) @ times
                 )

@@ -316,9 +316,8 @@ class _Mixture(Writer):
             )
         else:
             self.say(f"    ige {counter}.y, {counter}.x, {limit}\n    break_logicalnz {counter}.y")
-        self.say(
-            f"    iadd {counter}.x, {counter}.x, l0.y"
-        )  # before the body: a continue must not skip it
+        # Before the body: a continue must not skip it
+        self.say(f"    iadd {counter}.x, {counter}.x, l0.y")
         self.loops += 1
         leaving, self.leaving = self.leaving, not uniform
         self.arm(uniform, 1, 10)

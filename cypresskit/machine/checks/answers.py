@@ -26,9 +26,10 @@ class AnswerCheck(Check):
     ):
         super().__init__(naming)
         first = min(outputs, default=-1)
-        self.where, array = (
-            ("g", memory) if memory is not None else (f"o{first}", outputs.get(first))
-        )
+        if memory is not None:
+            self.where, array = "g", memory
+        else:
+            self.where, array = f"o{first}", outputs.get(first)
         if array is None:
             raise ValueError(
                 "expected is what global_memory or the first of outputs should hold: pass one of"
@@ -37,12 +38,12 @@ class AnswerCheck(Check):
         if not isinstance(expected, np.ndarray):
             raise TypeError(f"expected must be a numpy array, not {type(expected).__name__}")
         if (expected.shape, expected.dtype) != (array.shape, array.dtype):
-            cast = (
-                f": try expected.astype(np.{array.dtype})" if expected.shape == array.shape else ""
-            )
-            found, wanted = (f"shape {of.shape} and dtype {of.dtype}" for of in (expected, array))
+            cast = ""
+            if expected.shape == array.shape:
+                cast = f": try expected.astype(np.{array.dtype})"
             raise ValueError(
-                f"expected has {found}, but is compared with {self.where} of {wanted}{cast}"
+                f"expected has {_type_of(expected)}, but is compared with {self.where} of"
+                f" {_type_of(array)}{cast}"
             )
         if not isinstance(mistakes, Mapping) or not all(map(callable, mistakes.values())):
             raise TypeError(
@@ -51,10 +52,9 @@ class AnswerCheck(Check):
         self.expected, self.mistakes = expected, mistakes
         self.tolerance = self._allowed(tolerance)
         self.words = self.launch.memory if memory is not None else self.launch.outputs[first].words
-        self.writer = np.full(
-            self.words.size, -1, np.int32
-        )  # of each 32-bit word: the work-item ...
-        self.at = self.writer.copy()  # ... and the instruction
+        # By 32-bit word: the work-item that wrote it, or -1, and the instruction.
+        self.writer = np.full(self.words.size, -1, np.int32)
+        self.at = self.writer.copy()
 
     def _allowed(self, tolerance) -> np.ndarray:
         if tolerance is None:
@@ -79,11 +79,10 @@ class AnswerCheck(Check):
         if not self._is_here(event.register):
             return
         items = np.flatnonzero(event.active)
-        first = (
-            items * (self.writer.size // self.launch.items)
-            if event.element is None
-            else event.element[items] * 4
-        )
+        if event.element is None:
+            first = items * (self.writer.size // self.launch.items)
+        else:
+            first = event.element[items] * 4
         for c in event.components:
             self.writer[first + c], self.at[first + c] = items, event.at
 
@@ -93,7 +92,8 @@ class AnswerCheck(Check):
     def finish(self, run) -> None:
         got = self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape)
         wrong = ~self._same(got, self.expected)
-        if not (count := int(wrong.sum())):
+        count = int(wrong.sum())
+        if not count:
             return
         place = tuple(int(n) for n in np.argwhere(wrong)[0])
         item, at = self._writer(int(np.argmax(wrong)))
@@ -183,3 +183,8 @@ def _shown(got, wanted) -> str:
         return f"{got} in place of {wanted}"
     digits = next((d for d in (6, 9) if f"{got:.{d}g}" != f"{wanted:.{d}g}"), 17)
     return f"{got:.{digits}g} in place of {wanted:.{digits}g}"
+
+
+def _type_of(array: np.ndarray) -> str:
+    """The shape and the dtype of an array, in words."""
+    return f"shape {array.shape} and dtype {array.dtype}"

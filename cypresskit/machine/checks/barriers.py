@@ -23,9 +23,8 @@ class BarrierCheck(Check):
             group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False)
         )
         came = [entry.at for entry in event.stack if entry.entered.reshape(here.shape)[group].all()]
-        opener = (
-            came[-1] if came else event.at
-        )  # the innermost to which all of the group came splits it
+        # The innermost branch to which all of the group came splits it
+        opener = came[-1] if came else event.at
         if self.is_suppressed(opener):
             return
         line = self.program.body[opener].line

@@ -16,9 +16,8 @@ from cypresskit.machine.places import INFINITE, NOWHERE
 TINY = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
 
 
-Described = tuple[
-    str, str, str
-]  # what a work-item does, advice, and the element that it does it to
+# What a work-item does, advice, and the element that it does it to
+Described = tuple[str, str, str]
 
 
 class MemoryCheck(Check):

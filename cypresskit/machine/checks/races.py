@@ -26,14 +26,10 @@ from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
 
-ITEM_BITS, AT_BITS, EPOCH_BITS = (
-    28,
-    15,
-    19,
-)  # of a stamp, from the right; epochs are counted modulo 2^19
-SEEN = (
-    1 << 62
-)  # set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
+# Of a stamp, from the right; epochs are counted modulo 2^19
+ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
+# Set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
+SEEN = 1 << 62
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
 
 
@@ -46,9 +42,8 @@ class RaceCheck(Check):
         self.group = np.arange(self.launch.items) // self.group_size
         self.groups = self.launch.items // self.group_size
         self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
-        self.stamps: dict[
-            tuple[str, int], np.ndarray
-        ] = {}  # of each memory, see the module: (4, words)
+        # By memory: four stamps for each of its words, shape (4, words); see the module.
+        self.stamps: dict[tuple[str, int], np.ndarray] = {}
 
     def barrier(self, event: BarrierEvent) -> None:
         fence = self.program.body[event.at]
@@ -71,24 +66,24 @@ class RaceCheck(Check):
             return
         words, lds = np.array(event.words, np.int64), event.space == "lds"
         size = self.program.lds[event.array][1] // 4 if lds else 0
-        first = (
-            self.group[items] * size + (event.element[items] >> 2)
-            if lds
-            else event.element[items] * 4
-        )
+        if lds:
+            first = self.group[items] * size + (event.element[items] >> 2)
+        else:
+            first = event.element[items] * 4
         place = (first[:, np.newaxis] + words).ravel()
         items = np.repeat(items, len(words))
         epoch = self.epochs[event.space][self.group[items]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | items
-        if (key := (event.space, event.array)) not in self.stamps:
-            self.stamps[key] = np.zeros(
-                (4, self.groups * size if lds else self.launch.memory.size), np.int64
-            )
+        key = event.space, event.array
+        if key not in self.stamps:
+            in_memory = self.groups * size if lds else self.launch.memory.size
+            self.stamps[key] = np.zeros((4, in_memory), np.int64)
         writer, reader, another, foreign = self.stamps[key]
         wrote = writer[place]
         if event.store:
             writer[place] = stamp
-            if (lost := writer[place] != stamp).any():  # they meet in this store: that says it all
+            lost = writer[place] != stamp
+            if lost.any():  # they meet in this store: that says it all
                 self._clash(event, writer[place], stamp, place, "wrote", together=True)
                 alone = ~np.isin(place, place[lost])
                 self.stamps[key][1:, place[~alone]] = 0
@@ -127,29 +122,30 @@ class RaceCheck(Check):
         """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders;
         ``together``: of one instruction, in one turn of its loop.
         """
-        apart = (old != 0) & ((old ^ stamp) & ITEM != 0)
-        if not apart.any():
+        by_another = (old != 0) & ((old ^ stamp) & ITEM != 0)
+        if not by_another.any():
             return
         ordered = self._same_group(old, stamp) & ~self._same_epoch(old, stamp)
-        bad = np.flatnonzero(apart & ~ordered)
+        bad = np.flatnonzero(by_another & ~ordered)
         for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
-            these = bad[old[bad] >> ITEM_BITS & AT == at]
-            first = these[0]
+            races = bad[old[bad] >> ITEM_BITS & AT == at]
+            first = races[0]
             self._race(
                 event,
                 at,
-                int(old[first]),
-                int(stamp[first] & ITEM),
-                int(place[first]),
-                verb,
-                len(these),
-                together,
+                old=int(old[first]),
+                item=int(stamp[first] & ITEM),
+                place=int(place[first]),
+                verb=verb,
+                count=len(races),
+                together=together,
             )
 
     def _race(
         self,
         event: MemoryEvent,
         at: int,
+        *,
         old: int,
         item: int,
         place: int,
@@ -162,11 +158,9 @@ class RaceCheck(Check):
             element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:
             element = self.naming.element(place // 4, place % 4)
-        between = (
-            "with no fence between"
-            if self.group[item] == self.group[other]
-            else "at a time that nothing orders"
-        )
+        between = "at a time that nothing orders"
+        if self.group[item] == self.group[other]:
+            between = "with no fence between"
         turns = at == event.at and verb == "wrote" and not together
         if turns:
             between = f"in another turn of the loop, {between}"
@@ -205,9 +199,8 @@ class RaceCheck(Check):
                 "Put `fence_threads_memory` between the two, where the whole group comes through."
             )
         body = self.program.body
-        between = (
-            body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])
-        )  # around a loop
+        # What was executed since, which may go around a loop
+        between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])
         weak = next(
             (
                 i
@@ -217,11 +210,9 @@ class RaceCheck(Check):
             None,
         )
         if weak:
-            waits = (
-                "wait for what others do in LDS"
-                if weak.controls.threads
-                else "make work-items wait for each other"
-            )
+            waits = "make work-items wait for each other"
+            if weak.controls.threads:
+                waits = "wait for what others do in LDS"
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
         if turns:
             return (

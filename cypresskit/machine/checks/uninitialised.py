@@ -153,11 +153,9 @@ class UninitialisedCheck(Check):
                     if not users.any():
                         continue
                     if passed and i.dest is not None and i.dest.register.kind == "r":
-                        unset = (
-                            mark.unset
-                            if mark.unset.copied >= 0
-                            else replace(mark.unset, copied=event.at)
-                        )
+                        unset = mark.unset
+                        if unset.copied < 0:
+                            unset = replace(unset, copied=event.at)
                         _carry(self.carried, p, Mark(users, unset, mark.reported))
                     else:
                         self._use(event.at, i, n, p, key, mark, users)

@@ -75,13 +75,13 @@ def _join_registers(webs: Webs, uniformity: Uniformity) -> None:
     narrow = _narrow(webs, uniformity)
     for at, i in enumerate(webs.body):
         if len(defines(i)) >= 3:
-            wide = [
+            together = [
                 webs.defined[at, c]
                 for c in defines(i)
                 if webs.find(webs.defined[at, c]) not in narrow
             ]
-            for web in wide[1:] if len(wide) >= 3 else ():
-                webs.union(wide[0], web)
+            for web in together[1:] if len(together) >= 3 else ():
+                webs.union(together[0], web)
 
 
 def _narrow(webs: Webs, uniformity: Uniformity) -> set[int]:

@@ -7,6 +7,7 @@ from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.uniformity import literal
 from cypresskit.machine.fast.vec import Vec
 
+# Operations for which it is worth telling LLVM that the second source is a literal
 CONSTANT_SECOND = (
     "ishl",
     "ishr",
@@ -16,7 +17,7 @@ CONSTANT_SECOND = (
     "iand",
     "imul",
     "umul",
-)  # worth telling LLVM a literal
+)
 
 
 class Arithmetic:
@@ -60,19 +61,17 @@ class Arithmetic:
             self.registers.write_wide(at, whole, together)
         self.memory.write_components(at, values)
 
-    def _value(self, at: int, i: Instruction, positions: tuple[int, ...], wide: bool) -> Vec:
+    def _value(self, at: int, i: Instruction, positions: tuple[int, ...], whole: bool) -> Vec:
         """The result (i32) at these positions: of whole registers, or of one component."""
         operands = []
         for n, source in enumerate(i.sources):
             same = {literal(self.program, source, p) for p in positions}
             if n == 1 and i.op.name in CONSTANT_SECOND and len(same) == 1 and None not in same:
                 operands.append(self.registers.routine.ir.const(same.pop() or 0, "i32"))
+            elif whole:
+                operands.append(self.registers.wide(at, n, positions))
             else:
-                operands.append(
-                    self.registers.wide(at, n, positions)
-                    if wide
-                    else self.registers.component(at, n, positions[0])
-                )
+                operands.append(self.registers.component(at, n, positions[0]))
         lanes = max(v.n for v in operands)
         operands = [
             v.lanes(lanes).bits(KIND[k]) for v, k in zip(operands, i.op.sources, strict=True)
@@ -89,9 +88,9 @@ class Arithmetic:
         now = dest.register.kind != "r" or any(
             known.defined(at, c).double or known.mixed(at, c) for c in dest.written
         )
-        return (
-            canonical(value) if now and value.kind == "float" and not i.saturate else value
-        ).bits("i32")
+        if now and value.kind == "float" and not i.saturate:
+            value = canonical(value)
+        return value.bits("i32")
 
     def _double(self, at: int, i: Instruction) -> None:
         """An operation with doubles among operands or results."""
@@ -110,17 +109,12 @@ class Arithmetic:
             return
         for p in (0, 2):
             written = [c for c in (p, p + 1) if c in dest.written]
-            cell = (
-                self.analysis.defined(at, p)
-                if len(written) == 2 and dest.register.kind == "r"
-                else None
-            )
+            cell = None
+            if len(written) == 2 and dest.register.kind == "r":
+                cell = self.analysis.defined(at, p)
             if cell and cell.double:
-                self.registers.write_cell(
-                    at,
-                    cell,
-                    (canonical(result) if self.analysis.mixed(at, p) else result).bits("i64"),
-                )
+                bits = canonical(result) if self.analysis.mixed(at, p) else result
+                self.registers.write_cell(at, cell, bits.bits("i64"))
             elif written:
                 bits = canonical(result).bits("i64")
                 values |= {c: (bits >> 32 if c % 2 else bits).cast("trunc", "i32") for c in written}

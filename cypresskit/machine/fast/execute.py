@@ -73,9 +73,8 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     if DIVERGED in ends:
         return None
     failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
-    if (
-        failed and len(workers) > 1
-    ):  # which one is reported must not depend on which thread is faster
+    if failed and len(workers) > 1:
+        # Which one is reported must not depend on which thread is faster.
         _run(launch, kernel, 1)
     if failed:  # also if nothing failed this time, as may be where work-items race
         raise _failure(launch, failed[0])
@@ -88,10 +87,8 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     """The workers that have run all batches: the caller, and others if it can't do that in two
     slices.
     """
-    batches, quick = (
-        space.batches,
-        launch.max_instructions <= MAX_INSTRUCTIONS,
-    )  # no batch takes long
+    batches = space.batches
+    quick = launch.max_instructions <= MAX_INSTRUCTIONS  # no batch takes long
     first = space.worker(0)
     begun = first.call(SLICE, 0, batches) if quick else 0
     if first.status or begun == batches:
@@ -120,12 +117,10 @@ def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tup
 
 def _failure(launch: Launch, worker: "_Worker") -> KernelError:
     """The error of an endless loop or of a store out of range."""
-    at, item, place, _ = map(int, worker.told)
-    return (
-        launch.endless_error(at, item)
-        if worker.status == ENDLESS
-        else launch.store_error(at, item, place)
-    )
+    at, item, place, _ = map(int, worker.report)
+    if worker.status == ENDLESS:
+        return launch.endless_error(at, item)
+    return launch.store_error(at, item, place)
 
 
 @cache
@@ -135,26 +130,25 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        after_in_child=_pool.cache_clear
-    )  # a child has none of its parent's threads
+    # A child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _do_all(
     jobs: Sequence[Callable[[], object]], first_here: bool, stop: Callable[[], object]
 ) -> None:
     """Do all jobs in host threads; ``first_here``: the first of them in the caller's. If one fails,
-    or the caller is interrupted, the others are told to ``stop`` and waited for.
+    or the caller is interrupted, ``stop`` ends the others, which are waited for.
     """
     futures: list[Future] = []
-    here = [jobs[0]] if first_here else []
+    own_jobs = [jobs[0]] if first_here else []
     try:
-        for job in jobs[len(here) :]:
+        for job in jobs[len(own_jobs) :]:
             try:
                 futures.append(_pool().submit(job))
             except RuntimeError:  # the interpreter is ending and starts no threads
-                here.append(job)
-        for job in here:
+                own_jobs.append(job)
+        for job in own_jobs:
             job()
         pending: set[Future] = set(futures)
         while pending:
@@ -193,10 +187,9 @@ class _Workspace:
 
     def __init__(self, launch: Launch, kernel: NativeCode, key: tuple):
         self.kernel, self.key = kernel, key
-        self.limit = np.zeros(
-            1, np.uint64
-        )  # how many instructions a work-item may execute; 0 stops the kernel
-        # global memory, to be restored if the launch fails
+        # How many instructions a work-item may execute; 0 stops the kernel.
+        self.limit = np.zeros(1, np.uint64)
+        # Global memory, to be restored if the launch fails.
         self.before = np.empty_like(launch.memory) if kernel.translation.reads_global else None
         width, height, _ = launch.domain
         self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
@@ -212,28 +205,24 @@ class _Workspace:
             self.texels[n] = layout.memory(height, width)
             self.values |= {f"t{n}": address(self.texels[n]), f"t{n}_pitch": pitch(height)}
             self.values |= {f"t{n}_w": width, f"t{n}_h": height}
-        self.values |= {
-            f"o{n}_words": surface.words.shape[2] for n, surface in launch.outputs.items()
-        }
-        self.size = sum(
-            array.nbytes for array in (*self.texels.values(), self.before) if array is not None
-        )
+        for n, surface in launch.outputs.items():
+            self.values[f"o{n}_words"] = surface.words.shape[2]
+        self.size = sum(texels.nbytes for texels in self.texels.values())
+        if self.before is not None:
+            self.size += self.before.nbytes
         self.workers: list[_Worker] = []
         self.arrays: dict[str, np.ndarray] = {}
 
     def fill(self, launch: Launch, threads: int) -> None:
         """Copy a launch's textures in, and note its other arrays."""
         self.limit[0] = min(launch.max_instructions, 1 << 62)
-        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()} | {
-            "global": launch.memory
-        }
+        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()}
+        self.arrays["global"] = launch.memory
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
         fills: list[Callable[[], object]] = []
         for n, memory in self.texels.items():
-            surface = launch.textures[n]
-            fills.append(
-                partial(self.kernel.layouts[n].fill, memory, surface.words, surface.single)
-            )
+            surface, layout = launch.textures[n], self.kernel.layouts[n]
+            fills.append(partial(layout.fill, memory, surface.words, surface.single))
         if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
         if threads > 1 and self.size > LARGE:
@@ -281,14 +270,11 @@ class _Worker:
         self.slots, self.status = kernel.translation.slots, DONE
         self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
         values = values | {name: address(memory) for name, memory in self.memory.items()}
-        self.context, self.counts, self.told = (
-            self.memory[name] for name in ("context", "counts", "report")
-        )
+        self.context, self.counts = self.memory["context"], self.memory["counts"]
+        self.report = self.memory["report"]
         for name, value in values.items():
             self.set(name, value)
-        self.function = partial(
-            kernel.call, *(values[name] for name in ("context", "counts", "spill"))
-        )
+        self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
     def set(self, name: str, value: int) -> None:
         """Set a value of the context, if the kernel asks for it."""
@@ -300,4 +286,4 @@ class _Worker:
         first that is left.
         """
         self.status = self.function(budget, at, end)
-        return int(self.told[NEXT])
+        return int(self.report[NEXT])

@@ -94,11 +94,8 @@ class Coordinates:
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
         i, limit = self.body[at], size.cast("sitofp", "double")
         value = self.registers.component(at, 0, k)
-        value = (
-            value
-            if self.registers.analysis.uniformity.varies(at, 0, i.sources[0], (k,))
-            else value.lanes(0)
-        )
+        if not self.registers.analysis.uniformity.varies(at, 0, i.sources[0], (k,)):
+            value = value.lanes(0)
         if i.opcode == "load":
             return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
         value = self.registers.floats.taken(value.bits("float"))

@@ -82,15 +82,12 @@ class MemoryAccess:
         halves = [half] * len(places)
         if not self.strip:
             inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
+            count = self.registers.gang.count
             if all_words.n:
-                there = self.routine.ir.consts(range(self.lanes), "i64").cmp(
-                    "ult", self.registers.gang.count
-                )
-                missed = (there & ~all_words).count()
+                lane_runs = self.routine.ir.consts(range(self.lanes), "i64").cmp("ult", count)
+                missed = (lane_runs & ~all_words).count()
             else:
-                missed = all_words.select(
-                    self.routine.ir.const(0, "i64"), self.registers.gang.count
-                )
+                missed = all_words.select(self.routine.ir.const(0, "i64"), count)
             self.routine.add_count(0, missed)
             self.routine.ir.declared["zeros"] = (
                 "@zeros = private constant [4 x i32] zeroinitializer, align 16"
@@ -155,10 +152,10 @@ class MemoryAccess:
                 *(row_offset(row.index) for row in rows),
             ]
             moves.sort(key=lambda move: not move.n)  # what all lanes share: last
-            here = [
+            starts = [
                 reduce(lambda place, move: place.at(move[k]), moves, base) for k in range(lanes)
             ]
-            return [place.at(LINE * offsets[1]) for place in here] if rows else here
+            return [start.at(LINE * offsets[1]) for start in starts] if rows else starts
 
         def inside(word: int) -> Vec:
             first, *more = (axis.inside(offset) for axis, offset in zip(axes, offsets))

@@ -16,13 +16,14 @@ from cypresskit.il import OPCODES, Source
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
+# The kind of an operand, by its letter
 KIND = {
     "f": "float",
     "d": "double",
     "i": "i32",
     "u": "i32",
     "b": "i32",
-}  # of an operand, by its letter
+}
 
 
 class Floats:
@@ -113,15 +114,14 @@ def canonical(value: Vec) -> Vec:
     """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one NaN
     for as good as another and would drop a choice between floats.
     """
-    single = value.kind == "float"
-    kind, infinity, nan = (
-        ("i32", 0x7F800000, 0x7FC00000) if single else ("i64", 0x7FF << 52, 0x7FF8 << 48)
-    )
+    if value.kind == "float":
+        kind, infinity, nan = "i32", 0x7F800000, 0x7FC00000
+    else:
+        kind, infinity, nan = "i64", 0x7FF << 52, 0x7FF8 << 48
     bits = value.bits(kind)
-    size = bits & ((1 << (31 if single else 63)) - 1)
-    return (
-        size.cmp("ugt", infinity).select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
-    )
+    without_sign = (1 << int(kind[1:]) - 1) - 1
+    is_nan = (bits & without_sign).cmp("ugt", infinity)
+    return is_nan.select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
 
 
 def wide(value: Vec) -> Vec:

@@ -269,8 +269,6 @@ def column(texels: list[Vec], c: int, size: int = 4) -> Vec:
     """
     n = texels[0].n
     starts = range(0, len(texels) * n, size)
-    return (
-        pick(texels, [divmod(start + c, n) for start in starts])
-        if len(starts) > 1
-        else texels[0][c]
-    )
+    if len(starts) == 1:
+        return texels[0][c]
+    return pick(texels, [divmod(start + c, n) for start in starts])

@@ -59,9 +59,8 @@ class TexelLayout:
         of the cache.
         """
         groups = -(-width // self.group)
-        lanes = (
-            self.lanes if self.step * self.parts > 1 else 1
-        )  # else texels stay as they are, line by line
+        # Otherwise texels stay as they are, line by line
+        lanes = self.lanes if self.step * self.parts > 1 else 1
         lines = aligned(groups * self.step * self.parts * pitch(height)).view(f"V{LINE // lanes}")
         return lines.reshape(groups, self.step, self.parts, height + 1, lanes)[
             ..., :height, :

@@ -60,17 +60,13 @@ class Emitter:
 
     def const(self, value: float | str, kind: str, n: int = 0) -> "Vec":
         """A constant in every lane; floats are written as the bits of the double they equal."""
-        text = (
-            "0x" + struct.pack(">d", value).hex().upper()
-            if isinstance(value, float)
-            else str(value)
-        )
+        text = str(value)
+        if isinstance(value, float):
+            text = "0x" + struct.pack(">d", value).hex().upper()
         scalar = Vec(self, text, kind)
-        return (
-            Vec(self, f"<{', '.join([f'{kind} {text}'] * n)}>", kind, n, parts=[scalar] * n)
-            if n
-            else scalar
-        )
+        if not n:
+            return scalar
+        return Vec(self, f"<{', '.join([f'{kind} {text}'] * n)}>", kind, n, parts=[scalar] * n)
 
     def consts(self, values: Sequence[int], kind: str = "i32") -> "Vec":
         """A vector of constants."""

@@ -1,0 +1,97 @@
+"""Which channel of a register a virtual register may take, as its group and its pair allow.
+
+The members of a ``group`` share a register, so each takes a channel of its own. A ``pair`` holds
+the two words of a double side by side, in xy or zw.
+"""
+
+from collections.abc import Iterable
+from itertools import permutations
+
+from cypresskit.compiler.ir import VirtualRegister
+
+Channels = dict[VirtualRegister, int]
+
+
+def choices(vreg: VirtualRegister) -> list[int]:
+    """The channels that a virtual register may still take, as its group and its pair allow."""
+    if vreg.channel is not None:
+        return [vreg.channel]
+    return [c for c in range(4) if vreg.allowed >> c & 1 and possible({vreg: c})]
+
+
+def decide(vreg: VirtualRegister, channel: int) -> None:
+    """Give a virtual register its channel, and its pair the one beside it."""
+    vreg.channel = channel
+    if vreg.pair is not None and vreg.pair.channel is None:
+        vreg.pair.channel = channel ^ 1
+
+
+def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
+    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still
+    find theirs. ``joined`` are taken for one group.
+    """
+    wish = dict(wish)
+    for vreg, channel in list(wish.items()):
+        if vreg.pair is not None and wish.setdefault(vreg.pair, channel ^ 1) != channel ^ 1:
+            return False
+    for vreg, channel in wish.items():
+        decided_otherwise = vreg.channel is not None and vreg.channel != channel
+        if decided_otherwise or not vreg.allowed >> channel & 1:
+            return False
+    groups = {joined if vreg in joined else vreg.group for vreg in wish}
+    return all(_assignable(members, wish) for members in groups if members)
+
+
+def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
+    """Join virtual registers, with the groups that they are in, in one group that shares a
+    register.
+
+    ``channels`` fixes the channel of some: None leaves one open. Returns False, with nothing
+    changed, if they can't share a register.
+    """
+    fixed = {vreg: c for vreg, c in zip(vregs, channels or ()) if c is not None}
+    members = tuple(dict.fromkeys([member for vreg in vregs for member in vreg.group or [vreg]]))
+    if len(set(vregs)) < len(vregs) or len(members) > 4:
+        return False
+
+    # A preloaded register has its number; a pair may not be drawn into it.
+    preloaded = {member.fixed for member in members if member.fixed is not None}
+    if len(preloaded) > (0 if any(member.pair for member in members) else 1):
+        return False
+
+    joined = members if len(members) > 1 else ()
+    if not (_assignable(members, fixed) and possible(fixed, joined)):
+        return False
+    for member in joined:
+        member.group = joined
+    for vreg, channel in fixed.items():
+        decide(vreg, channel)
+    return True
+
+
+def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
+    """Whether each member of a group finds a channel of its own: those in ``wish`` the one given
+    there.
+    """
+    given = {vreg: wish.get(vreg, vreg.channel) for vreg in members}
+    taken = [channel for channel in given.values() if channel is not None]
+    if len(set(taken)) < len(taken):
+        return False
+
+    free = [channel for channel in range(4) if channel not in taken]
+    undecided = [vreg for vreg, channel in given.items() if channel is None]
+    for order in permutations(free, len(undecided)):
+        chosen = given | dict(zip(undecided, order))
+        if all(_fits(vreg, chosen) for vreg in undecided):
+            return True
+    return False
+
+
+def _fits(vreg: VirtualRegister, chosen: dict[VirtualRegister, int | None]) -> bool:
+    """Whether a virtual register may have its ``chosen`` channel, and its pair the one beside."""
+    channel = chosen[vreg]
+    if channel is None or not vreg.allowed >> channel & 1:
+        return False
+    if vreg.pair is None:
+        return True
+    return chosen.get(vreg.pair, vreg.pair.channel) in (None, channel ^ 1)
