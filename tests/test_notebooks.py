@@ -121,14 +121,15 @@ def names(cell) -> tuple[set[str], set[str]]:
 
 
 def own_cells(cells: list, others: list) -> list:
-    """The code cells that don't stand so, with these outputs, among the others, and those that give
-    them names.
+    """The code cells that don't stand so, with these outputs, among the others, those that give
+    them names, and the one that loads pictures and the look of verdicts.
     """
     same = [(cell.source, told(cell.outputs)) for cell in others]
     chosen, needed = [], set()
     for cell in reversed(cells):
         given, used = names(cell)
-        if given & needed or (cell.source, told(cell.outputs)) not in same:
+        loads = "draw.load()" in cell.source
+        if loads or given & needed or (cell.source, told(cell.outputs)) not in same:
             chosen.append(cell)
             needed |= used
     return chosen[::-1]

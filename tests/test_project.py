@@ -376,6 +376,7 @@ def test_an_sdist_is_the_whole_repository_and_a_wheel_has_the_lessons(tmp_path):
         for name in files
         if re.fullmatch(r"notebooks/[^/]+ipynb", name)
     }
+    lessons.add("cypresskit/lessons/sentences.json")
     assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
     links = re.findall(LINK, metadata)
     assert "## Start" in metadata and all(link.startswith("https://") for link in links), (

@@ -118,7 +118,7 @@ def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
 
 def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
     page.goto(f"file://{site}/notebooks/09_bus.html")
-    question = "which is worth doubling: the bus or the kernel?"
+    question = "At N = 1024, which is worth doubling: the bus or the kernel?"
     asked = page.locator(".cypresskit-guess", has_text=question)
     asked.scroll_into_view_if_needed()
     asked.get_by_role("button", name="the kernel").click()
