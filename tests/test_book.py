@@ -128,6 +128,16 @@ def test_three_exercises_each_failing_until_solved(path):
 
 
 @each_lesson
+def test_a_good_sentence_is_folded_below_each_question(path):
+    source = book.read(path)
+    questions = [match for cell in source.cells for match in book.WHY.finditer(cell.source)]
+    for notebook in (book.student(source), book.solved(source)):
+        texts = [cell.source for cell in notebook.cells]
+        asked = [n for n, text in enumerate(texts) if text.startswith(book.ASKS)]
+        assert [texts[n + 1] for n in asked] == [q.expand(book.SENTENCE) for q in questions]
+
+
+@each_lesson
 def test_every_lesson_has_the_form(path):
     text = path.read_text()
     assert not [

@@ -431,7 +431,7 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         text = "\n".join(cell.source for cell in notebook.cells)
-        assert "Solution</summary>" not in text
+        assert "Solution</summary>" not in text and "A good sentence" not in text
         assert not [line for line in good if line in text.splitlines()]
         for file in set(course.re.findall(r"\]\(([^)#]*\.ipynb)", text)):
             assert (tmp_path / file).exists(), file

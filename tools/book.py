@@ -27,6 +27,7 @@ ASKS, PLACE = (
     "*Double-click here, and write your sentence below this line.*",
 )
 ASKED = rf"{ASKS}\1\n\n{PLACE}"
+SENTENCE = r"<details><summary>A good sentence</summary>\n\n\2\n\n</details>"  # the cell below
 APART = re.compile(r"\n(?=## |<!-- why: |\*\*What you will do)")  # what begins a cell of prose
 GLOSSARY = "<!-- glossary -->"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
@@ -81,8 +82,9 @@ def solved(source: NotebookNode) -> NotebookNode:
 
 
 def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question.
-    A ``FOLD`` shows the solutions marked between it and the fold before.
+    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question,
+    with a good sentence folded in a cell below. A ``FOLD`` shows the solutions marked between it
+    and the fold before.
     """
     cells, above = [], ""
     for cell in source.cells:
@@ -93,7 +95,10 @@ def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
                 f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
             )
             text, above = text.replace(FOLD, fold), ""
+        asks = WHY.search(text)
         cells.append(_cell(cell.cell_type, WHY.sub(why, MARKS.sub(lines, text)), cell.metadata))
+        if asks:
+            cells.append(_cell("markdown", asks.expand(SENTENCE), {}))
     return _notebook(cells)
 
 

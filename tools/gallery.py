@@ -65,7 +65,9 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 
-SOLUTION = re.compile(r"(?s)<details><summary>Solution</summary>.*?</details>\s*")
+SOLUTION = re.compile(
+    r"(?s)<details><summary>(?:Solution|A good sentence)</summary>.*?</details>\s*"
+)
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
@@ -107,6 +109,7 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
             cell.metadata |= FOLDED
         for output in cell.get("outputs", ()):
             ask_on_a_page(output)
+    book.cells = [cell for cell in book.cells if cell.source]
     return book
 
 

@@ -177,7 +177,9 @@ class Prediction:
 
 
 def _shown_guess(value) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool | str):
+        return str(value)
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _plain(value):

@@ -13,7 +13,9 @@ from typing import Any
 from cypresskit.saving import save_file
 from cypresskit.teach.check import own_seed
 
-SOLUTION = re.compile(r"\s*<details><summary>Solution</summary>.*?</details>", re.S)
+SOLUTION = re.compile(
+    r"\s*<details><summary>(?:Solution|A good sentence)</summary>.*?</details>", re.S
+)
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(#[^)]*)?\)")
 GLOSSARY = "glossary.ipynb"
 WORDS = re.compile(r"<details><summary>All words</summary>\s*(.*?)\s*</details>", re.S)
@@ -28,7 +30,8 @@ def hand_out(lessons: Sequence[Path], target: Path, student: str = "", seed: str
     names = {lesson.name for lesson in lessons}
     for lesson in lessons:
         notebook = json.loads(lesson.read_text(encoding="utf-8"))
-        notebook["cells"] = [_without_solution(cell, names) for cell in notebook["cells"]]
+        cells = [_without_solution(cell, names) for cell in notebook["cells"]]
+        notebook["cells"] = [cell for cell in cells if _source(cell)]
         if seed:
             _insert_own(notebook["cells"], own_seed(seed, student))
         _save(target / lesson.name, notebook)
