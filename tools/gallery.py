@@ -107,6 +107,8 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
             cell.source = SOLUTION.sub("", cell.source).removesuffix(PLACE)
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata |= FOLDED
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            cell.metadata |= {"tags": ["hide-input"]}
         for output in cell.get("outputs", ()):
             ask_on_a_page(output)
     book.cells = [cell for cell in book.cells if cell.source]

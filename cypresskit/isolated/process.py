@@ -203,10 +203,12 @@ def python(path: Sequence[str], modules: Sequence[str] = ()) -> list[str]:
 
 
 def bare_environment(more: Sequence[str]) -> dict[str, str]:
+    """The environment of a bare process, where ``numba.cuda`` is numba's simulator."""
     names = [*KEPT, *more]
     taken = {name: os.environ[name] for name in names if name in os.environ}
     taken |= {name: value for name, value in os.environ.items() if name.startswith("CYPRESSKIT_")}
-    return taken | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return taken | alone | {"NUMBA_ENABLE_CUDASIM": "1"}
 
 
 def libraries() -> list[str]:
