@@ -54,6 +54,7 @@ __all__ = [
     "price",
     "simulate",
     "sweep",
+    "trace_element",
     "verify",
 ]
 
@@ -73,6 +74,7 @@ _LATER = {
     "simulate": "timing",
     "sweep": "timing",
     "teach": "",
+    "trace_element": "kernels.element_trace",
     "verify": "kernels.verification",
 }
 
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from cypresskit.host import gemm_out_of_core
     from cypresskit.kernels.compiled import card
     from cypresskit.kernels.compiled import compile as compile
+    from cypresskit.kernels.element_trace import trace_element
     from cypresskit.kernels.inference import ConventionError
     from cypresskit.kernels.own import kernel
     from cypresskit.kernels.verification import verify

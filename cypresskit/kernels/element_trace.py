@@ -1,0 +1,649 @@
+"""``trace_element``: from a wrong element of C to the instruction that spoiled it.
+
+The work-item that wrote the element is replayed, and each term of its sum is listed with the lines
+that read its factors and multiplied them. A right sum has each product of a row of op(A) and a
+column of op(B) once; what it doesn't have, has twice or has too little is marked, and where another
+element should have been read, the trace says which.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.kernels.catalogue import BYTES, Kernel
+from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.verification import LONGEST, Product, Size, product, verify
+from cypresskit.machine import KernelError
+from cypresskit.machine.engines import launch
+from cypresskit.machine.provenance import Amount, Factor, Key, Node, Provenance, Value, Word
+from cypresskit.tables import quantity
+
+SHOWN = 40  # terms that are printed
+
+
+class Element(NamedTuple):
+    """An element of A, B or C as stored: ``matrix`` is its letter."""
+
+    matrix: str
+    row: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.matrix}[{self.row}, {self.column}]"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A factor of a term: the ``element`` that was read, where, and on which way it came.
+
+    ``line`` read it; ``path`` has the lines that passed it on since (``mov``, and stores to and
+    loads from the LDS); ``addresses`` those that computed where ``line`` looks. ``inside`` is False
+    beyond the matrix's edge, where a fetch gives 0.
+    """
+
+    element: Element
+    line: int
+    path: tuple[int, ...] = ()
+    addresses: tuple[int, ...] = ()
+    inside: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.element}" if self.inside else f"{self.element} (outside: 0)"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of an element's sum.
+
+    ``kind``: "right"; "wrong", the right sum doesn't have it; "repeated", it is there already;
+    "missing"; or "scaled", where ``times`` is wrong. ``line`` multiplied its factors and added it;
+    0 if it is missing. ``factors`` are the elements that were read. ``times`` is what it is
+    multiplied with, alpha where it is right. ``k`` is its place in the right sum, or None. ``note``
+    says in a sentence what is wrong, ``blame`` is the line to mend, and ``lines`` are all that
+    touched the term, that one first. ``step`` counts the launch's instructions up to ``line``.
+    """
+
+    kind: str
+    line: int
+    factors: tuple[Reading, ...]
+    times: float
+    k: int | None = None
+    note: str = ""
+    blame: int = 0
+    lines: tuple[int, ...] = ()
+    step: int = -1
+
+    @property
+    def right(self) -> bool:
+        return self.kind == "right"
+
+    def __str__(self) -> str:
+        product = " ".join(map(str, self.factors))
+        times = "" if self.times == 1 else f"{self.times:g} "
+        at = f"line {self.line}" if self.line else "nowhere"
+        mark = "  " if self.right else "! "
+        return f"{mark}{at:>9}  {times}{product}" + (f"    {self.note}" if self.note else "")
+
+
+@dataclass(frozen=True)
+class ElementTrace:
+    """What went into C[``row``, ``column``] in a product of ``size`` (m, n, k).
+
+    ``terms`` are in the order in which they were added, missing ones last. ``work_item`` is the
+    place of the one that stored the element, at ``line``, or None if nobody did. ``notes`` are the
+    faults, each in a sentence, and ``blamed`` the lines to mend, the first fault's first. ``got``
+    and ``expected`` are the numbers, ``alpha`` and ``beta`` the product's.
+    """
+
+    kernel: Kernel
+    row: int
+    column: int
+    size: Size
+    terms: tuple[Term, ...]
+    notes: tuple[str, ...]
+    blamed: tuple[int, ...]
+    work_item: tuple[int, int] | int | None
+    line: int
+    got: float
+    expected: float
+    alpha: float
+    beta: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the sum has what it should have, and nothing else."""
+        return not self.notes
+
+    def __str__(self) -> str:
+        head = f"C[{self.row}, {self.column}] of {self.kernel.name}"
+        if self.work_item is not None:
+            head += f", stored by work-item {self.work_item} at line {self.line}"
+        lines = [f"{head}: {self.got:.9g}"]
+        lines[0] += " is right" if self.right else f" in place of {self.expected:.9g}"
+        lines += self.notes
+        lines += map(str, self.terms[:SHOWN])
+        if len(self.terms) > SHOWN:
+            lines.append(f"... and {len(self.terms) - SHOWN} terms more")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def trace_element(
+    kernel: Source,
+    row: int | None = None,
+    column: int | None = None,
+    *,
+    size: Size | None = None,
+    alpha: float = 2.0,
+    beta: float = -1.0,
+    seed: int = 12,
+) -> ElementTrace:
+    """Each term that went into an element of C, with the line that added it.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or its name, text, file or program.
+    row, column
+        The element of C; by default the first that ``ck.verify`` finds wrong, or else [0, 0].
+    size
+        m, n and k of the product: by default the first at which ``ck.verify`` finds the kernel
+        wrong, or else the smallest that it tries.
+    alpha, beta, seed
+        As for ``ck.verify``.
+
+    Returns
+    -------
+    An ``ElementTrace``: ``terms``, ``notes`` on what is wrong, and the lines that are to ``blame``.
+
+    Raises
+    ------
+    ValueError
+        For an element that the product doesn't have, and for a kernel that its convention can't
+        launch.
+    KernelError
+        For an endless loop and for stores out of range, before the element was stored.
+
+    Examples
+    --------
+    >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
+    >>> mine = ck.kernel(text, like="sgemm_tn")
+    >>> print(ck.trace_element(mine, 0, 3).notes[0])
+    Line 54 multiplies A[0, 1], where A[0, 0] belongs.
+    """
+    known = resolve(kernel)
+    if size is None or row is None or column is None:
+        checked = verify(known, alpha=alpha, beta=beta, seed=seed)
+        first = _smallest(known)
+        if size is None:
+            size = checked.size or first
+        if row is None or column is None:
+            wrong = checked.wrong if checked.size == size else None
+            row, column = (wrong.row, wrong.column) if wrong else (0, 0)
+    m, n, _ = size
+    if not (0 <= row < m and 0 <= column < n):
+        raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
+    return _Tracer(known, product(known, size, alpha, beta, seed), row, column).trace()
+
+
+def _smallest(kernel: Kernel) -> Size:
+    rows, columns = kernel.multiple
+    return rows, 1 if kernel.vector else 2 * columns, 2 * kernel.k_step
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A term as it is in the sum, before it is judged."""
+
+    key: Key
+    amount: Amount
+    elements: tuple[Element, ...]
+
+
+class _Tracer:
+    """Replays a small product and judges what went into one element."""
+
+    def __init__(self, kernel: Kernel, given: Product, row: int, column: int) -> None:
+        self.kernel, self.given, self.row, self.column = kernel, given, row, column
+        self.seen = Provenance()
+        self.arguments = given.arguments(kernel)
+        m, n, k = kernel.padded(*given.size)
+        self.padded = m, n, k
+        self.words = BYTES[kernel.precision] // 4
+        self.low: list[_Counted] = []
+        self.error: KernelError | None = None
+        try:
+            launch(
+                kernel.program,
+                **self.arguments,
+                observers=[self.seen],
+                max_instructions=LONGEST,
+            )
+        except KernelError as error:
+            self.error = error
+
+    # Places
+
+    def _place(self) -> tuple[int, int]:
+        """Which element of ``g[]``, or item of an output stream, holds the element of C, and the
+        first of its words.
+        """
+        _, n, _ = self.padded
+        word = (self.row * n + self.column) * self.words
+        return divmod(word, 4)
+
+    def _writer(self) -> tuple[Node | None, int]:
+        """Who stored the element last, and the first of its words."""
+        kernel = self.kernel
+        if not kernel.streams:
+            element, word = self._place()
+            return self.seen.stored(element, word), word
+        (rows, columns), width = kernel.block, self.padded[1] // kernel.block[1]
+        stripes = kernel.streams // rows
+        down, across = self.row % rows, self.column % columns
+        stripe, within = divmod(across, columns // stripes)
+        item = self.row // rows * width + self.column // columns
+        word = within * self.words
+        return self.seen.streamed(down * stripes + stripe, item, word), word
+
+    def element(self, word: Word) -> Element:
+        """The element of A, B or C that a word belongs to."""
+        kernel = self.kernel
+        (m, n, k), per = self.padded, 4 // self.words if self.words <= 4 else 1
+        if word.space == "texture":
+            across = kernel.texel // (4 * self.words)
+            column = word.x * across + word.word // self.words
+            return Element("ABC"[word.number], word.y, column)
+        stored_a, stored_b = kernel.stored(m, n, k)
+        number = word.x * per + word.word // self.words
+        for letter, (rows, columns) in (("C", (m, n)), ("A", stored_a), ("B", stored_b)):
+            if number < rows * columns or letter == "B" or not kernel.buffer:
+                return Element(letter, *divmod(number, columns))
+            number -= rows * columns
+        raise AssertionError(word)
+
+    def wanted(self, k: int) -> tuple[Element, Element]:
+        """The elements of A and B whose product is term ``k`` of the right sum."""
+        a = (k, self.row) if self.kernel.trans_a else (self.row, k)
+        b = (self.column, k) if self.kernel.trans_b else (k, self.column)
+        return Element("A", *a), Element("B", *b)
+
+    # Judging
+
+    def trace(self) -> ElementTrace:
+        node, word = self._writer()
+        if node is None:
+            return self._unwritten()
+        value = self.seen.value(node, tuple(range(word, word + min(self.words, 2))))
+        self.item = node[1]
+        self.line = self.seen.line(node[0])
+        counted = self._counted(value)
+        self.lost = [each for each in counted if not each.amount.times]
+        counted = [each for each in counted if each.amount.times]
+        terms, notes = self._judged(counted, value)
+        faults = [term for term in terms if not term.right]
+        blamed = dict.fromkeys(term.blame for term in faults if term.blame)
+        place = self.seen.launch.place(node[1])
+        return self._result(terms, notes, tuple(blamed), place, self.line)
+
+    def _unwritten(self) -> ElementTrace:
+        if self.error is not None:
+            raise self.error
+        note = "No work-item stores this element: is an address wrong, or the domain too small?"
+        stores = {
+            i.line
+            for i in self.kernel.program.body
+            if i.dest is not None and i.dest.register.kind in ("g", "o")
+        }
+        return self._result([], [note], tuple(sorted(stores)), None, 0)
+
+    def _result(self, terms, notes, blamed, place, line) -> ElementTrace:
+        given = self.given
+        expected = given.expected if given.expected.ndim == 2 else given.expected[0]
+        got = float("nan")
+        if self.error is None:
+            result = self.kernel.result(self.arguments, *given.size[:2])
+            result = result[..., 0] if self.kernel.precision == "double-double" else result
+            got = float((result if result.ndim == 2 else result[0])[self.row, self.column])
+        return ElementTrace(
+            self.kernel,
+            self.row,
+            self.column,
+            given.size,
+            tuple(terms),
+            tuple(notes),
+            blamed,
+            place,
+            line,
+            got,
+            float(expected[self.row, self.column]),
+            given.alpha,
+            given.beta,
+        )
+
+    def _counted(self, value: Value) -> list[_Counted]:
+        """The terms with the elements that their factors are, in the order in which they were
+        added; of double-doubles without those of low parts, which are 0.
+        """
+        found = []
+        for key, amount in value.terms.items():
+            elements = tuple(sorted(self.element(f.word) for f in key.factors))
+            low = self.words == 4 and any(f.word.word >= 2 for f in key.factors)
+            (self.low if low else found).append(_Counted(key, amount, elements))
+        return sorted(found, key=self._when)
+
+    def _when(self, each: _Counted) -> int:
+        if each.key.step >= 0:
+            return each.key.step
+        return max((f.step for f in each.key.factors), default=0)
+
+    def _judged(self, counted: list[_Counted], value: Value) -> tuple[list[Term], list[str]]:
+        given = self.given
+        by_elements: dict[tuple[Element, ...], list[_Counted]] = defaultdict(list)
+        for each in counted:
+            by_elements[each.elements].append(each)
+        right = {self.wanted(k): k for k in range(given.size[2])}
+        scale = self._scale(by_elements, right)
+        terms: list[Term] = []
+        missing: list[int] = []
+        for elements, k in right.items():
+            there = by_elements.pop(elements, [])
+            terms += self._product_terms(there, k, scale)
+            if not sum(each.amount.times for each in there):
+                missing.append(k)
+        old = Element("C", self.row, self.column)
+        there = by_elements.pop((old,), [])
+        strangers = [each for group in by_elements.values() for each in group]
+        moved = self._old_strangers(strangers, old) if not there and given.beta else []
+        terms += self._old_terms(there, old) if not moved else []
+        if another := self._another_element(strangers, missing, right):
+            terms += [self._term("wrong", each, None, "", self.line) for each in strangers]
+            terms += [self._missing(k, "", self.line) for k in missing]
+            return self._ordered(terms), [another]
+        for each in moved:
+            strangers.remove(each)
+            terms.append(self._exchanged(each, None, (old,)))
+        terms += self._strangers(strangers, missing)
+        terms += [self._missing(k) for k in missing]
+        ordered = self._ordered(terms)
+        notes = _notes(ordered)
+        if value.mixed and not notes:
+            notes.append(
+                "What is stored isn't a sum of products: an operation made another number."
+            )
+        if value.plain:
+            notes.append(f"{value.plain:g} is added that comes from no matrix.")
+        if scale != given.alpha and scale is not None:
+            notes.insert(0, self._scaled_note(counted, scale))
+        return ordered, notes
+
+    def _ordered(self, terms: list[Term]) -> list[Term]:
+        """The terms in the order in which they were added, missing ones last."""
+        return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
+
+    def _scale(self, by_elements, right) -> float | None:
+        """What most right products are multiplied with; it should be alpha."""
+        found: dict[float, int] = defaultdict(int)
+        for elements in right:
+            for each in by_elements.get(elements, ())[:1]:
+                found[each.amount.times] += 1
+        return max(found, key=lambda times: found[times], default=None)
+
+    def _scaled_note(self, counted: list[_Counted], scale: float) -> str:
+        lines = dict.fromkeys(
+            self.seen.line(step) for each in counted[:1] for step in each.amount.scaled
+        )
+        where = f" (line {', '.join(map(str, lines))})" if lines else ""
+        return (
+            f"The products are multiplied by {scale:g}{where}, not by alpha = {self.given.alpha:g}."
+        )
+
+    def _product_terms(self, there: list[_Counted], k: int, scale: float | None) -> list[Term]:
+        """The terms that are product ``k``: the first is right, others repeat it."""
+        total = sum(each.amount.times for each in there)
+        if not there or not total:
+            return []
+        if total == scale:
+            return [self._scaled_or_right(there[0], k, total)]
+        shown = [each for each in there if each.amount.times == scale]
+        if len(shown) == len(there):
+            first, again = self._scaled_or_right(there[0], k, scale), there[1:]
+            times = "twice" if len(again) == 1 else f"{len(there)} times"
+            result = [first]
+            for each in again:
+                line = self._line(each)
+                also = "" if first.line == line else f" and at line {first.line}"
+                note = f"Term k = {k} was added {times}, at line {line}{also}."
+                result.append(self._term("repeated", each, k, note, line))
+            return result
+        note = f"Term k = {k} is multiplied by {total:g}, not by alpha = {self.given.alpha:g}."
+        scaled = [self.seen.line(step) for step in there[-1].amount.scaled]
+        blame = scaled[-1] if scaled else self._line(there[-1])
+        return [self._term("scaled", each, k, note, blame) for each in there]
+
+    def _scaled_or_right(self, each: _Counted, k: int, scale: float | None) -> Term:
+        if scale == self.given.alpha:
+            return self._term("right", each, k)
+        lines = [self.seen.line(step) for step in each.amount.scaled]
+        return self._term("scaled", each, k, "", lines[-1] if lines else self.line)
+
+    def _old_terms(self, there: list[_Counted], old: Element) -> list[Term]:
+        """The terms that are the old C: beta times, once."""
+        total, beta = sum(each.amount.times for each in there), self.given.beta
+        if total == beta:
+            return [self._term("right", each, None) for each in there[:1]]
+        if not total:
+            note = f"{old}, the old one, is missing: beta = {beta:g} of it belong into the sum."
+            return [replace(self._absent((old,), None), note=note, times=beta)]
+        note = f"{old}, the old one, is multiplied by {total:g}, not by beta = {beta:g}."
+        scaled = [self.seen.line(step) for step in there[-1].amount.scaled]
+        blame = scaled[-1] if scaled else self._line(there[-1])
+        return [self._term("scaled", each, None, note, blame) for each in there]
+
+    def _old_strangers(self, strangers: list[_Counted], old: Element) -> list[_Counted]:
+        """Terms that are another element's old C."""
+        return [
+            each
+            for each in strangers
+            if len(each.elements) == 1 and each.elements[0].matrix == old.matrix
+        ]
+
+    def _another_element(self, strangers: list[_Counted], missing: list[int], right) -> str:
+        """A sentence if the whole sum is another element's, "" otherwise."""
+        m, n, k = self.given.size
+        olds = [each.elements[0] for each in strangers if len(each.elements) == 1]
+        if len(missing) < len(right) or not strangers or (self.given.beta and not olds):
+            return ""
+        products = [each.elements for each in strangers if len(each.elements) == 2]
+        found = {elements for elements in products if elements[0].matrix == "A"}
+        for row in range(m):
+            for column in range(n):
+                other = products_of(self, row, column)
+                own = not self.given.beta or olds == [Element("C", row, column)]
+                if own and found == {other(p) for p in range(k)}:
+                    return (
+                        f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
+                        " the address or the register wrong?"
+                    )
+        return ""
+
+    def _strangers(self, strangers: list[_Counted], missing: list[int]) -> list[Term]:
+        """The terms that the right sum doesn't have, each with what belongs in its place."""
+        result = []
+        for each in strangers:
+            k = self._instead(each, missing)
+            if k is None:
+                line = self._line(each)
+                product = " ".join(map(str, each.elements))
+                note = f"{product} was added at line {line}, and doesn't belong into the sum."
+                result.append(self._term("wrong", each, None, note, line))
+                continue
+            missing.remove(k)
+            result.append(self._exchanged(each, k, self.wanted(k)))
+        return result
+
+    def _instead(self, each: _Counted, missing: list[int]) -> int | None:
+        """The missing term in whose place a wrong one stands: it shares a factor with it, or was
+        due when it came.
+        """
+        if len(each.elements) != 2 or not missing:
+            return None
+        shared = [k for k in missing if set(self.wanted(k)) & set(each.elements)]
+        return min(shared or missing)
+
+    def _exchanged(self, each: _Counted, k: int | None, wanted: tuple[Element, ...]) -> Term:
+        """A wrong term in the place of a right one."""
+        pairs = []
+        for factor in each.key.factors:
+            element = self.element(factor.word)
+            belongs = next((w for w in wanted if w.matrix == element.matrix), None)
+            if element not in wanted:
+                pairs.append((factor, element, belongs))
+        line = self._line(each)
+        if not pairs or any(belongs is None for *_, belongs in pairs):
+            product = " ".join(map(str, each.elements))
+            right = " ".join(map(str, wanted))
+            note = f"Line {line} adds {product}, where {right} belongs."
+            return self._term("wrong", each, k, note, line)
+        factor, element, belongs = pairs[0]
+        picked = self._was_read(belongs, each)
+        blame = line if picked else self.seen.line(factor.step)
+        does = "multiplies" if picked else "reads"
+        outside = "" if factor.word.inside else ", outside of the matrix,"
+        note = f"Line {blame} {does} {element}{outside}, where {belongs} belongs."
+        note = note.replace(",,", ",")
+        return self._term("wrong", each, k, note, blame)
+
+    @cached_property
+    def _held(self) -> dict[Element, list[int]]:
+        """The elements that the work-item read, or loaded from the LDS, and the steps."""
+        found: dict[Element, list[int]] = defaultdict(list)
+        for step, word in self.seen.held(self.item):
+            if word.space == "g" or word.number < 3:
+                found[self.element(word)].append(step)
+        return found
+
+    def _was_read(self, element: Element, each: _Counted) -> bool:
+        """Whether the work-item held an element when a term was added."""
+        return any(step < self._when(each) for step in self._held.get(element, ()))
+
+    def _missing(self, k: int, note: str | None = None, blame: int = 0) -> Term:
+        """The term for product ``k`` that nobody added."""
+        term = self._absent(self.wanted(k), k)
+        if note is None:
+            reason, blame = self._reason(k, term)
+            note = f"Term k = {k}, {' '.join(map(str, self.wanted(k)))}, is missing{reason}."
+        lines = (blame, *term.lines) if blame else term.lines
+        return replace(term, note=note, blame=blame, lines=tuple(dict.fromkeys(lines)))
+
+    def _reason(self, k: int, term: Term) -> tuple[str, int]:
+        """Why term ``k`` is missing, as the end of a sentence, and the line that it is told of."""
+        wanted = set(self.wanted(k))
+        if low := self._low_at(self.wanted(k)):
+            return f": line {low} takes the low part of one of them", low
+        for each in self.lost:
+            if set(each.elements) == wanted:
+                line = self._line(each)
+                return f": what line {line} adds is taken away again", line
+        for each in self.lost:
+            if set(each.elements) & wanted and each.amount.scaled:
+                line = self.seen.line(each.amount.scaled[0])
+                return f": line {line} multiplies one of them by 0", line
+        read = list(dict.fromkeys(reading.line for reading in term.factors if reading.line))
+        if all(reading.line for reading in term.factors):
+            lines = " and ".join(map(str, read))
+            return f": what is read at line {lines} is multiplied nowhere", read[-1]
+        return ": one of them is never read", read[-1] if read else 0
+
+    def _low_at(self, elements: tuple[Element, ...]) -> int:
+        """The line that adds a product with the low part of a double-double a second time, or 0."""
+        seen: dict[tuple[int, ...], int] = {}
+        for each in sorted(self.low, key=self._when):
+            if each.elements != tuple(sorted(elements)):
+                continue
+            words = tuple(f.word.word for f in each.key.factors)
+            if words in seen:
+                return seen[words]
+            seen[words] = self._line(each)
+        return 0
+
+    def _absent(self, elements: Iterable[Element], k: int | None) -> Term:
+        readings = tuple(Reading(e, self._read_at(e)) for e in elements)
+        lines = tuple(dict.fromkeys(r.line for r in readings if r.line))
+        return Term("missing", 0, readings, self.given.alpha, k, lines=lines)
+
+    def _read_at(self, element: Element) -> int:
+        """The line at which the work-item read an element, or 0."""
+        steps = self._held.get(element)
+        return self.seen.line(steps[0]) if steps else 0
+
+    def _line(self, each: _Counted) -> int:
+        """The line that added a term."""
+        if each.key.step >= 0:
+            return self.seen.line(each.key.step)
+        steps = each.amount.scaled or tuple(f.step for f in each.key.factors)
+        return self.seen.line(steps[-1])
+
+    def _term(
+        self, kind: str, each: _Counted, k: int | None, note: str = "", blame: int = 0
+    ) -> Term:
+        readings = tuple(
+            Reading(
+                self.element(f.word),
+                self.seen.line(f.step),
+                tuple(self.seen.line(step) for step in f.path),
+                tuple(self.seen.addresses(f.step, self._reader(f))),
+                f.word.inside,
+            )
+            for f in sorted(each.key.factors, key=lambda f: self.element(f.word))
+        )
+        touched = [blame] if blame else []
+        touched.append(self._line(each))
+        for reading in readings:
+            touched += [reading.line, *reading.path]
+        touched += [self.seen.line(step) for step in each.amount.scaled]
+        touched.append(self.line)
+        lines = tuple(dict.fromkeys(touched))
+        times, step = each.amount.times, self._when(each)
+        return Term(kind, self._line(each), readings, times, k, note, blame, lines, step)
+
+    def _reader(self, factor: Factor) -> int:
+        """The work-item that read a factor."""
+        step = self.seen.steps[factor.step]
+        if step.fetch is None:
+            return self.item
+        _, x, y, _ = step.fetch
+        found = step.active & (x == factor.word.x) & (y == factor.word.y)
+        return self.item if found[self.item] else int(np.argmax(found))
+
+
+def _notes(terms: list[Term]) -> list[str]:
+    """A sentence for each fault: terms of one kind that are told of one line share theirs."""
+    first: dict[tuple[str, int], str] = {}
+    count: dict[tuple[str, int], int] = defaultdict(int)
+    for term in terms:
+        if term.note:
+            first.setdefault((term.kind, term.blame), term.note)
+            count[term.kind, term.blame] += 1
+    notes = []
+    for key, note in first.items():
+        more = count[key] - 1
+        notes.append(note + (f" So it is with {quantity(more, 'more term')}." if more else ""))
+    return notes
+
+
+def products_of(tracer: _Tracer, row: int, column: int) -> Callable[[int], tuple]:
+    """The products of another element's right sum."""
+    kernel = tracer.kernel
+
+    def wanted(k: int) -> tuple[Element, Element]:
+        a = (k, row) if kernel.trans_a else (row, k)
+        b = (column, k) if kernel.trans_b else (k, column)
+        return Element("A", *a), Element("B", *b)
+
+    return wanted

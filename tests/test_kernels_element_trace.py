@@ -1,0 +1,165 @@
+"""``trace_element``: the terms of a right element, and the line of a planted fault."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from faults import Fault, plant
+
+import cypresskit as ck
+from cypresskit.kernels.element_trace import Element, ElementTrace
+from cypresskit.kernels.verification import product
+
+SINGLE = "sgemm_tn"
+
+
+def mine(name: str, text: str) -> ck.Kernel:
+    """A changed text of a kernel of the catalogue, launched like it."""
+    like = ck.kernels[name]
+    return ck.kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+
+
+def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
+    text = ck.kernels[name].text
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return mine(name, text)
+
+
+@pytest.mark.parametrize("name", ck.kernels)
+def test_a_right_element_has_each_product_once_and_the_old_c(name):
+    kernel = ck.kernels[name]
+    rng = random.Random(name)
+    trace = ck.trace_element(kernel, 0, 0)
+    m, n, k = trace.size
+    row, column = rng.randrange(m), rng.randrange(n)
+    trace = ck.trace_element(kernel, row, column)
+    assert trace.right and not trace.blamed
+    assert trace.got == trace.expected
+    assert [term.kind for term in trace.terms] == ["right"] * (k + 1)
+    products = {tuple(f.element for f in term.factors) for term in trace.terms}
+    wanted = {(Element("C", row, column),)}
+    for p in range(k):
+        a = (p, row) if kernel.trans_a else (row, p)
+        b = (column, p) if kernel.trans_b else (p, column)
+        wanted.add((Element("A", *a), Element("B", *b)))
+    assert products == wanted
+    times = Counter(term.times for term in trace.terms)
+    assert times == {trace.alpha: k, trace.beta: 1}
+
+
+def test_the_terms_sum_up_to_the_element():
+    kernel = changed(SINGLE, ("mad r10, r2.x,", "mad r10, r2.w,"))
+    for column in range(16):
+        trace = ck.trace_element(kernel, 0, column, size=(8, 16, 4))
+        given = product(kernel, trace.size)
+        stored = {"A": given.a, "B": given.b, "C": given.c}
+        total = 0.0
+        for term in trace.terms:
+            if term.kind != "missing":
+                factors = [stored[f.element.matrix][f.element[1:]] for f in term.factors]
+                total += term.times * np.prod(factors)
+        assert total == trace.got
+
+
+def found(fault: Fault, name: str) -> tuple[bool, ElementTrace] | None:
+    """Whether the trace of the first wrong element names the fault; None if it spoils nothing.
+
+    A line that was taken out is named if the terms that it added are those that are missing.
+    """
+    try:
+        kernel = mine(name, fault.text)
+    except ck.ILError:
+        return None
+    checked = ck.verify(kernel)
+    if checked.wrong is None or checked.result is None:
+        return None
+    place = checked.wrong.row, checked.wrong.column
+    trace = ck.trace_element(kernel, *place, size=checked.size)
+    if fault.kind != "missing":
+        return fault.line in trace.blamed, trace
+    before = ck.trace_element(ck.kernels[name], *place, size=checked.size)
+    gone = {tuple(f.element for f in t.factors) for t in before.terms if t.line == fault.line}
+    missing = {tuple(f.element for f in t.factors) for t in trace.terms if t.kind == "missing"}
+    return bool(gone & missing), trace
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_line_to_mend_is_the_planted_one(seed):
+    rng = random.Random(f"planted {seed}")
+    names = list(ck.kernels)
+    outcomes: list[bool] = []
+    missed: list[str] = []
+    while len(outcomes) < 25:
+        name = rng.choice(names)
+        fault = plant(ck.kernels[name].text, rng)
+        outcome = fault and found(fault, name)
+        if not outcome:
+            continue
+        outcomes.append(outcome[0])
+        if not outcome[0]:
+            missed.append(f"{name}, line {fault.line}, {fault.kind}: {outcome[1]}")
+    assert sum(outcomes) >= 0.9 * len(outcomes), "\n".join(missed)
+
+
+def test_a_component_that_is_another_is_named_with_both_elements():
+    trace = ck.trace_element(changed(SINGLE, ("mad r10, r2.x,", "mad r10, r2.y,")), 0, 3)
+    assert trace.notes[0].startswith("Line 54 multiplies A[0, 1], where A[0, 0] belongs.")
+    assert trace.blamed == (54,)
+    assert not trace.right
+
+
+def test_a_fetch_at_another_place_is_named():
+    kernel = changed(SINGLE, ("_aoffimmi(0,1,0) r6, r0.xz00", "_aoffimmi(0,2,0) r6, r0.xz00"))
+    trace = ck.trace_element(kernel, 0, 0)
+    assert trace.notes[0].startswith("Line 49 reads A[2, 0], where A[1, 0] belongs.")
+
+
+def test_a_term_that_was_added_twice_is_named():
+    line = "    mad r10, r6.x, r8, r10\n"
+    assert line in ck.kernels[SINGLE].text
+    trace = ck.trace_element(changed(SINGLE, (line, line + line)), 0, 0)
+    assert trace.notes[0].startswith("Term k = 1 was added twice, at line 72 and at line 71.")
+
+
+def test_a_term_that_is_missing_is_named_with_what_was_read_for_it():
+    trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
+    assert trace.notes[0].startswith(
+        "Term k = 1, A[1, 0] B[1, 0], is missing: what is read at line 49 and 51 is multiplied"
+        " nowhere."
+    )
+
+
+def test_a_store_at_another_place_is_named():
+    trace = ck.trace_element(changed(SINGLE, ("mov g[r1.x+1], r11", "mov g[r1.x], r11")), 0, 0)
+    assert "stores the sum that belongs to C[0, 4]" in trace.notes[0]
+    trace = ck.trace_element(changed(SINGLE, ("mov g[r1.x+1], r11", "mov g[r1.x], r11")), 0, 4)
+    assert trace.work_item is None and "No work-item stores" in trace.notes[0]
+
+
+def test_a_wrong_alpha_is_named():
+    trace = ck.trace_element(changed(SINGLE, ("mul r10, r10, cb0[0].x", "")), 0, 0)
+    assert trace.notes == ("The products are multiplied by 1, not by alpha = 2.",)
+
+
+def test_a_layout_of_the_lds_is_followed_through_it():
+    name = "sgemm_64x64_lds"
+    trace = ck.trace_element(ck.kernels[name], 5, 7)
+    readings = [f for term in trace.terms for f in term.factors if f.element.matrix == "A"]
+    assert all(reading.path for reading in readings)
+    stores = [i.line for i in ck.kernels[name].program.body if i.op.store]
+    assert all(set(reading.path) & set(stores) for reading in readings)
+
+
+@pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])
+def test_an_element_that_is_not_there_is_rejected(row, column):
+    with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):
+        ck.trace_element(SINGLE, row, column)
+
+
+def test_an_endless_loop_is_rejected_soon():
+    kernel = changed(SINGLE, ("add r0.z, r0.z, l0.x", ""))
+    with pytest.raises(ck.KernelError, match="has not ended"):
+        ck.trace_element(kernel, 0, 0)
