@@ -8,7 +8,7 @@ import pytest
 from faults import Fault, plant
 
 import cypresskit as ck
-from cypresskit.kernels.element_trace import Element, ElementTrace
+from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.verification import product
 
 SINGLE = "sgemm_tn"
@@ -40,11 +40,11 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name):
     assert trace.got == trace.expected
     assert [term.kind for term in trace.terms] == ["right"] * (k + 1)
     products = {tuple(f.element for f in term.factors) for term in trace.terms}
-    wanted = {(Element("C", row, column),)}
+    wanted = {(MatrixElement("C", row, column),)}
     for p in range(k):
         a = (p, row) if kernel.trans_a else (row, p)
         b = (column, p) if kernel.trans_b else (p, column)
-        wanted.add((Element("A", *a), Element("B", *b)))
+        wanted.add((MatrixElement("A", *a), MatrixElement("B", *b)))
     assert products == wanted
     times = Counter(term.times for term in trace.terms)
     assert times == {trace.alpha: k, trace.beta: 1}

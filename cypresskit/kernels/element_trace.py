@@ -19,13 +19,21 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.verification import LONGEST, Product, Size, product, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
-from cypresskit.machine.provenance import Amount, Factor, Key, Node, Provenance, Value, Word
+from cypresskit.machine.provenance import (
+    Amount,
+    Factor,
+    FormalSum,
+    Key,
+    MemoryWord,
+    Node,
+    Provenance,
+)
 from cypresskit.tables import quantity
 
 SHOWN = 40  # terms that are printed
 
 
-class Element(NamedTuple):
+class MatrixElement(NamedTuple):
     """An element of A, B or C as stored: ``matrix`` is its letter."""
 
     matrix: str
@@ -45,7 +53,7 @@ class Reading:
     beyond the matrix's edge, where a fetch gives 0.
     """
 
-    element: Element
+    element: MatrixElement
     line: int
     path: tuple[int, ...] = ()
     addresses: tuple[int, ...] = ()
@@ -202,7 +210,7 @@ class _Counted:
 
     key: Key
     amount: Amount
-    elements: tuple[Element, ...]
+    elements: tuple[MatrixElement, ...]
 
 
 class _Tracer:
@@ -251,27 +259,27 @@ class _Tracer:
         word = within * self.words
         return self.seen.streamed(down * stripes + stripe, item, word), word
 
-    def element(self, word: Word) -> Element:
+    def element(self, word: MemoryWord) -> MatrixElement:
         """The element of A, B or C that a word belongs to."""
         kernel = self.kernel
         (m, n, k), per = self.padded, 4 // self.words if self.words <= 4 else 1
         if word.space == "texture":
             across = kernel.texel // (4 * self.words)
             column = word.x * across + word.word // self.words
-            return Element("ABC"[word.number], word.y, column)
+            return MatrixElement("ABC"[word.number], word.y, column)
         stored_a, stored_b = kernel.stored(m, n, k)
         number = word.x * per + word.word // self.words
         for letter, (rows, columns) in (("C", (m, n)), ("A", stored_a), ("B", stored_b)):
             if number < rows * columns or letter == "B" or not kernel.buffer:
-                return Element(letter, *divmod(number, columns))
+                return MatrixElement(letter, *divmod(number, columns))
             number -= rows * columns
         raise AssertionError(word)
 
-    def wanted(self, k: int) -> tuple[Element, Element]:
+    def wanted(self, k: int) -> tuple[MatrixElement, MatrixElement]:
         """The elements of A and B whose product is term ``k`` of the right sum."""
         a = (k, self.row) if self.kernel.trans_a else (self.row, k)
         b = (self.column, k) if self.kernel.trans_b else (k, self.column)
-        return Element("A", *a), Element("B", *b)
+        return MatrixElement("A", *a), MatrixElement("B", *b)
 
     # Judging
 
@@ -326,7 +334,7 @@ class _Tracer:
             given.beta,
         )
 
-    def _counted(self, value: Value) -> list[_Counted]:
+    def _counted(self, value: FormalSum) -> list[_Counted]:
         """The terms with the elements that their factors are, in the order in which they were
         added; of double-doubles without those of low parts, which are 0.
         """
@@ -342,9 +350,9 @@ class _Tracer:
             return each.key.step
         return max((f.step for f in each.key.factors), default=0)
 
-    def _judged(self, counted: list[_Counted], value: Value) -> tuple[list[Term], list[str]]:
+    def _judged(self, counted: list[_Counted], value: FormalSum) -> tuple[list[Term], list[str]]:
         given = self.given
-        by_elements: dict[tuple[Element, ...], list[_Counted]] = defaultdict(list)
+        by_elements: dict[tuple[MatrixElement, ...], list[_Counted]] = defaultdict(list)
         for each in counted:
             by_elements[each.elements].append(each)
         right = {self.wanted(k): k for k in range(given.size[2])}
@@ -356,7 +364,7 @@ class _Tracer:
             terms += self._product_terms(there, k, scale)
             if not sum(each.amount.times for each in there):
                 missing.append(k)
-        old = Element("C", self.row, self.column)
+        old = MatrixElement("C", self.row, self.column)
         there = by_elements.pop((old,), [])
         strangers = [each for group in by_elements.values() for each in group]
         moved = self._old_strangers(strangers, old) if not there and given.beta else []
@@ -432,7 +440,7 @@ class _Tracer:
         lines = [self.seen.line(step) for step in each.amount.scaled]
         return self._term("scaled", each, k, "", lines[-1] if lines else self.line)
 
-    def _old_terms(self, there: list[_Counted], old: Element) -> list[Term]:
+    def _old_terms(self, there: list[_Counted], old: MatrixElement) -> list[Term]:
         """The terms that are the old C: beta times, once."""
         total, beta = sum(each.amount.times for each in there), self.given.beta
         if total == beta:
@@ -445,7 +453,7 @@ class _Tracer:
         blame = scaled[-1] if scaled else self._line(there[-1])
         return [self._term("scaled", each, None, note, blame) for each in there]
 
-    def _old_strangers(self, strangers: list[_Counted], old: Element) -> list[_Counted]:
+    def _old_strangers(self, strangers: list[_Counted], old: MatrixElement) -> list[_Counted]:
         """Terms that are another element's old C."""
         return [
             each
@@ -464,7 +472,7 @@ class _Tracer:
         for row in range(m):
             for column in range(n):
                 other = products_of(self, row, column)
-                own = not self.given.beta or olds == [Element("C", row, column)]
+                own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and found == {other(p) for p in range(k)}:
                     return (
                         f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
@@ -496,7 +504,7 @@ class _Tracer:
         shared = [k for k in missing if set(self.wanted(k)) & set(each.elements)]
         return min(shared or missing)
 
-    def _exchanged(self, each: _Counted, k: int | None, wanted: tuple[Element, ...]) -> Term:
+    def _exchanged(self, each: _Counted, k: int | None, wanted: tuple[MatrixElement, ...]) -> Term:
         """A wrong term in the place of a right one."""
         pairs = []
         for factor in each.key.factors:
@@ -520,15 +528,15 @@ class _Tracer:
         return self._term("wrong", each, k, note, blame)
 
     @cached_property
-    def _held(self) -> dict[Element, list[int]]:
+    def _held(self) -> dict[MatrixElement, list[int]]:
         """The elements that the work-item read, or loaded from the LDS, and the steps."""
-        found: dict[Element, list[int]] = defaultdict(list)
+        found: dict[MatrixElement, list[int]] = defaultdict(list)
         for step, word in self.seen.held(self.item):
             if word.space == "g" or word.number < 3:
                 found[self.element(word)].append(step)
         return found
 
-    def _was_read(self, element: Element, each: _Counted) -> bool:
+    def _was_read(self, element: MatrixElement, each: _Counted) -> bool:
         """Whether the work-item held an element when a term was added."""
         return any(step < self._when(each) for step in self._held.get(element, ()))
 
@@ -560,7 +568,7 @@ class _Tracer:
             return f": what is read at line {lines} is multiplied nowhere", read[-1]
         return ": one of them is never read", read[-1] if read else 0
 
-    def _low_at(self, elements: tuple[Element, ...]) -> int:
+    def _low_at(self, elements: tuple[MatrixElement, ...]) -> int:
         """The line that adds a product with the low part of a double-double a second time, or 0."""
         seen: dict[tuple[int, ...], int] = {}
         for each in sorted(self.low, key=self._when):
@@ -572,12 +580,12 @@ class _Tracer:
             seen[words] = self._line(each)
         return 0
 
-    def _absent(self, elements: Iterable[Element], k: int | None) -> Term:
+    def _absent(self, elements: Iterable[MatrixElement], k: int | None) -> Term:
         readings = tuple(Reading(e, self._read_at(e)) for e in elements)
         lines = tuple(dict.fromkeys(r.line for r in readings if r.line))
         return Term("missing", 0, readings, self.given.alpha, k, lines=lines)
 
-    def _read_at(self, element: Element) -> int:
+    def _read_at(self, element: MatrixElement) -> int:
         """The line at which the work-item read an element, or 0."""
         steps = self._held.get(element)
         return self.seen.line(steps[0]) if steps else 0
@@ -641,9 +649,9 @@ def products_of(tracer: _Tracer, row: int, column: int) -> Callable[[int], tuple
     """The products of another element's right sum."""
     kernel = tracer.kernel
 
-    def wanted(k: int) -> tuple[Element, Element]:
+    def wanted(k: int) -> tuple[MatrixElement, MatrixElement]:
         a = (k, row) if kernel.trans_a else (row, k)
         b = (column, k) if kernel.trans_b else (k, column)
-        return Element("A", *a), Element("B", *b)
+        return MatrixElement("A", *a), MatrixElement("B", *b)
 
     return wanted

@@ -28,7 +28,7 @@ from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepE
 MOST_TERMS = 4096  # of a value; what has more is mixed
 
 
-class Word(NamedTuple):
+class MemoryWord(NamedTuple):
     """A word of memory that was read: component ``word`` of the texel (x, y) of texture ``number``
     (``space`` "texture"), or of element x of global memory ("g").
     """
@@ -44,7 +44,7 @@ class Word(NamedTuple):
 class Factor(NamedTuple):
     """A number that was read at ``step``: its first word, and the steps that passed it on since."""
 
-    word: Word
+    word: MemoryWord
     step: int
     path: tuple[int, ...] = ()
 
@@ -66,7 +66,7 @@ class Amount(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Value:
+class FormalSum:
     """A number as a sum: ``plain`` and the ``terms``. ``mixed``: it is something else that was made
     of them. ``half``: 0 or 1 for the low or high word of a double, else -1.
     """
@@ -76,16 +76,16 @@ class Value:
     mixed: bool = False
     half: int = -1
 
-    def as_half(self, half: int) -> "Value":
-        return Value(self.plain, self.terms, self.mixed, half)
+    def as_half(self, half: int) -> "FormalSum":
+        return FormalSum(self.plain, self.terms, self.mixed, half)
 
 
 Node = tuple[int, int]  # step, work-item
-Results = dict[Node, dict[int, Value]]  # the components that steps wrote
+Results = dict[Node, dict[int, FormalSum]]  # the components that steps wrote
 
 
 @dataclass(eq=False)
-class _Step:
+class _Executed:
     """What one instruction did for all work-items."""
 
     at: int
@@ -101,7 +101,7 @@ class Provenance(Observer):
     """Keeps what every instruction of a small launch did, and follows values back."""
 
     def __init__(self) -> None:
-        self.steps: list[_Step] = []
+        self.steps: list[_Executed] = []
         self.definitions: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.global_stores: list[int] = []
         self.lds_stores: dict[int, list[int]] = defaultdict(list)
@@ -116,7 +116,7 @@ class Provenance(Observer):
         self.before = np.zeros((0, 4), np.uint32) if memory is None else memory.copy()
 
     def step(self, event: StepEvent) -> None:
-        self.steps.append(_Step(event.at, event.active.copy()))
+        self.steps.append(_Executed(event.at, event.active.copy()))
 
     def fetch(self, event: FetchEvent) -> None:
         found = event.x.copy(), event.y.copy(), event.inside.copy()
@@ -316,7 +316,7 @@ class Provenance(Observer):
                         open_nodes.append(earlier)
         return sorted(lines)
 
-    def held(self, item: int) -> Iterator[tuple[int, Word]]:
+    def held(self, item: int) -> Iterator[tuple[int, MemoryWord]]:
         """The words of memory that a work-item read, or loaded from the LDS, and the steps."""
         for number, step in enumerate(self.steps):
             if not step.active[item]:
@@ -328,7 +328,7 @@ class Provenance(Observer):
             elif step.lds is None:
                 yield from ((number, word) for word in self._elements_read(node))
 
-    def results(self, node: Node) -> list[Word]:
+    def results(self, node: Node) -> list[MemoryWord]:
         """The words of memory that a step's results are made of."""
         values: Results = {}
         for each in self.slice(node):
@@ -336,7 +336,7 @@ class Provenance(Observer):
         terms = (term for value in values[node].values() for term in value.terms)
         return [factor.word for term in terms for factor in term.factors]
 
-    def _elements_read(self, node: Node) -> Iterator[Word]:
+    def _elements_read(self, node: Node) -> Iterator[MemoryWord]:
         i = self.body[self.steps[node[0]].at]
         for n, source in enumerate(i.sources):
             if source.register.kind != "g":
@@ -345,11 +345,11 @@ class Provenance(Observer):
             for position in read_positions(self.program, i, n):
                 if source.swizzle[position] in "xyzw":
                     word = "xyzw".index(source.swizzle[position])
-                    yield Word("g", 0, element, 0, word, 0 <= element < len(self.before))
+                    yield MemoryWord("g", 0, element, 0, word, 0 <= element < len(self.before))
 
     # Sums
 
-    def value(self, node: Node, words: tuple[int, ...]) -> Value:
+    def value(self, node: Node, words: tuple[int, ...]) -> FormalSum:
         """What a step wrote to a word, or to the two words of a double, as a sum."""
         values: Results = {}
         for each in self.slice(node):
@@ -357,7 +357,7 @@ class Provenance(Observer):
         parts = [values[node][word] for word in words]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _evaluated(self, node: Node, values: Results) -> dict[int, Value]:
+    def _evaluated(self, node: Node, values: Results) -> dict[int, FormalSum]:
         """The components that a step wrote, or of a store to the LDS its words."""
         step = self.steps[node[0]]
         i = self.body[step.at]
@@ -374,10 +374,10 @@ class Provenance(Observer):
                 results[component] = self._computed(node, i, component, values)
         return results
 
-    def _plain(self, node: Node, component: int) -> Value:
-        return Value(float(np.uint32(self._bits(node, component)).view(np.float32)))
+    def _plain(self, node: Node, component: int) -> FormalSum:
+        return FormalSum(float(np.uint32(self._bits(node, component)).view(np.float32)))
 
-    def _fetched(self, node: Node) -> dict[int, Value]:
+    def _fetched(self, node: Node) -> dict[int, FormalSum]:
         number, item = node
         step = self.steps[number]
         assert step.fetch is not None
@@ -389,11 +389,11 @@ class Provenance(Observer):
             if component >= texel:
                 results[component] = self._plain(node, component)
                 continue
-            word = Word("texture", resource, x, y, component, inside)
+            word = MemoryWord("texture", resource, x, y, component, inside)
             results[component] = _read(word, number)
         return results
 
-    def _through_lds(self, node: Node, i: Instruction, values: Results) -> dict[int, Value]:
+    def _through_lds(self, node: Node, i: Instruction, values: Results) -> dict[int, FormalSum]:
         number, item = node
         step = self.steps[number]
         assert step.lds is not None
@@ -407,9 +407,9 @@ class Provenance(Observer):
             if left is not None:
                 loaded[word] = _passed(values[left[0]][left[1]], number)
         only = words[0] if len(words) == 1 else None
-        return {c: loaded.get(c if only is None else only, Value()) for c in step.written}
+        return {c: loaded.get(c if only is None else only, FormalSum()) for c in step.written}
 
-    def _operand(self, node: Node, source: Source, position: int, values: Results) -> Value:
+    def _operand(self, node: Node, source: Source, position: int, values: Results) -> FormalSum:
         """A source at a position, without its modifiers."""
         letter = source.swizzle[position]
         if letter not in "01":
@@ -419,9 +419,9 @@ class Provenance(Observer):
             if source.register.kind == "g":
                 element = self._element(source, node)
                 inside = 0 <= element < len(self.before)
-                return _read(Word("g", 0, element, 0, component, inside), node[0])
+                return _read(MemoryWord("g", 0, element, 0, component, inside), node[0])
         bits = self._read_bits(source, position, node)
-        return Value(float(np.uint32(bits).view(np.float32)))
+        return FormalSum(float(np.uint32(bits).view(np.float32)))
 
     def _single(
         self,
@@ -430,15 +430,15 @@ class Provenance(Observer):
         n: int,
         position: int,
         values: Results,
-    ) -> tuple[Value, float]:
+    ) -> tuple[FormalSum, float]:
         """Source ``n`` at a position with its modifiers, and the number that it was."""
         source = i.sources[n]
         value = self._operand(node, source, position, values)
         number = float(np.uint32(self._read_bits(source, position, node)).view(np.float32))
         if source.invert:
-            value, number = _sum(Value(1.0), _times(value, -1.0)), 1.0 - number
+            value, number = _sum(FormalSum(1.0), _times(value, -1.0)), 1.0 - number
         if source.bias:
-            value, number = _sum(value, Value(-0.5)), number - 0.5
+            value, number = _sum(value, FormalSum(-0.5)), number - 0.5
         if source.x2:
             value, number = _times(value, 2.0), 2 * number
         if source.sign:
@@ -449,7 +449,7 @@ class Provenance(Observer):
             value, number = _times(value, -1.0), -number
         return value, number
 
-    def _computed(self, node: Node, i: Instruction, component: int, values: Results) -> Value:
+    def _computed(self, node: Node, i: Instruction, component: int, values: Results) -> FormalSum:
         """What an operation in single precision, or on plain bits, wrote to a component."""
         name, number = i.op.name, node[0]
         if i.op.double:
@@ -483,7 +483,7 @@ class Provenance(Observer):
         elif name in ("mad", "fma"):
             result = _sum(first[2], _product(first[0], first[1], number))
         elif i.op.across:
-            result = Value()
+            result = FormalSum()
             for (left, _), (right, _) in zip(*rows, strict=True):
                 result = _sum(result, _product(left, right, number))
         elif name == "div" and not first[1].terms and first[1].plain:
@@ -494,7 +494,7 @@ class Provenance(Observer):
             result = _times(result, i.shift)
         return _mixed([result]) if i.saturate else result
 
-    def _chosen(self, node: Node, component: int, operands: list[Value]) -> Value:
+    def _chosen(self, node: Node, component: int, operands: list[FormalSum]) -> FormalSum:
         """The result of an operation that isn't known as a sum: nothing but a number if its
         operands are; else something made of their terms.
         """
@@ -502,7 +502,7 @@ class Provenance(Observer):
             return self._plain(node, component)
         return _mixed(operands)
 
-    def _double(self, node: Node, i: Instruction, values: Results) -> dict[int, Value]:
+    def _double(self, node: Node, i: Instruction, values: Results) -> dict[int, FormalSum]:
         """What an operation with a double result wrote."""
         name, number = i.op.name, node[0]
         step = self.steps[number]
@@ -524,7 +524,7 @@ class Provenance(Observer):
         else:
             result = _mixed(operands)
         if not result.terms and not result.mixed:
-            result = Value(self._double_bits(node, i))
+            result = FormalSum(self._double_bits(node, i))
         return {c: result.as_half(c % 2) for c in i.dest.written if c in step.written}
 
     def _double_bits(self, node: Node, i: Instruction) -> float:
@@ -537,25 +537,25 @@ class Provenance(Observer):
                 return float(np.array(words, np.uint32).view(np.float64)[0])
         return 0.0
 
-    def _pair(self, node: Node, i: Instruction, n: int, values: Results) -> Value:
+    def _pair(self, node: Node, i: Instruction, n: int, values: Results) -> FormalSum:
         """Source ``n`` as a double, with its modifiers."""
         source = i.sources[n]
         parts = [self._operand(node, source, position, values) for position in (0, 1)]
         words = [self._read_bits(source, position, node) for position in (0, 1)]
         number = float(np.array(words, np.uint32).view(np.float64)[0])
         plain = not any(part.terms or part.mixed for part in parts)
-        value = Value(number) if plain else _joined(parts)
+        value = FormalSum(number) if plain else _joined(parts)
         if source.abs and number < 0:
             value = _times(value, -1.0)
         return _times(value, -1.0) if source.negates_double else value
 
 
-def _read(word: Word, step: int) -> Value:
+def _read(word: MemoryWord, step: int) -> FormalSum:
     """A number that was just read; it may be half of a double, which the other half tells."""
-    return Value(0.0, {Key((Factor(word, step),), -1): Amount(1.0)})
+    return FormalSum(0.0, {Key((Factor(word, step),), -1): Amount(1.0)})
 
 
-def _joined(parts: list[Value]) -> Value:
+def _joined(parts: list[FormalSum]) -> FormalSum:
     """The double of two words: the same number's halves, or two words that were read side by
     side.
     """
@@ -567,19 +567,19 @@ def _joined(parts: list[Value]) -> Value:
         word, next_word = one.factors[0].word, other.factors[0].word
         beside = word._replace(word=word.word + 1) == next_word and word.word % 2 == 0
         if beside and len(one.factors) == len(other.factors) == 1:
-            return Value(0.0, {one: amount})
+            return FormalSum(0.0, {one: amount})
     return _mixed(parts)
 
 
-def _mixed(operands: Iterable[Value]) -> Value:
+def _mixed(operands: Iterable[FormalSum]) -> FormalSum:
     """Something made of the terms of several values."""
     terms: dict[Key, Amount] = {}
     for value in operands:
         terms |= value.terms
-    return Value(0.0, terms, mixed=bool(terms))
+    return FormalSum(0.0, terms, mixed=bool(terms))
 
 
-def _sum(left: Value, right: Value) -> Value:
+def _sum(left: FormalSum, right: FormalSum) -> FormalSum:
     terms = dict(left.terms)
     for key, amount in right.terms.items():
         if key not in terms:
@@ -587,35 +587,35 @@ def _sum(left: Value, right: Value) -> Value:
             continue
         times = terms[key].times + amount.times
         terms[key] = Amount(times, terms[key].scaled or amount.scaled)
-    return Value(left.plain + right.plain, terms, left.mixed or right.mixed)
+    return FormalSum(left.plain + right.plain, terms, left.mixed or right.mixed)
 
 
-def _times(value: Value, factor: float, step: int | None = None) -> Value:
+def _times(value: FormalSum, factor: float, step: int | None = None) -> FormalSum:
     """A value times a plain number."""
     scaled = () if step is None else (step,)
     terms = {
         key: Amount(amount.times * factor, (*amount.scaled, *scaled))
         for key, amount in value.terms.items()
     }
-    return Value(value.plain * factor, terms, value.mixed)
+    return FormalSum(value.plain * factor, terms, value.mixed)
 
 
-def _product(left: Value, right: Value, step: int) -> Value:
+def _product(left: FormalSum, right: FormalSum, step: int) -> FormalSum:
     if not left.terms:
         return _times(right, left.plain, step)
     if not right.terms:
         return _times(left, right.plain, step)
     if len(left.terms) * len(right.terms) > MOST_TERMS:
         return _mixed([left, right])
-    result = Value(left.plain * right.plain)
+    result = FormalSum(left.plain * right.plain)
     if right.plain:
-        result = _sum(result, _times(Value(0.0, left.terms), right.plain, step))
+        result = _sum(result, _times(FormalSum(0.0, left.terms), right.plain, step))
     if left.plain:
-        result = _sum(result, _times(Value(0.0, right.terms), left.plain, step))
+        result = _sum(result, _times(FormalSum(0.0, right.terms), left.plain, step))
     return _sum(result, _crossed(left, right, step))
 
 
-def _crossed(left: Value, right: Value, step: int) -> Value:
+def _crossed(left: FormalSum, right: FormalSum, step: int) -> FormalSum:
     """Each term of one value times each of another."""
     terms: dict[Key, Amount] = {}
     for one, amount in left.terms.items():
@@ -623,10 +623,10 @@ def _crossed(left: Value, right: Value, step: int) -> Value:
             factors = tuple(sorted((*one.factors, *other.factors)))
             scaled = (*amount.scaled, *times.scaled)
             terms[Key(factors, step)] = Amount(amount.times * times.times, scaled)
-    return Value(0.0, terms, left.mixed or right.mixed)
+    return FormalSum(0.0, terms, left.mixed or right.mixed)
 
 
-def _passed(value: Value, step: int) -> Value:
+def _passed(value: FormalSum, step: int) -> FormalSum:
     """A value after a step that passed it on as it was; numbers that were read note that."""
     terms = {
         Key(tuple(f._replace(path=(*f.path, step)) for f in key.factors), key.step)
@@ -634,4 +634,4 @@ def _passed(value: Value, step: int) -> Value:
         else key: amount
         for key, amount in value.terms.items()
     }
-    return Value(value.plain, terms, value.mixed, value.half)
+    return FormalSum(value.plain, terms, value.mixed, value.half)
