@@ -6,10 +6,11 @@ a number for which there is no rule is a fault, too.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 from bokeh.models import HoverTool, Text
 
 from cypresskit.devices import DEVICES
@@ -34,14 +35,19 @@ def parts(text: str, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
 
 
 class Said(NamedTuple):
-    """A text at a frame, and where: "caption", "about", "guess" or the name of a source; there of
-    which cell, or of which key.
+    """A text at a frame, and where: "caption", "about" or the name of a source; there of which
+    cell, or of which key. ``data`` are the source's columns at that frame.
     """
 
     text: str
     frame: int
     where: str
     index: int = 0
+    data: Mapping = {}
+
+    def cell(self, column: str):
+        """What the text's own cell has in a column."""
+        return self.data[column][self.index]
 
 
 #: From a text and its numbers to the true ones, or to whether the text as a whole is true.
@@ -64,10 +70,10 @@ def said(player: Player, frame: int) -> Iterator[Said]:
             name = renderer.data_source.name
             if isinstance(renderer.glyph, Text) and isinstance(renderer.glyph.text, str):
                 for n, text in enumerate(data[renderer.glyph.text]):
-                    yield Said(str(text), frame, name, n)
+                    yield Said(str(text), frame, name, n, data)
             if renderer in tips:
                 for n in range(len(data[next(iter(data))])):
-                    yield Said(filled(tips[renderer], data, n), frame, f"tip {name}", n)
+                    yield Said(filled(tips[renderer], data, n), frame, f"tip {name}", n, data)
 
 
 def filled(tip: str, data: dict, n: int) -> str:
@@ -113,36 +119,100 @@ def fits(numbers: Sequence[str], true: Sequence[float]) -> bool:
     return len(true) == len(numbers) and all(map(agrees, numbers, true))
 
 
+def fault(text: Said, rules: dict[str, Rule], names: tuple[str, ...] = ()) -> str:
+    """What is wrong with a text by the rules; empty if it is true, or has no number."""
+    skeleton, numbers = parts(text.text, names)
+    if not numbers:
+        return ""
+    rule = next((r for pattern, r in rules.items() if re.fullmatch(pattern, skeleton)), None)
+    if rule is None:
+        return f"no rule for {text.where!r}: {skeleton!r}"
+    place = f"{text.where} {text.index} at {text.frame}"
+    try:
+        true = rule(text, [value(n) for n in numbers])
+    # What can't be looked up isn't the source's.
+    except (AssertionError, AttributeError, LookupError, StopIteration, ValueError) as failed:
+        return f"{place}: {text.text!r}, {failed!r}"
+    held = bool(true) if isinstance(true, bool | np.bool) else fits(numbers, true)
+    return "" if held else f"{place}: {text.text!r}, true: {true}"
+
+
+def on_scale(places: Sequence[float], values: Sequence[float], log: bool = False) -> Callable:
+    """An axis through known ``values`` at ``places``: a function from a place to the number that
+    has to stand there.
+    """
+    known = np.log(values) if log else np.asarray(values, float)
+    slope, start = np.polyfit(places, known, 1)
+    assert np.allclose(np.polyval((slope, start), places), known, atol=1e-3 * np.ptp(known))
+
+    def read(place: float) -> float:
+        number = start + slope * place
+        return float(np.exp(number) if log else number)
+
+    return read
+
+
+def near(shown: float, true: float, part: float = 0.01) -> bool:
+    """Whether a tick's number is what its place says, within the width of a pixel or so."""
+    return abs(shown - true) <= part * abs(true) + 1e-9
+
+
 def unheld(
     player: Player, rules: dict[str, Rule], names: Iterable[str] = (), frames: Sequence[int] = ()
 ) -> list[str]:
     """What the picture says that its source doesn't: a line for each text whose numbers differ, and
     for each that no rule is about.
     """
-    faults = []
+    texts = (text for frame in frames or moments(player) for text in said(player, frame))
+    faults = (fault(text, rules, tuple(names)) for text in texts)
+    return list(dict.fromkeys(filter(None, faults)))
+
+
+def altered(text: str, names: tuple[str, ...] = ()) -> Iterator[str]:
+    """A text with each of its numbers in turn ten times as large; 0 becomes 10."""
+    found = re.sub(r"[*`\N{ZERO WIDTH SPACE}]", "", text)
+    hidden = found
+    for name in sorted(names, key=len, reverse=True):
+        hidden = hidden.replace(name, "\0" * len(name))
+    hidden = NAME.sub(lambda match: "\0" * len(match[0]), hidden)
+    for match in NUMBER.finditer(hidden):
+        digits, _, power = match[0].partition("e")
+        decimals = len(digits.partition(".")[2])
+        larger = f"{10 * value(match[0]):.{decimals}f}" if value(match[0]) else "10"
+        if power:
+            larger = f"{digits}e{int(power) + 1}"
+        yield found[: match.start()] + larger + found[match.end() :]
+
+
+def unnoticed(
+    player: Player, rules: dict[str, Rule], names: Iterable[str] = (), frames: Sequence[int] = ()
+) -> list[str]:
+    """The lies that the rules let pass: of each kind of text in each place, a few whose numbers are
+    made ten times as large, one by one.
+    """
+    seen: dict[tuple, list[Said]] = {}
+    names = tuple(names)
     for frame in frames or moments(player):
-        for one in said(player, frame):
-            skeleton, numbers = parts(one.text, tuple(names))
-            if not numbers:
-                continue
-            rule = next(
-                (r for pattern, r in rules.items() if re.fullmatch(pattern, skeleton)), None
-            )
-            if rule is None:
-                faults.append(f"no rule for {one.where!r}: {skeleton!r}")
-                continue
-            try:
-                true = rule(one, [value(n) for n in numbers])
-            except (AssertionError, LookupError) as failed:
-                true = False
-                faults.append(f"{one.where} {one.index} at {frame}: {failed}")
-            held = true if isinstance(true, bool) else fits(numbers, true)
-            if not held:
-                faults.append(f"{one.where} {one.index} at {frame}: {one.text!r}, true: {true}")
-    return list(dict.fromkeys(faults))
+        for text in said(player, frame):
+            skeleton, numbers = parts(text.text, names)
+            if numbers:
+                seen.setdefault((text.where, skeleton), []).append(text)
+    lies = []
+    for texts in seen.values():
+        for text in {0: texts[0], 1: texts[len(texts) // 2], 2: texts[-1]}.values():
+            lies += [
+                f"{text.where} {text.index} at {text.frame}: {lie!r} passes"
+                for lie in altered(text.text, names)
+                if not fault(text._replace(text=lie), rules, names)
+            ]
+    return list(dict.fromkeys(lies))
 
 
 def assert_held(player: Player, rules: dict[str, Rule], **how) -> None:
-    """Fail if the picture says anything that its source doesn't."""
+    """Fail if the picture says anything that its source doesn't, or if it could: a number that is
+    ten times too large has to break a rule.
+    """
     faults = unheld(player, rules, **how)
     assert not faults, "\n".join([f"{len(faults)} of {player.title}:", *faults[:12]])
+    lies = unnoticed(player, rules, **how)
+    assert not lies, "\n".join([f"{len(lies)} lies pass in {player.title}:", *lies[:12]])

@@ -52,16 +52,24 @@ def rules(blocks: tuple[int, ...]) -> dict[str, Rule]:
     def so_far(say: Said) -> int:
         return min(clock(say), 2 * N**3 // size(say))
 
-    def cell(say: Said, _):
+    def cell(say: Said, shown):
         matrix, number = divmod(say.index, N * N)
         i, j = divmod(number, N)
-        if matrix == 2:
-            return say.text.startswith(f"C[{i}, {j}]: terms added: ")
         b = size(say)
+        if matrix == 2:
+            return terms(say, b, i, j, shown)
         place = (i, j) if matrix else (j, i)  # A is stored by columns
         at_words = done[b].get((matrix, *place), ())
         times = sum(word <= clock(say) for word in at_words)
         return [i, j, times]
+
+    def terms(say: Said, b: int, i: int, j: int, shown):
+        """A term is added when its work-item has fetched both of its numbers; the last two may
+        still be under way.
+        """
+        came = [max(done[b][0, k, i][j // b], done[b][1, k, j][i // b]) for k in range(N)]
+        most = sum(word <= clock(say) for word in came)
+        return [i, j, shown[2]] if most - 2 <= shown[2] <= most else []
 
     def count(say: Said, shown):
         """Words are the clock's; of flops at most what these words allow, and nearly that."""

@@ -6,7 +6,7 @@ from pages import (
     frames,
     view,
 )
-from said import Rule, Said, assert_held, unheld
+from said import Rule, Said, assert_held, on_scale, unheld
 
 from cypresskit import draw
 from cypresskit.timing import Report, simulate
@@ -15,9 +15,12 @@ FRAMES = 120
 KERNELS = [f"sgemv_{kind}" for kind in ("n", "t_reduce4", "n_reduce2", "n_reduce4")]
 
 
-def rules(reports: list[Report]) -> dict[str, Rule]:
+def rules(reports: list[Report], player) -> dict[str, Rule]:
     of = {report.kernel: report for report in reports}
     end = max(report.use.clocks[-1] for report in reports)
+    longest = max(reports, key=lambda report: report.use.clocks[-1]).kernel
+    head = frames(player, f"head {longest}", "x")[:, 0]
+    thousands = on_scale(head, np.linspace(0, end / 1000, FRAMES))
 
     def report(say: Said) -> Report:
         return of[say.where.split(" ")[-1]]
@@ -27,6 +30,10 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         done = [name for name, r in of.items() if r.use.clocks[-1] <= now + 1e-6]
         assert say.text.endswith(f"Done: {', '.join(done) or 'none'}."), say.text
         return [now]
+
+    def tick(say: Said, _):
+        """A tick of the axis of time, in thousands of clocks, where the play head is then."""
+        return [thousands(say.cell("x"))]
 
     def share(unit: str) -> Rule:
         return lambda say, _: [100 * report(say).use.shares[unit][say.index].mean()]
@@ -44,7 +51,7 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
             shown if shown[0] in [r.wavefronts for r in reports] else []
         ),
         r"done at clock #: channels sent for # % of it, waited for rows for # %": finish,
-        r"#": lambda _, shown: shown if 0 <= 1000 * shown[0] <= end else [],
+        r"#": tick,
     }
 
 
@@ -53,7 +60,8 @@ def made(n: int = 2048) -> list[Report]:
 
 
 def test_every_number_is_the_reports():
-    assert_held(draw.channels(made()), rules(made()))
+    player = draw.channels(made())
+    assert_held(player, rules(made(), player))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -76,7 +84,8 @@ def test_an_engine_that_had_work_shows_it_when_all_is_done():
 
 
 def test_another_launchs_figures_are_found():
-    assert unheld(draw.channels(made()), rules(made(1024)))
+    player = draw.channels(made())
+    assert unheld(player, rules(made(1024), player))
 
 
 def test_the_channels_strips_are_the_reports_shares():

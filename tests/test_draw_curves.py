@@ -5,7 +5,7 @@ import pytest
 from pages import (
     drawn,
 )
-from said import Said, assert_held
+from said import Said, assert_held, on_scale
 
 from cypresskit import draw
 
@@ -24,8 +24,15 @@ def test_what_its_points_say_are_the_figures():
     def point(say: Said, shown):
         return [heights[shown[-1]], shown[-1]]
 
-    def caption(say: Said, shown):
-        return [shown[0], heights[shown[0]]]
+    def caption(say: Said, _):
+        return [2, heights[2]]
 
-    rules = {r"a: # at #": point, r"x = #: a #": caption, r"#": lambda say, shown: True}
-    assert_held(draw.curves({"a": heights}, "x", "y"), rules)
+    player = draw.curves({"a": heights}, "x", "y")
+    points = drawn(player, "points a")
+    across = on_scale(points["x"], list(heights))
+    up = on_scale(points["y"], list(heights.values()))
+
+    def tick(say: Said, _):
+        return [across(say.cell("x")) if np.ptp(say.data["x"]) else up(say.cell("y"))]
+
+    assert_held(player, {r"a: # at #": point, r"x = #: a #": caption, r"#": tick})

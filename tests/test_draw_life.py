@@ -2,7 +2,9 @@
 
 import re
 import sys
+from collections.abc import Callable, Iterable
 
+import numpy as np
 import pytest
 from said import Rule, Said, assert_held, unheld, value
 
@@ -46,6 +48,21 @@ def close(words: str, seconds: float) -> bool:
     return abs(in_seconds(words) - seconds) <= 0.006 * seconds + 0.5 * CLOCK
 
 
+#: A multiply-add, as the register held it before and after.
+TERM = re.compile(r"([-.\de]+) \+ ([-.\de]+) \N{MULTIPLICATION SIGN} ([-.\de]+) = ([-.\de]*\d)")
+
+
+def multiply_adds(element: tuple[int, int]) -> set[tuple[int, ...]]:
+    """(sum before, number of A, number of B, sum after) for each step of k, in either order."""
+    random = np.random.default_rng(8)
+    a, b = (random.integers(-3, 4, (N, N)) for _ in "AB")
+    terms, so_far = set(), 0
+    for x, y in zip(a[:, element[0]].tolist(), b[:, element[1]].tolist()):
+        terms |= {(so_far, x, y, so_far + x * y), (so_far, y, x, so_far + x * y)}
+        so_far += x * y
+    return terms
+
+
 def rules(element: tuple[int, int]) -> dict[str, Rule]:
     life = Life(element)
     wavefront, engine = life.wavefront, int(life.report.use.wavefronts[life.wavefront][0])
@@ -59,16 +76,52 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         text = say.text.replace("*", "")
         share = (64 * CLOCK / life.whole) ** ((say.frame % 40) / 39)
         assert close(text.split(" in sight")[0], life.whole * share), text
-        runs = re.search(r"wavefront (\d+) runs on SIMD engine (\d+)", text)
-        return runs is None or list(map(int, runs.groups())) == [wavefront, engine]
+        return "texture unit fetches" not in text or fetch(say, shown)
+
+    terms = multiply_adds(element)
+
+    def sound(say: Said) -> bool:
+        """Whether all is true that any of the sentences says of wavefront, terms and lesson."""
+        text = say.text.replace("*", "")
+        placed = re.findall(r"wavefront (\d+) runs on SIMD engine (\d+)", text)
+        added = [tuple(int(n) for n in term) for term in TERM.findall(text)]
+        return (
+            linked(say)
+            and all((int(w), int(e)) == (wavefront, engine) for w, e in placed)
+            and all(term in terms for term in added)
+            and all(w == "0" for w in re.findall(r"timed as wavefront (\d+)'s", text))
+        )
+
+    def checked(rule: Rule) -> Rule:
+        """The rule, of a text that is sound besides."""
+        return lambda say, shown: rule(say, shown) if sound(say) else False
+
+    def linked(say: Said) -> bool:
+        """Whether a part's lesson is the one that its link leads to."""
+        found = re.search(r"\[lesson (\d+)\]\((\d+)_\w+\)", say.text)
+        return say.where != "about" or bool(found and found[1] == found[2])
+
+    def once(numbers: Iterable) -> bool:
+        """Whether what is said twice is the same."""
+        return len(set(numbers)) == 1
+
+    def part_of(kind: str, seconds: Callable[[re.Match], float]) -> Rule:
+        """A part of the life that is called so, and how long it takes."""
+
+        def rule(say: Said, _):
+            found = re.match(rf"{kind}, (?P<took>.+?): ", say.text.replace("*", ""))
+            return linked(say) and close(found["took"], seconds(found))
+
+        return rule
+
+    def of_wavefront(found: re.Match) -> float:
+        start, stop = life.report.use.wavefronts[wavefront][1:3]
+        return CLOCK * (stop - start) if int(found[1]) == wavefront else float("nan")
 
     def trip(say: Said, _):
-        name, took = re.match(r"\*\*(.+?)\*\*, (.+?):", say.text).groups()
+        name, took = re.match(r"\W*(.+?)\W*, (.+?):", say.text).groups()
         span = next(s for s in life.trip.spans if s.task.name == name)
-        return close(took, span.end - span.start)
-
-    def launch(say: Said, _):
-        return close(say.text.split(", ")[1].split(":")[0], life.spent["launch"])
+        return close(took, span.end - span.start) and linked(say)
 
     def runs(say: Said, _):
         numbers = [int(n) for n in re.findall(r"(?:wavefront|engine) (\d+)", say.text)]
@@ -80,35 +133,45 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         k, low, high = map(int, found.groups()[1:])
         across = element[0] if found[1] == "A" else element[1]
         block = across // 8 * 8
-        clocks = re.findall(r"(\d+) clocks", say.text)
+        clocks = re.findall(r"(?:in|,) (\d+) clocks", say.text)
         held = all(value(c) == 16 for c in clocks)  # four quads a clock, 16 of them
         inside = 0 <= k < N and block <= low and high <= block + 8 and high == low + 4
-        return inside and held and ("63" in say.text or "others" not in say.text)
+        places = re.findall(r"[AB]\[[\d:, ]*\]", say.text)
+        others = re.search(r"what (\d+) others", say.text)
+        held = held and once(places) and (others is None or others[1] == "63")
+        return inside and held and linked(say)
 
-    def arithmetic(say: Said, _):
-        """A multiply-add, as the register held it before and after."""
-        text = say.text.replace("*", "")
-        found = re.search(r"(\S+) \+ (\S+) \N{MULTIPLICATION SIGN} (\S+) = ([-.\de]*\d)", text)
-        old, a, b, new = map(value, found.groups())
-        return old + a * b == new
+    def arithmetic(say: Said, shown):
+        return bool(TERM.search(say.text)) and bundle(say, shown)
 
     def bundle(say: Said, shown):
         clocks = re.search(r", (\d+) clocks", say.text)
-        return clocks is None or int(clocks[1]) == ck.HD5870.result_clocks
+        return linked(say) and (clocks is None or int(clocks[1]) == ck.HD5870.result_clocks)
 
-    return {
+    def on_their_way(_) -> float:
+        fetches = [e for e in life.report.timeline if e.wavefront == 0 and e.kind == "TEX"]
+        middle = fetches[len(fetches) // 2]
+        return CLOCK * (middle.end - middle.served)
+
+    def lane(say: Said, _):
+        """The lessons that the lanes are named after, from above."""
+        return [(9, 0, 4, 5, 3, 1)[say.index]]
+
+    table = {
         r"(bus|launch|waits|fetches|computes|stores|changes clauses): # (ms|µs|clocks)": part,
         r"# (ms|µs|clocks) in sight\. .*": caption,
         r"(send|fetch) [ABC], # .*|kernel, # .*": trip,
-        r"launch, # .*": launch,
+        r"launch, # .*": part_of("launch", lambda _: life.spent["launch"]),
+        r"wavefront #, # .*": part_of(r"wavefront (\d+)", of_wavefront),
         r"its wavefront goes .*, timed as wavefront #'s, .*": lambda *_: [0],
         r"(wavefront #, # .*: )?wavefront #( runs on SIMD engine #)?.*": runs,
         r".*[AB]\[#, #:#\].*": fetch,
         r".*# \+ # × # = #.*": arithmetic,
         r"[xyzwt ]+, # clocks: a bundle with .*": bundle,
-        r"on their way, # clocks: .*": lambda *_: True,
-        r"lesson #": lambda _, shown: shown if shown[0] in (0, 1, 3, 4, 5, 9) else [],
+        r"on their way, # clocks: .*": part_of("on their way", on_their_way),
+        r"lesson #": lane,
     }
+    return {pattern: checked(rule) for pattern, rule in table.items()}
 
 
 @pytest.mark.parametrize("element", [(5, 3), (70, 131), (255, 255)])

@@ -11,7 +11,7 @@ from pages import (
     pipeline,
     view,
 )
-from said import Rule, Said, assert_held, unheld
+from said import Rule, Said, assert_held, on_scale, unheld
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -20,11 +20,13 @@ from cypresskit.host import Resource, Task, Timeline, run
 FRAMES = 240
 
 
-def rules(runs: dict[str, Timeline]) -> dict[str, Rule]:
+def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
     """What the numbers of timelines with these headings have to be. Names of tasks are told apart,
     so a text with another task's name has no rule.
     """
     end = max(run.seconds for run in runs.values())
+    head = frames(player, f"head {next(iter(runs))}", "x")[:, 0]
+    milliseconds = on_scale(head, np.linspace(0, 1e3 * end, FRAMES))
     paces = {name: pace(run) for name, run in runs.items()}
     fastest = min((p for p in paces.values() if p), default=0)
 
@@ -100,14 +102,21 @@ def rules(runs: dict[str, Timeline]) -> dict[str, Rule]:
 
     def label(say: Said, _):
         """A bar's name, a block's on the road, or a row's: of a task, or a resource and stages."""
-        tasks = [s.task for run in runs.values() for s in run.spans]
+        spans = [s for run in runs.values() for s in run.spans]
+        if say.where.startswith("labels"):
+            middle = milliseconds(say.cell("x")) / 1e3
+            spans = [s for s in spans if abs((s.start + s.end) / 2 - middle) < 1e-4 * end]
+        elif say.where.startswith("names"):
+            timed = named(say.where)
+            key = frames(player, f"blocks {timed}", "key")[say.frame, say.index]
+            spans = [runs[timed].spans[key % 10_000]]
+        tasks = [s.task for s in spans]
         texts = {t.name for t in tasks} | {t.label for t in tasks}
         rows = {name for run in runs.values() for name in run.resources}
         return say.text.strip("\u200b").split(": ")[0] in texts | rows | set(runs)
 
     def tick(say: Said, shown):
-        ticks = 1e3 * end
-        return shown if 0 <= shown[0] <= ticks else [np.nan]
+        return [milliseconds(say.cell("x"))]
 
     return {
         r"At # ms\. .*(\n.*)*": caption,
@@ -175,7 +184,8 @@ def test_every_number_is_the_timelines(name):
     runs = RUNS[name]()
     matrices = {s.task.matrix for each in runs.values() for s in each.spans}
     assert matrices <= {"A", "B", "C", "AB", ""}
-    assert_held(draw.timeline(*runs.values(), names=tuple(runs)), rules(runs))
+    player = draw.timeline(*runs.values(), names=tuple(runs))
+    assert_held(player, rules(runs, player))
 
 
 def test_tooltips_that_are_ten_times_off_are_found(monkeypatch):
@@ -189,7 +199,8 @@ def test_tooltips_that_are_ten_times_off_are_found(monkeypatch):
 
     monkeypatch.setattr(chart, "_tip", off)
     runs = RUNS["two queues"]()
-    assert unheld(draw.timeline(*runs.values(), names=tuple(runs)), rules(runs))
+    player = draw.timeline(*runs.values(), names=tuple(runs))
+    assert unheld(player, rules(runs, player))
 
 
 def test_a_run_whose_chip_is_idle_for_half_of_the_time_is_not_called_bound():

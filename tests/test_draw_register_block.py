@@ -82,6 +82,9 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
         """Whether three digits are those of a register, as a float or as a whole number."""
         return any(number == h or abs(number - h) < 1e-2 * abs(h) for h in held)
 
+    def same_digits(number: float, held: float) -> bool:
+        return abs(number - held) <= 5.1e-3 * abs(held)
+
     def total(say: Said, _):
         """An element's sum so far, term by term."""
         found = re.match(r"\*\*C\[(\d+), (\d+)\]\*\*, in r(\d+)\.(\w)", say.text)
@@ -113,7 +116,11 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
 
     def drawn(say: Said, shown):
         """A cell's number, as its register holds it."""
-        return True if say.where.startswith("cells") else shown[0] in (*range(8), -1)
+        if say.where.startswith("cells"):
+            name, component = say.cell("register").split(".")
+            held = either(bits(say, int(name[1:]), "xyzw".index(component)))
+            return any(map(same_digits, shown * len(held), held))
+        return shown[0] in (*range(8), -1)
 
     return {
         r"Step # of #, line #: .*": caption,

@@ -91,22 +91,51 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         matrix, row, texel = re.match(r".*?([AB]), row (\d+), texel (\d+)", text).groups()
         return int(one.address("AB".index(matrix), int(texel), int(row))) // WORD
 
-    def word(say: Said, shown):
-        return [*shown[:-1], word_of(unit(say), say.text) % BANKS]
+    def words_of(one: Unit, matrix: str) -> list[int]:
+        """The words of a matrix, as they lie in memory."""
+        texture = one.run.launch.textures["AB".index(matrix)]
+        y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
+        return np.unique(one.address("AB".index(matrix), x, y) // WORD).tolist()
 
-    def about(say: Said, shown):
+    def texels(one: Unit, text: str, box: int) -> list[int]:
+        """Row and texels of the word that has a box."""
+        matrix, row, first, *more = re.search(
+            r"([AB])\W*, row (\d+), texel (\d+)(?: to (\d+))?", text
+        ).groups()
+        last = int(more[0] or first)
+        words = words_of(one, matrix)
+        box -= len(words_of(one, "A")) if matrix == "B" and box >= len(words) else 0
+        for texel in (int(first), last):
+            assert int(one.address("AB".index(matrix), texel, int(row))) // WORD == words[box]
+        return [int(row), int(first), last][: 2 + (more[0] is not None)]
+
+    def word(say: Said, _):
+        one = unit(say)
+        return [*texels(one, say.text, say.index), word_of(one, say.text) % BANKS]
+
+    def fetch_label(say: Said, _):
+        """The number of a fetch, of which every second or so is named; or that of a bank."""
+        if ":" not in say.text:
+            return [say.index % BANKS]
+        orders = [[a.resource for a in u.run.accesses if a.kind == "fetch"][:16] for u in units]
+        step = -(-16 // len(say.data["x"]))
+        assert any(say.text.endswith("AB"[order[say.index * step]]) for order in orders)
+        return [say.index * step + 1]
+
+    def about(say: Said, _):
         one = units[say.index // 10_000]
         mine = word_of(one, say.text)
+        place = texels(one, say.text, say.index % 10_000)
         assert say.text.startswith(f"{one.name}: ")
         if "first given" not in say.text:
-            return [*shown[:-1], mine % BANKS]
+            return [*place, mine % BANKS]
         first = next(
             n
             for n, c in enumerate(one.clocks, 1)
             if mine in c[4].values()
             and "AB"[c[0].resource] == say.text.split(": ")[1].strip("*")[0]
         )
-        return [*shown[:-2], mine % BANKS, first] if first <= say.frame else []
+        return [*place, mine % BANKS, first] if first <= say.frame else []
 
     def texture(say: Said, _):
         of = units[0].run.launch.textures["AB".index(say.text[0])]
@@ -124,7 +153,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         r"[AB]: # rows of # texels": texture,
         r"clock #": lambda say, _: [min(say.frame, len(unit(say).clocks))],
         r"done at clock #": lambda say, _: [len(unit(say).clocks)],
-        r"#(: [AB])?": lambda _, shown: shown if 0 <= shown[0] <= 16 else [],
+        r"#(: [AB])?": fetch_label,
     }
 
 

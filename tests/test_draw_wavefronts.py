@@ -138,7 +138,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
             ]
             held = all(min(under_way(spans, a + 0.5), 2) == wanted for a in inside)
             near = [min(marks, key=lambda t, s=shown_at: abs(t - s)) for shown_at in shown]
-            return near if held else [np.nan]
+            return near if held and start <= end else [np.nan]
 
         return rule
 
