@@ -1,7 +1,8 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
 A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which
-describes its arrays. The launch convention is written at the top of each file. Most kernels differ
+describes its arrays; six that differ from a sibling in a few lines are written when asked for
+(``double_double``). The launch convention stands at the top of each text. Most kernels differ
 in nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
 another way, given by ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``. A matrix times a
 vector is a GEMM with one column here, so one test suite serves all.
@@ -17,6 +18,7 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import nearest
 from cypresskit.kernels.convention import constants, padded, scalars, texels
+from cypresskit.kernels.double_double import TEXTS
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
@@ -56,6 +58,8 @@ class Kernel:
     @property
     def text(self) -> str:
         """The kernel's IL."""
+        if self.name in TEXTS:
+            return TEXTS[self.name]()
         return files("cypresskit.kernels").joinpath(f"{self.name}.il").read_text(encoding="utf-8")
 
     @cached_property
