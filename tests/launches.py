@@ -1,16 +1,17 @@
 """Kernels in files: those of zoo/ have a bug, those of programs/ are to give the same bits wherever
 they run.
 
-A file begins with a title and, in a line each, its launch and what stands in the place of a word,
-one of several: all of them in turn, each with all of another word's.
+A file is TOML: a ``title``, the ``launch``, and a ``text``, or ``bug`` and ``near_miss``. In the
+place of a word that is among the ``choices`` stands one of them: all in turn, each with all of
+another word's.
 """
 
-import json
-import re
+import tomllib
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +37,9 @@ def array(shape: list) -> np.ndarray:
     return values
 
 
-def launch_of(given: str | dict) -> dict:
-    """The arguments that a file's launch stands for, as JSON or a table of TOML."""
-    launch = json.loads(given) if isinstance(given, str) else deepcopy(given)
+def launch_of(table: dict) -> dict:
+    """The arguments that a file's launch stands for."""
+    launch = deepcopy(table)
     for name in ("inputs", "constants", "outputs"):
         if name in launch:
             launch[name] = {int(n): array(shape) for n, shape in launch[name].items()}
@@ -53,14 +54,20 @@ def launch_of(given: str | dict) -> dict:
 
 def programs(path: Path) -> Iterator[tuple[str, dict]]:
     """The texts of a file of programs/, and the launch of each."""
-    head, body = path.read_text(encoding="utf-8").split("\n\n", 1)
-    _, launch, *rest = head.splitlines()
-    words = {
-        name: choices.split(" | ")
-        for name, choices in re.findall(r"^for (\w+): (.*)$", "\n".join(rest), re.M)
-    }
-    for chosen in product(*words.values()):
-        text, given = body, launch.removeprefix("launch: ")
-        for name, choice in zip(words, chosen):
-            text, given = text.replace(name, choice), given.replace(name, choice)
-        yield text, launch_of(given)
+    case = tomllib.loads(path.read_text(encoding="utf-8"))
+    choices = case.get("choices", {})
+    for chosen in product(*choices.values()):
+        words = dict(zip(choices, chosen))
+        yield filled(case["text"], words), launch_of(filled(case["launch"], words))
+
+
+def filled(value: Any, words: dict[str, str]) -> Any:
+    """A text, or all texts in a table or list, with each of the ``words`` replaced."""
+    if isinstance(value, dict):
+        return {name: filled(item, words) for name, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, words) for item in value]
+    if isinstance(value, str):
+        for word, choice in words.items():
+            value = value.replace(word, choice)
+    return value

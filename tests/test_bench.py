@@ -52,7 +52,7 @@ def test_what_is_kept_is_of_groups_that_there_are():
     assert all(name.startswith(bench.TIMED) for name in kept["clock"])
 
 
-def test_an_unknown_group_is_told(capsys):
+def test_reports_an_unknown_group(capsys):
     with pytest.raises(SystemExit):
         bench.main(["clocks"])
     assert "no group clocks: take some of arithmetic," in capsys.readouterr().err

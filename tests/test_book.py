@@ -88,7 +88,7 @@ def test_solving_only_adds_lines(path):
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
 
 
-def test_no_output_tells_how_busy_the_computer_was():
+def test_no_output_shows_how_busy_the_computer_was():
     assert not book.lasting({"text": book.NOTICE}) and not book.lasting(
         {"data": {"text/plain": "simulating: 1%"}}
     )
@@ -277,7 +277,7 @@ def _shown(cell) -> str:
 
 
 @each_lesson
-def test_a_prediction_is_entered_and_nothing_is_told_before(path):
+def test_a_prediction_is_entered_before_anything_is_shown(path):
     """Prose that asks for one is followed by a control, that by the folded result; and the result
     stands neither in the prose, nor in the control's text form, nor in the line of the folded
     output that JupyterLab shows.

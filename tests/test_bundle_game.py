@@ -133,7 +133,7 @@ def legal(code: Code, before: list, bundle: list, swizzles: list | None) -> bool
     )
 
 
-def test_the_game_says_what_the_legality_check_says_of_every_move_of_every_loop(page):
+def test_every_move_of_the_game_matches_the_legality_check(page):
     asked: dict[tuple, tuple] = {}
     for code, bundles in loops():
         for before, bundle, card, slots in moves(bundles):

@@ -285,7 +285,7 @@ def of_macros(calls: str, **more) -> Findings:
     return check(program, (5, 2), outputs={0: np.zeros((2, 5, 4), np.float32)}, **more)
 
 
-def test_findings_in_macros_show_both_lines_and_the_names_of_the_text():
+def test_findings_in_macros_show_both_lines_and_the_texts_names():
     (unset,) = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
     assert "uses in1.x, a copy of r9.x, which was never set" in unset.message
     assert (unset.line, unset.column, unset.element) == (4, 18, "r9.x")
@@ -411,7 +411,7 @@ BITS = [0x7F800000, 0x3F800000]  # infinity and 1
         ("0.5, 3.0", np.float32, [0.5, 3, np.inf, 1.0000001], 0, "1 in place of 1.0000001"),
     ],
 )
-def test_whole_numbers_infinities_and_small_differences_are_compared(
+def test_compares_integers_infinities_and_small_differences(
     literal, dtype, wanted, tolerance, said
 ):
     program = pixel(
@@ -433,7 +433,7 @@ def matrices(size: int = 32) -> list[np.ndarray]:
     return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
 
 
-def test_a_store_that_fails_in_the_line_of_a_loop_is_no_endless_loop():
+def test_a_failing_store_in_a_loops_line_is_no_endless_loop():
     program = compute(
         "dcl_literal l0, 0, 0, 0, 0", "whileloop mov g[100000], l0", "break", "endloop"
     )

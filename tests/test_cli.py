@@ -58,7 +58,7 @@ def said(capsys, *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_a_program_of_ones_own_is_run_checked_and_timed_as_the_readme_says(here):
+def test_the_readmes_own_program_runs_and_is_checked_and_timed(here):
     names: dict = {}
     np.save("x.npy", np.load("a.npy"))
     for block in re.findall(
@@ -232,7 +232,7 @@ def test_outside_a_clone_lessons_go_to_the_folder_where_one_is(here, monkeypatch
     assert not (here / "clone/cypresskit-lessons").exists()
 
 
-def test_a_lesson_that_has_changed_since_it_was_copied_is_reported(here, monkeypatch):
+def test_reports_a_lesson_that_changed_since_it_was_copied(here, monkeypatch):
     source = lessons(here / "clone/notebooks", "as it was")
     monkeypatch.setattr(cmd_lab, "CHECKOUT", source)
     own = cmd_lab.find_lessons(here / "mine")[0].parent

@@ -115,7 +115,7 @@ OVER_THE_BOUND = {
 
 
 @pytest.mark.parametrize("name", list(ck.kernels))
-def test_the_best_style_comes_as_near_to_the_bound_as_it_ever_did(name):
+def test_the_best_style_stays_as_near_to_the_bound(name):
     card = compiled(name).card()
     assert card.loop_bundles == card.bundles_bound + OVER_THE_BOUND.get(name, 0)
 
@@ -236,7 +236,7 @@ def test_equal_operations_are_shared_and_dead_ones_dropped():
 @pytest.mark.parametrize(
     "test, leaves", [("ge", "ALU_PUSH_BEFORE JUMP LOOP_BREAK POP"), ("ige", "ALU_BREAK")]
 )
-def test_a_loop_tests_at_its_end_and_an_integer_test_leaves_without_a_push(test, leaves):
+def test_a_loop_tests_at_its_end_and_leaves_without_a_push(test, leaves):
     code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
     assert [c.name for c in code.main_loop] == ["LOOP_START_DX10", *leaves.split(), "LOOP_END"]
 
@@ -280,7 +280,7 @@ def test_registers_up_to_the_last_keep_their_values(count):
     assert same_bits(program, arguments, *codes)
 
 
-def test_register_124_is_a_clause_temporary_and_never_a_kernels_own():
+def test_register_124_is_a_clause_temporary():
     with pytest.raises(CompileError, match=r"needs 125 registers.* the chip has 124 "):
         compile(fetches_summed(125), style="amd")
 
@@ -369,7 +369,7 @@ def test_each_row_of_a_card_says_what_it_means():
 
 
 @pytest.mark.parametrize("name", list(ck.kernels))
-def test_nominal_rate_counts_the_precision_and_stays_below_the_peak(name):
+def test_nominal_rate_follows_precision_and_stays_below_peak(name):
     kernel, code = ck.kernels[name], compiled(name)
     known, counted = kernel_card(kernel, code), code.card()
     peak = 2720 if kernel.precision == "single" else 544

@@ -36,7 +36,7 @@ def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
     assert not bundles or card.loop_bundles == bundles
 
 
-def test_a_compare_and_a_test_are_two_bundles_and_the_test_is_alone_in_the_last():
+def test_a_test_is_alone_in_the_bundle_after_its_compare():
     for name in ("sgemm_tn", "sgemm_64x64_lds"):
         test = next(c for c in codes_of(name)["amd"].main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
@@ -47,7 +47,7 @@ def test_a_compare_and_a_test_are_two_bundles_and_the_test_is_alone_in_the_last(
 
 
 @pytest.mark.parametrize("style", ["amd", "best"])
-def test_fetches_of_a_block_are_gathered_however_the_text_mixes_them(style):
+def test_fetches_of_a_block_are_gathered_from_anywhere_in_it(style):
     step = (
         "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00\nmad r10, r{0}.x, l0.x,"
         " r10\n"
@@ -100,7 +100,7 @@ def test_fewer_fetches_are_gathered_where_registers_run_out():
     assert code(body + "\nmov o0, r5").gprs <= 128
 
 
-def test_the_best_style_does_not_split_fetches_that_can_go_together():
+def test_the_best_style_keeps_fetches_together():
     texels, halves = range(20, 32), [(r, h) for r in range(4, 8) for h in ("xy", "zw")]
     fetches = [
         f"sample_resource(0)_sampler(0)_aoffimmi({(n - 20) % 6},{(n - 20) // 6},0) r{n}, r0.xy00"

@@ -119,7 +119,7 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
 
 
 @pytest.mark.slow
-def test_a_class_gets_its_leaderboard_whatever_is_among_the_entries(tmp_path, capsys):
+def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys):
     """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, HTML,
     a formula, a name that is taken, a program that is another's, who looks like the paper.
     """
@@ -194,7 +194,7 @@ def test_who_is_as_fast_within_half_a_per_cent_shares_a_place():
     assert [places[name] for name in "abcd"] == [1, 3, 1, ""]
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path, capsys, monkeypatch):
+def test_reports_a_missing_file(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["contest", "none.il"]) == 1 and "no such file" in capsys.readouterr().err
 
@@ -490,7 +490,7 @@ def standings(tmp_path, monkeypatch, **options):
     return Standings(256, 10.0, store=tmp_path / ".kept.json", **options), judged
 
 
-def test_what_was_judged_is_kept_and_a_newer_version_makes_a_record(tmp_path, monkeypatch):
+def test_keeps_what_was_judged_and_records_a_newer_version(tmp_path, monkeypatch):
     first, judged = standings(tmp_path, monkeypatch)
     ada, bob = tmp_path / "ada.il", tmp_path / "bob.il"
     ada.write_text("100")

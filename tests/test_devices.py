@@ -140,7 +140,7 @@ def test_the_document_has_every_calibration():
 @pytest.mark.parametrize(
     "name", ["sgemm_naive", "sgemv_t", "sgemm_tn", "sgemm_64x64_lds_worst", "ddgemm_tn_fma"]
 )
-def test_card_code_and_timing_tell_one_number_of_wavefronts(name, pool):
+def test_card_code_and_timing_agree_on_the_number_of_wavefronts(name, pool):
     board = replace(HD5870, register_pool=pool)
     code = compile(KERNELS[name].program, board)
     lds = sum(size for _, size in code.program.lds.values())

@@ -112,7 +112,7 @@ def test_a_word_too_many_is_found(monkeypatch):
     assert unheld(player, rules((4, 8)))
 
 
-def test_the_largest_block_is_done_first_with_the_words_that_the_device_counts():
+def test_the_largest_block_is_done_first():
     """Lesson 01, asked of the picture: 1/b words per flop, and why: how often each element is
     fetched.
     """

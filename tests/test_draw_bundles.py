@@ -117,7 +117,7 @@ def test_bundles_show_the_compiled_loop():
         } == read
 
 
-def test_results_handed_on_are_arrows_and_several_loops_are_scenes():
+def test_forwarded_results_are_arrows_and_loops_are_scenes():
     names = ("ddgemm_tn_fma", "sgemm_tn")
     loops, player = [main_loop(name) for name in names], bundles(*names)
     assert player.scenes == [(name, len(loop)) for name, loop in zip(names, loops)]

@@ -30,7 +30,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
 
 
 @without_a_loop
-def test_controls_draw_only_what_is_chosen_last_and_what_is_asked_for_again():
+def test_controls_draw_only_the_last_choice():
     seen = []
 
     def view(n) -> str:

@@ -34,7 +34,7 @@ def test_an_element_is_starred_where_it_is_computed():
     assert list(find_block(samples.recorded("sgemm_tn")).totals)[star] == (5, 3)
 
 
-def test_pictures_without_the_element_have_no_star_and_promise_none():
+def test_pictures_without_the_element_have_and_promise_no_star():
     for player in (
         ck.draw.chip("sgemm_tn", [128], element=(5, 200)),
         ck.draw.chip("sgemm_tn", [128]),

@@ -156,7 +156,7 @@ def test_the_lds_is_done_when_its_banks_have_answered(name):
     assert finish(player, name) == clocks == len(player) - 2
 
 
-def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
+def test_requests_stack_in_their_bank_and_a_layer_takes_a_clock():
     player = view("lds_transpose")
     for name in ("lds", "lds_rows"):
         x, y, wait = (frames(player, f"requests {name}", column) for column in ("x", "y", "wait"))
@@ -172,7 +172,7 @@ def test_requests_stack_up_in_their_bank_and_each_layer_takes_a_clock():
             assert (deep > 1) == wait[frame].any()
 
 
-def test_rows_are_stored_and_a_work_item_gets_columns_of_its_own_rows():
+def test_a_work_item_gets_columns_of_its_own_rows():
     player = view("lds_transpose")
     for name in ("lds", "lds_rows"):
         row = frames(player, f"arrived {name}", "shade")

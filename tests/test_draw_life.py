@@ -210,7 +210,7 @@ def test_a_life_is_what_the_report_and_the_recording_say():
     ) == 2
 
 
-def test_a_saved_page_links_to_no_lesson_and_an_address_beyond_the_end_is_the_last_frame(show):
+def test_a_saved_page_has_no_links_and_clamps_its_frame(show):
     page = show(player := draw.life())
     assert (
         page.get_by_text("lesson 09").count()

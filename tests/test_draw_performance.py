@@ -17,7 +17,7 @@ from cypresskit import draw
 from cypresskit.timing import simulate
 
 
-def test_performance_keeps_rows_apart_that_are_of_other_boards_or_shapes():
+def test_performance_separates_rows_of_other_boards_or_shapes():
     row = simulate("sgemm_tn", 64).row() | {
         "kernel": "a",
         "busy_ALU": 1,
@@ -48,7 +48,7 @@ def test_published_points_are_the_hd_5870s():
     assert "published" not in str(draw.performance([row | {"device": "HD 5850"}]))
 
 
-def test_performance_takes_the_clock_of_the_device_that_its_rows_are_of():
+def test_performance_uses_the_clock_of_its_rows_device():
     fast = replace(
         ck.HD5870, clock_ghz=1.7, memory_gb_s=307.2
     )  # twice of both, under the same name
@@ -91,7 +91,7 @@ def test_performance_draws_rows_ceilings_and_published_points():
     )
 
 
-def test_nothing_stays_at_the_edge_of_a_chart_that_was_narrow_at_first(show, page):
+def test_nothing_sticks_to_the_edge_of_a_chart_that_grew(show, page):
     page.set_viewport_size({"width": 60, "height": 600})
     show(view("performance"))
     for width in (120, 40, 1000):

@@ -203,7 +203,7 @@ def test_tooltips_that_are_ten_times_off_are_found(monkeypatch):
     assert unheld(player, rules(runs, player))
 
 
-def test_a_run_whose_chip_is_idle_for_half_of_the_time_is_not_called_bound():
+def test_a_run_with_an_idle_chip_is_not_called_bound():
     run = in_blocks(3584, 1792, overlap=False)
     assert run.bound == "chip 0" and run.busy["chip 0"] < 0.6
     player = draw.timeline(run)

@@ -139,7 +139,7 @@ def test_every_number_is_the_recordings(recordings):
     assert_held(player, rules(recordings))
 
 
-def test_every_step_of_one_work_item_is_told_as_recorded(recordings):
+def test_every_step_of_a_work_item_matches_the_recording(recordings):
     player = draw.register_block(recordings[4])
     frames = sorted({*range(0, len(player), 9), *range(100, 118)})
     assert_held(player, rules([recordings[4]]), frames=frames)
@@ -237,7 +237,7 @@ def several():
     return a, b, recorded("sgemm_tn", a, b, *((x, y) for y in range(2) for x in range(3)))
 
 
-def test_work_items_of_a_launch_are_scenes_that_the_map_of_c_chooses(several):
+def test_the_map_of_c_chooses_the_work_item_that_is_shown(several):
     a, b, recordings = several
     player = ck.draw.register_block(*recordings)
     assert [name for name, _ in player.scenes] == [
@@ -267,7 +267,7 @@ def test_work_items_of_two_launches_are_no_scenes(several):
         ck.draw.register_block(several[2][0], record("sgemm_tn")[3])
 
 
-def test_a_sum_is_told_term_by_term(several):
+def test_a_sum_is_shown_term_by_term(several):
     a, b, recordings = several
     player = ck.draw.register_block(recordings[4])
     block = find_block(recordings[4])

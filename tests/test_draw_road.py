@@ -102,7 +102,7 @@ def test_the_roads_figures_are_the_models():
 
 
 @pytest.mark.parametrize("lesson", range(14))
-def test_the_road_ends_each_lesson_and_tells_no_later_one(lesson):
+def test_the_road_ends_each_lesson_and_hides_later_ones(lesson):
     road = draw.road(lesson)
     lit = np.flatnonzero(frames(road, "lit rung", "on")[0]).tolist()
     assert lit == [

@@ -164,7 +164,7 @@ def test_the_roofline_has_the_papers_numbers():
         ).all(), "the block"
 
 
-def test_a_block_falls_off_the_roof_when_registers_leave_no_company():
+def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     """Lesson 02's experiment, asked of the picture: 8 x 8 is the fastest, and 16 x 16 loses two
     fifths.
     """

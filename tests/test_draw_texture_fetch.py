@@ -171,7 +171,7 @@ def test_another_fetch_is_found(monkeypatch):
     assert unheld(draw.texture_fetch(*RUNS[0]), rules(RUNS[0]), frames=[10, 50])
 
 
-def test_quads_take_the_clocks_of_their_fullest_bank_and_the_better_layout_is_done_first():
+def test_quads_take_their_fullest_banks_clocks_in_either_layout():
     """Question 1 of lesson 05, asked of the picture."""
     player = view("texture_fetch", in_lesson=True)
     assert (finish(player, "dgemm_tn"), finish(player, "dgemm_nn")) == (256, 384)

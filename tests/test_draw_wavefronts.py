@@ -293,7 +293,7 @@ def test_the_strip_shows_when_nobody_computes():
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn"])
-def test_the_strips_add_up_to_what_the_report_says_that_the_units_did(kernel):
+def test_the_strips_add_up_to_the_reports_busy_clocks(kernel):
     """Over a whole launch: the busy clocks of SIMD engine 0, and the turns of the loops that its
     wavefronts ran.
     """

@@ -18,7 +18,7 @@ def matrix(precision, rows, columns, seed=1):
 
 
 @pytest.mark.parametrize("precision", ["single", "double", "double-double"])
-def test_matrices_stay_on_the_card_from_one_operation_to_the_next(precision):
+def test_matrices_stay_on_the_card_between_operations(precision):
     x, y = matrix(precision, 13, 21), matrix(precision, 21, 13, seed=2)
     with ck.open(ck.HD5870) as gpu:
         a, b = gpu.upload(x), gpu.upload(y)
@@ -70,7 +70,7 @@ def test_a_product_that_does_not_fit_leaves_the_card_as_it_was():
         assert gpu.used == a.bytes
 
 
-def test_the_choice_is_the_kernel_that_gemm_takes_and_shows_its_padding():
+def test_the_choice_matches_gemms_kernel_and_shows_padding():
     choice = ck.choose(1000, 1000, 1000, "double", trans_a=True)
     assert (choice.kernel.name, choice.padded, choice.transposed) == (
         "dgemm_tn",
@@ -86,7 +86,7 @@ def test_the_choice_is_the_kernel_that_gemm_takes_and_shows_its_padding():
     )
 
 
-def test_a_vector_goes_to_a_vector_kernel_and_thin_shapes_to_reduction():
+def test_vectors_and_thin_shapes_get_kernels_of_their_own():
     assert ck.choose(4096, 1, 4096).kernel.vector
     assert ck.choose(64, 64, 8192).kernel.parts > 1
     assert ck.choose(4096, 4096, 512, trans_a=True).kernel.name == "sgemm_tn"
@@ -100,7 +100,7 @@ def test_padding_is_chosen_by_cost():
 
 
 @pytest.mark.slow
-def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
+def test_stored_figures_match_compiler_and_timing_model():
     """If this fails after a change to either, `python -m cypresskit.blas.modelled` makes the file
     anew.
     """
@@ -117,7 +117,7 @@ def test_the_kept_figures_are_those_of_the_compiler_and_the_timing_model():
         assert kept.clocks(20, 1000) == pytest.approx(fresh.clocks(20, 1000), rel=0.05)
 
 
-def test_the_choice_is_close_to_what_the_timing_model_says_of_the_launch():
+def test_the_choices_estimate_is_close_to_the_timing_model():
     from cypresskit.timing.simulate import simulate
 
     for precision, m, n, k in (

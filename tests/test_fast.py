@@ -74,7 +74,7 @@ def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
 
 @examples(25)
 @given(st.integers(0, 10**9), st.integers(1, 50))
-def test_random_programs_give_the_explaining_engines_bits_and_counts(seed, statements):
+def test_random_programs_match_the_explaining_engine(seed, statements):
     assert_equal(*random_case(seed, statements))
 
 
@@ -223,7 +223,7 @@ def test_products_of_small_numbers_without_a_flush_mode(name, least):
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
-def test_programs_give_the_same_bits_on_both_engines_and_compiled_in_both_styles(path):
+def test_programs_match_on_both_engines_and_in_both_styles(path):
     for text, arguments in programs(path):
         program = ck.assemble(text, path.name)
         assert_equal(program, arguments)
@@ -259,7 +259,7 @@ def test_the_gemm_loop_makes_no_nan_canonical():
         assert not webs & analysis.canonical_at_definition
 
 
-def test_parts_of_a_workgroup_number_that_a_quad_shares_are_uniform():
+def test_what_a_quad_shares_of_a_group_number_is_uniform():
     program = compute(
         "dcl_literal l0, 3, 7, 8, 0",
         "ushr r0.x, vTidInGrpFlat.x, l0.x",
@@ -283,7 +283,7 @@ def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
     """A counted loop; lanes of neighbours, and work-items that run alone where some take no
     part.
     """
-    assembled = [ck.assemble(text) for text, _ in programs(PROGRAMS / f"{name}.txt")]
+    assembled = [ck.assemble(text) for text, _ in programs(PROGRAMS / f"{name}.toml")]
     assert {Analysis(program).lanes for program in assembled} == lanes
     for program in assembled:
         loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
@@ -305,7 +305,7 @@ def test_a_store_of_neighbours_of_which_some_lie_outside():
 # Errors and interruption
 
 
-def test_the_first_failing_store_is_named_however_the_units_are_run():
+def test_reports_the_first_failing_store_in_any_order_of_units():
     program = pixel(
         "ftoi r0.xy, vWinCoord0",
         "dcl_literal l0, 5, 1, 0, 0",
@@ -373,7 +373,7 @@ def test_a_forked_child_has_threads_of_its_own():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_forked_beside_a_thread_that_compiles_can_compile():
+def test_a_child_of_a_compiling_process_can_compile():
     target = jit.this_host()
     text = translate(ck.kernels["sgemm_tn"].program, target).text
     done = threading.Event()
@@ -439,7 +439,7 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
 
 
-def test_the_key_of_kept_kernels_covers_all_that_translation_depends_on():
+def test_the_key_of_kept_kernels_covers_what_translation_reads():
     needed, found = {"machine/fast/translate.py"}, set()
     while needed:
         found.add(path := needed.pop())

@@ -49,7 +49,7 @@ OMISSIONS = {
 @needs_forks
 @pytest.mark.slow
 @pytest.mark.parametrize("omission", OMISSIONS)
-def test_a_proof_that_leaves_something_out_is_found_by_random_walks(monkeypatch, omission):
+def test_random_walks_find_a_proof_with_a_gap(monkeypatch, omission):
     name, without = OMISSIONS[omission]
     monkeypatch.setattr(f"cypresskit.machine.fast.{name}", without)
     monkeypatch.setattr(jit, "FOLDER", None)

@@ -132,7 +132,7 @@ def test_numpys_own_truth_values_are_taken():
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_matrices_of_numpys_old_kind_are_arrays_and_masked_ones_are_refused():
+def test_takes_numpys_old_matrices_and_rejects_masked_arrays():
     a, x = np.arange(20, dtype=np.float32).reshape(5, 4), np.ones((4, 1), np.float32)
     turned = ck.gemm(np.matrix(x).T, np.matrix(a), trans_b=True).T
     for got in (ck.gemm(a, np.matrix(x)), ck.gemm(np.matrix(a), x), turned):
@@ -143,7 +143,7 @@ def test_matrices_of_numpys_old_kind_are_arrays_and_masked_ones_are_refused():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ck.DD])
-def test_scalars_beyond_the_precision_are_refused_and_infinities_taken(dtype):
+def test_rejects_scalars_beyond_the_precision(dtype):
     one = ck.DD(np.ones((1, 1))) if dtype is ck.DD else np.ones((1, 1), dtype)
     for alpha in (2**2000, -(2**2000), Fraction(10**400), *([1e39] if dtype is np.float32 else [])):
         with pytest.raises(
@@ -160,7 +160,7 @@ def test_scalars_beyond_the_precision_are_refused_and_infinities_taken(dtype):
             assert ck.gemm(one, one, alpha=1e300)[0, 0] == 1e300
 
 
-def test_a_kernel_pads_to_its_blocks_and_has_a_work_item_for_each():
+def test_a_kernel_pads_to_blocks_with_a_work_item_each():
     assert ck.kernels["sgemm_tn"].padded(9, 17, 3) == (16, 24, 4)
     assert ck.kernels["sgemm_tn"].domain(16, 24) == (3, 2)
 
@@ -209,7 +209,7 @@ def test_the_cases_of_the_reference_test_program(dtype):
 
 @pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("k", [0, 1, 65, 1024, 8192])
-def test_the_limit_of_instructions_follows_from_k_and_the_kernels_length(kernel, k):
+def test_the_limit_of_instructions_follows_from_k_and_length(kernel, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
     m, n = kernel.multiple
     a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.stored(m, n, k))

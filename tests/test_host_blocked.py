@@ -177,7 +177,7 @@ def test_strips_are_as_deep_as_a_texture_of_their_own_device():
         (7296, 1536),
     ],  # 3 x 1280 = 3840, not 5376
 )
-def test_the_block_that_pads_little_and_still_hides_the_bus_is_chosen(n, block):
+def test_chooses_the_block_that_pads_little_and_hides_the_bus(n, block):
     assert choose_block(n, n, n, ONE) == block
 
 

@@ -81,7 +81,7 @@ def test_queues_keep_program_order_and_data_are_waited_for():
     timeline.check()
 
 
-def test_a_later_writer_waits_for_an_earlier_one_that_nobody_read():
+def test_a_writer_waits_for_an_earlier_one_that_nobody_read():
     tasks = [Task(str(n), "a", str(n), {"bus": 6.0}, {}, {"x": str(n)}) for n in range(3)]
     timeline = run(tasks, BUS)
     assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [
@@ -134,7 +134,7 @@ def _shifted(**starts: float) -> Timeline:
         ({"rewrite": 1, "read": 1.5}, "read at 1.5 s reads x while rewrite uses it"),
     ],
 )
-def test_check_finds_reads_of_what_is_not_there_and_overwriting_in_use(starts, message):
+def test_check_reports_reads_of_nothing_and_overwriting_in_use(starts, message):
     with pytest.raises(TimelineError, match=message):
         _shifted(**starts).check()
 

@@ -67,17 +67,17 @@ def test_short_swizzles_are_filled_by_repeating_them(text):
 
 
 @pytest.mark.parametrize("text", "x___=x___ __zw=__zw y_1=_y_1 01z=01z_ xyz0=xyz0 w=___w".split())
-def test_masks_are_read_from_the_left_letters_jumping_to_their_place(text):
+def test_masks_are_read_from_the_left(text):
     short, mask = text.split("=")
     assert only(f"mov r1.{short}, r0").dest.mask == mask
 
 
-def test_literals_are_integers_floats_or_patterns_by_how_they_are_written():
+def test_the_spelling_of_a_literal_decides_its_type():
     program = ck.assemble(pixel("dcl_literal l0, 1, 1.0, -1, 0x7fc00000", "mov r0, l0"))
     assert program.literals[0] == (1, 0x3F800000, 0xFFFFFFFF, 0x7FC00000)
 
 
-def test_macro_expansion_moves_arguments_and_renames_registers_and_literals():
+def test_macro_expansion_renames_registers_and_literals():
     macro = (
         "mdef(3)_out(1)_in(1)",
         "dcl_literal l0, 2.0, 2.0, 2.0, 2.0",
@@ -134,7 +134,7 @@ def test_a_faulty_line_is_reported_with_place_and_advice(line):
 
 
 @pytest.mark.parametrize("text", FAULTY["slips"])
-def test_a_slip_of_another_language_is_reported_once_with_its_cure(text):
+def test_reports_a_slip_of_another_language_once_with_its_cure(text):
     error = fault(compute("dcl_lds_id(0) 64", *text.split("\n")))
     assert len(error.faults) == 1, str(error)
     assert in_order(FAULTY["slips"][text], error.faults[0].message), str(error)
@@ -313,7 +313,7 @@ def test_all_faulty_macro_calls_are_reported_at_once():
         "5 mov r0, x0[r1.x]",
     ],
 )
-def test_what_the_subset_leaves_out_is_said_so_with_the_section_that_defines_it(line):
+def test_reports_what_the_subset_leaves_out_with_its_section(line):
     section, kernel = line.split(maxsplit=1)
     said = str(fault(pixel(kernel)))
     assert "not in cypresskit's subset" in said and "Did you mean" not in said
@@ -324,7 +324,7 @@ MNEMONICS = (HERE / "il_mnemonics.txt").read_text(encoding="utf-8").split()
 
 
 @pytest.mark.parametrize("name", sorted({*MNEMONICS} - {*OPCODES, "mdef", "mend"}))
-def test_every_mnemonic_of_amds_il_is_in_the_subset_or_refused_by_name(name):
+def test_every_mnemonic_of_amds_il_is_known_or_rejected_by_name(name):
     """All mnemonics of the language's public headers: 485, of later chips too."""
     said = str(fault(compute(f"{name} r0, r1, r2")))
     assert f"`{name}" in said and (
@@ -342,7 +342,7 @@ GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add
 
 
 @pytest.mark.parametrize(("word", "guess"), GUESSES.items())
-def test_a_name_is_suggested_only_where_it_is_near_and_of_the_same_kind(word, guess):
+def test_suggests_only_near_names_of_the_same_kind(word, guess):
     assert unknown(word, OPCODES).endswith(
         f"Did you mean `{guess}`?" if guess else "sources (`cypresskit il`)."
     )
@@ -374,7 +374,7 @@ def test_what_authors_of_that_time_wrote_is_read():
 @pytest.mark.parametrize(
     "text", ["mov r1.xy__, r0.xy00    ge r2.z, r0.w, r1.x", "ftoi r1.y, r1.yitof r1.y, r1.y"]
 )
-def test_a_line_may_hold_several_statements_as_in_production_kernels(text):
+def test_a_line_may_hold_several_statements(text):
     at = text.rindex("ge" if "ge" in text else "itof")
     assert ck.assemble(pixel(text)) == ck.assemble(pixel(text[:at], text[at:]))
     assert "expected the end of the line, found `geh`" in str(
@@ -396,7 +396,7 @@ def test_a_return_from_the_middle_is_refused(lines):
     assert "last instruction" in str(fault(pixel(*lines)))
 
 
-def test_rcp_rsq_and_sqrt_take_the_last_component_their_vec_forms_each_its_own():
+def test_rcp_rsq_and_sqrt_take_the_last_component():
     written = {
         "rsq r0, r1.yxzw_neg(xw)": "r1.w_neg(xyzw)",
         "rcp r0, r1.y": "r1.y",
@@ -465,12 +465,12 @@ def test_the_reference_knows_a_name_however_it_is_written(name):
 
 
 @pytest.mark.parametrize("name", ["for", "if_lt", "1.0", "__syncthreads", "threadIdx.x"])
-def test_the_reference_gives_the_cure_for_words_of_other_languages(name):
+def test_the_reference_has_cures_for_words_of_other_languages(name):
     with pytest.raises(ValueError, match=r"is no IL: .*`"):
         reference.describe(name)
 
 
-def test_every_register_and_modifier_of_the_parser_is_in_the_reference():
+def test_the_reference_has_every_register_and_modifier():
     names = ["r9", "l9", "cb9[3]", "o7", "mem", "g[r0.x]", "in0", "out1", *INPUT_NAMES]
     for name in [*names, *(f"_{flag}" for flag in MODIFIERS), *(f"_{s}" for s in RESULT_SCALE)]:
         assert ": " in reference.describe(name).splitlines()[0]
@@ -480,7 +480,7 @@ def test_the_reference_page_is_current():
     assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == reference.page()
 
 
-def test_what_the_reference_says_of_cost_and_meaning_is_what_is_done():
+def test_the_reference_matches_cost_and_meaning():
     assert "cost      two slots, as a `mov` of two components" in reference.describe("dmov")
     assert (
         "with r = 1 / b, each rounded" in reference.describe("mod")

@@ -69,7 +69,7 @@ def test_control_goes_where_it_says():
     assert ways == [(1,), (2, 10), (3, 5), (1,), (6,), (6,), (7,), (8, 1), (9,), (1,), (11,)]
 
 
-def test_what_is_live_before_an_instruction_is_read_on_some_way_from_it():
+def test_what_is_live_is_read_on_some_later_path():
     numbering = Numbering(LOOP)
     live = [numbering.keys(bits) for bits in liveness(LOOP, numbering)]
     always = {(0, 0), (1, 0), (2, 1)}  # tests, and what is stored at the end

@@ -139,7 +139,7 @@ def test_frc_counts_from_the_floor_also_below_zero():
 
 @pytest.mark.parametrize("op", ["mod"])
 @given(st.integers(-(2**20), 2**20), st.integers(1, 2**10))
-def test_mod_of_whole_numbers_is_right_but_for_a_turn_that_the_reciprocal_loses(op, a, b):
+def test_mod_of_whole_numbers_is_off_by_at_most_one_turn(op, a, b):
     got = MEANING[op](bits(float(a)), bits(float(b))).view(np.float32)[0]
     assert got in (math.fmod(a, b), math.copysign(b, a)) and (b & (b - 1) or got == math.fmod(a, b))
 
@@ -308,7 +308,7 @@ def test_a_move_of_doubles_keeps_the_bits(op, a):
 
 @pytest.mark.parametrize("op", ["ubit_insert"])
 @given(WORD, WORD, WORD, WORD)
-def test_inserted_bits_stand_where_the_offset_says_and_others_stay(op, width, offset, value, base):
+def test_inserted_bits_stand_at_the_offset_and_others_stay(op, width, offset, value, base):
     got = MEANING[op](*(np.array([v], np.uint32) for v in (width, offset, value, base)))[0]
     for n in range(32):
         inside = offset % 32 <= n < offset % 32 + width % 32
@@ -336,7 +336,7 @@ def test_whole_numbers_are_rounded_as_their_names_say(a):
 
 
 @pytest.mark.parametrize("op", ["rsq"])
-def test_reciprocal_roots_are_rounded_correctly_for_every_mantissa(op):
+def test_reciprocal_roots_round_correctly_for_every_mantissa(op):
     """All 2^25 of two exponents: where the double that is rounded to a float comes close to a tie,
     the exact value lies on its side of the tie.
     """

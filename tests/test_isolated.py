@@ -177,7 +177,7 @@ def test_what_an_answer_leaves_running_ends_with_it(tmp_path):
     assert size and target.stat().st_size == size
 
 
-def test_a_function_of_the_package_is_called_in_a_process_of_its_own():
+def test_a_function_of_the_package_runs_in_its_own_process():
     limits = CallLimits(20, 60, 1_000)
     family = Family()
     assert call("math", "hypot", 3, 4, limits=limits, family=family) == 5.0

@@ -34,7 +34,7 @@ def clocks(toy) -> int:
     return int(toy.get_attribute("data-clocks"))
 
 
-def test_rows_that_are_dragged_cost_what_the_lds_charges_for_their_addresses(page, toy):
+def test_dragged_rows_cost_what_the_lds_charges(page, toy):
     """Any pitch, and then rows moved to any bank by mouse and keys."""
     rng = np.random.default_rng(7)
     for pitch in (*PITCHES, 100, -5, 1000):
@@ -58,7 +58,7 @@ def test_rows_that_are_dragged_cost_what_the_lds_charges_for_their_addresses(pag
     assert clocks(toy) == turn_clocks(np.tile(bank, 4) + 64 * np.arange(64))
 
 
-def test_the_first_pitch_is_that_of_rows_and_nothing_is_told_before_the_guess(page, toy):
+def test_the_first_pitch_is_that_of_rows(page, toy):
     assert clocks(toy) == clocks_of_turn("sgemm_64x64_lds_rows")["LDS"]
     assert toy.locator(".fewest, .most").count() == 0 and "72" not in toy.inner_text()
     toy.get_by_role("button", name="8", exact=True).click()

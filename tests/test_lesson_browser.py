@@ -197,7 +197,7 @@ def test_text_stands_out_in_light_and_dark(page, show, player, scheme):
     assert (ink < 60 and back > 200) if scheme == "light" else (ink > 200 and back < 60)
 
 
-def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show):
+def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
     """By clicks from the chip to an element of C, whose sum is told; back with Escape; the same by
     keys and by name.
     """
@@ -235,7 +235,7 @@ def test_each_click_of_a_journey_goes_a_level_deeper_and_escape_back(page, show)
     assert page.evaluate(JS.level)[0] == 0
 
 
-def test_the_picture_keeps_its_place_under_captions_of_one_line_and_two(page, show):
+def test_the_picture_keeps_its_place_under_longer_captions(page, show):
     page.set_viewport_size({"width": 960, "height": 700})
     show(view("texture_fetch", in_lesson=True))
     tops = []
@@ -260,9 +260,7 @@ def framed(page, output: str, sandbox: str, policy: str = ""):
 @pytest.mark.parametrize(
     ("sandbox", "rule"), [("", ""), ("allow-scripts", ""), ("allow-scripts", "script-src 'none'")]
 )
-def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(
-    page, player, sandbox, rule
-):
+def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sandbox, rule):
     """A front end that gives each output a frame of its own, without scripts, with some, and one
     that forbids them.
     """
@@ -275,7 +273,7 @@ def test_where_no_script_of_bokehs_is_there_the_still_and_a_sentence_stand(
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
 
 
-def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, player, monkeypatch):
+def test_after_load_for_frames_an_output_plays_in_its_own(page, player, monkeypatch):
     monkeypatch.setattr(Shown, "framed", False)
     ck.draw.load(frames=True)
     inner = framed(page, player._repr_mimebundle_()["text/html"], "allow-scripts")
@@ -290,7 +288,7 @@ def test_after_load_for_frames_an_output_plays_in_a_frame_of_its_own(page, playe
     assert player.framed, "in Colab by itself"
 
 
-def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page, show):
+def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
     """VS Code runs copies of an output's scripts, appended to it one after another."""
     show(view("exponents"))  # a page with the scripts
     pictures = {
@@ -305,7 +303,7 @@ def test_scripts_find_their_pictures_where_they_run_at_the_end_of_an_output(page
     page.wait_for_selector(".cypresskit-player p:has-text('This is a still')")
 
 
-def test_the_first_page_is_a_lesson_without_a_list_of_files_or_a_question(lab, page):
+def test_the_first_page_is_a_lesson_and_asks_nothing(lab, page):
     page.goto(f"{lab.url}{lab.opens}")
     page.wait_for_function(JS.idle, arg=lab.opens.split("/")[-1], timeout=600_000)
     assert not page.locator(".jp-DirListing:visible, .jp-Dialog, .Toastify__toast").count()
@@ -409,7 +407,7 @@ def test_it_follows_jupyterlabs_theme(lab, page):
     )
 
 
-def test_il_in_a_cell_has_colours_and_the_line_numbers_that_errors_name(lab, page):
+def test_il_in_a_cell_has_colours_and_line_numbers(lab, page):
     lab.open(page, LESSON)
     lab.run(
         page,

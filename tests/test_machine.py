@@ -36,7 +36,7 @@ def stored(
 
 @ENGINES
 @pytest.mark.parametrize("domain", [(1, 1), (2, 2), (7, 9), (16, 8), (33, 1), (1, 17)])
-def test_odd_domains_run_every_work_item_once_at_the_middle_of_its_pixel(engine, domain):
+def test_odd_domains_run_every_work_item_once(engine, domain):
     out = np.full((domain[1], domain[0], 4), 77, np.float32)
     run = ck.launch(pixel("mov o0.x_zw, vWinCoord0.xxyw"), domain, outputs={0: out}, engine=engine)
     y, x = np.mgrid[: domain[1], : domain[0]]
@@ -203,7 +203,7 @@ FAILING = tomllib.loads((HERE / "cases/failing_launches.toml").read_text(encodin
 
 @ENGINES
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case["says"])
-def test_a_launch_that_fails_names_line_and_work_item_and_changes_nothing(engine, case):
+def test_reports_line_and_work_item_of_a_failing_launch(engine, case):
     before = case["kernel"].splitlines()[: case["line"]]
     lines = case["kernel"].replace("INNER", INNER).splitlines()
     number = 3 + len("\n".join(before).replace("INNER", INNER).splitlines())
@@ -220,7 +220,7 @@ def test_a_launch_that_fails_names_line_and_work_item_and_changes_nothing(engine
 
 
 @ENGINES
-def test_an_endless_loop_of_one_in_a_million_work_items_is_found_at_once(engine):
+def test_finds_an_endless_loop_of_one_in_a_million_at_once(engine):
     program = pixel(
         "dcl_literal l0, 700.5, 0, 1.0, 4.0",
         "whileloop",
@@ -421,7 +421,7 @@ def test_a_double_read_from_global_memory_is_read_once(engine):
 
 @ENGINES
 @pytest.mark.parametrize("in_place", [False, True])
-def test_arrays_that_share_memory_are_refused_or_read_as_they_were(engine, in_place):
+def test_rejects_shared_arrays_or_reads_them_as_they_were(engine, in_place):
     """Textures, output and global memory at random places of one buffer, of any strides."""
     draw = np.random.default_rng(7)
     program = pixel(
@@ -462,7 +462,7 @@ def test_arrays_that_share_memory_are_refused_or_read_as_they_were(engine, in_pl
 
 @ENGINES
 @pytest.mark.parametrize("modifier", ["_neg(x)", "_abs", "_x2", "_bias"])
-def test_fetches_that_differ_in_a_modifier_alone_look_in_different_places(engine, modifier):
+def test_fetches_that_differ_in_a_modifier_differ_in_place(engine, modifier):
     program = pixel(
         TEXTURE.format(0, "2d,unnorm"),
         "dcl_literal l0, 1.0, -1.0, 0.5, 0",
@@ -478,7 +478,7 @@ def test_fetches_that_differ_in_a_modifier_alone_look_in_different_places(engine
 
 
 @ENGINES
-def test_a_mask_that_sets_half_of_an_infinite_double_keeps_the_bits_of_both(engine):
+def test_setting_half_of_an_infinite_double_keeps_both_halves(engine):
     """Together they look like a double NaN, which is not made the usual one."""
     program = compute(
         "dcl_literal l0, 0xffffffff, 0x7fefffff, 0, 0x40000000",

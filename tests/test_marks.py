@@ -444,7 +444,7 @@ def solutions(path: Path) -> list[str]:
     return [line for part in parts for line in part.splitlines() if len(line.strip()) > 25]
 
 
-def test_students_of_a_roster_get_own_numbers_that_marks_know_again(tmp_path, family):
+def test_students_of_a_roster_get_own_numbers_that_marks_match(tmp_path, family):
     roster = tmp_path / "class.csv"
     roster.write_text("id;name\nada;Ada\nbob;Bob\n")
     out = tmp_path / "out"

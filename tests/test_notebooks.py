@@ -172,7 +172,7 @@ def altered(cell) -> bool:
 
 
 @each_notebook
-def test_an_altered_number_is_told(path):
+def test_reports_an_altered_number(path):
     cells = [(cell, told(cell.outputs)) for cell in code_cells(nbformat.read(path, as_version=4))]
     changed = [told(cell.outputs) != before for cell, before in cells if altered(cell)]
     assert changed and all(changed)

@@ -66,7 +66,7 @@ def test_thirty_redraws_leave_what_three_leave(stage):
     assert sizes[29]["documents"] == 1
 
 
-def test_a_picture_that_comes_back_to_the_page_goes_on_where_it_was(stage):
+def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     """As an output does that a notebook takes off the page while it is far from the screen."""
     stage.put(view("exponents").embedded())
     stage.wait_for_function(SHOWN)
@@ -223,7 +223,7 @@ FREE = ["Shift+Enter", "Control+s", "Control+b", "Alt+ArrowRight", "Meta+z", "Ta
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_a_picture_takes_the_keys_that_it_uses_and_leaves_all_others(stage, name):
+def test_a_picture_takes_only_the_keys_that_it_uses(stage, name):
     """As JupyterLab asks: at the document, before the page's elements see a key, by an attribute
     of what the key is for.
     """

@@ -105,7 +105,7 @@ def test_constraints_pin_every_dependency_within_its_bounds(python):
             assert ">=" in text and pinned[canonicalize_name(wanted.name)] in wanted.specifier, text
 
 
-def test_conda_brings_every_dependency_within_its_bounds_so_that_pip_adds_nothing():
+def test_conda_brings_every_dependency_within_its_bounds():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     listed = [Requirement(line) for line in environment[1:] if isinstance(line, str)]
     brought = {canonicalize_name(r.name): r.specifier for r in listed}
@@ -116,7 +116,7 @@ def test_conda_brings_every_dependency_within_its_bounds_so_that_pip_adds_nothin
     assert environment[0].removeprefix("python=") in PYTHONS
 
 
-def test_binder_has_the_runtime_dependencies_at_their_pinned_versions():
+def test_binder_has_the_dependencies_at_pinned_versions():
     python = (ROOT / "binder/runtime.txt").read_text().strip().removeprefix("python-")
     assert python in PYTHONS
     lines = [
@@ -179,7 +179,7 @@ setuptools.setup = lambda **given: print(given["long_description"], given["proje
 runpy.run_path("setup.py")"""
 
 
-def test_the_public_address_is_set_by_one_command_and_no_link_leads_nowhere_before(tmp_path):
+def test_one_command_sets_the_public_address(tmp_path):
     for name in (".ci/address", "README.md", "setup.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -351,7 +351,7 @@ def test_import_is_free_of_pictures():
 
 
 @pytest.mark.slow
-def test_an_sdist_is_the_whole_repository_and_a_wheel_has_the_lessons(tmp_path):
+def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip(
         "not a git checkout"
     )

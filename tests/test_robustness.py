@@ -106,7 +106,7 @@ def test_the_explaining_engine_takes_no_more_memory_than_it_says():
         ck.launch(ck.assemble(f"{HEAD}{registers}end"), (256, 256), engine="explain")
 
 
-def test_a_check_of_a_huge_domain_is_refused_before_it_takes_memory():
+def test_rejects_a_check_of_a_huge_domain_in_advance():
     store = ck.assemble("il_cs_2_0\nmov g[vaTid0.x], vaTid0\nend")
     with pytest.raises(ValueError, match="take a smaller domain"):
         check(store, 1 << 28, global_memory=np.zeros((64, 4), np.float32))
@@ -121,14 +121,14 @@ def test_a_kernel_of_many_registers_is_checked():
     assert finding.kind == "uninitialised"
 
 
-def test_threads_may_save_one_file_and_its_name_be_as_long_as_the_disk_takes(tmp_path):
+def test_threads_may_save_one_file_with_the_longest_name(tmp_path):
     path, texts = tmp_path / ("n" * 250), ["a" * 100_000, "b" * 200_000]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(partial(save_file, path), texts * 20))
     assert path.read_text() in texts and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_behind_a_link_is_written_and_keeps_its_permissions(tmp_path):
+def test_a_file_behind_a_link_keeps_its_permissions(tmp_path):
     real, link = tmp_path / "real", tmp_path / "link"
     real.touch()
     real.chmod(0o640)

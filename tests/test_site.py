@@ -134,7 +134,7 @@ def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_lessons_pictures_are_as_wide_as_in_jupyterlab_and_all_is_accessible(site, page, scheme):
+def test_a_lesson_is_as_wide_as_in_jupyterlab_and_accessible(site, page, scheme):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"file://{site}/notebooks/09_bus.html")
@@ -169,7 +169,7 @@ def test_solutions_and_teachers_answers_are_left_out(site, pytestconfig):
     assert told == [0, 3]
 
 
-def test_what_is_wrong_with_a_site_is_told(tmp_path):
+def test_reports_what_is_wrong_with_a_site(tmp_path):
     (tmp_path / "a.html").write_text(
         '<p id=x name=z><a href="#x"><a href="#z"><a href="b.html"><a href="a.html#y">'
     )

@@ -76,7 +76,7 @@ def test_planted_answers_get_their_verdicts(check):
     assert not "".join(said_otherwise(check, *answer) for answer in planted)
 
 
-def test_a_verdict_on_findings_is_a_sentence_and_counts_the_others():
+def test_a_verdict_on_findings_counts_the_others():
     loop = Finding(
         "endless", "mine.il", 4, 1, "endloop", "this loop has not ended", "what ends it?"
     )

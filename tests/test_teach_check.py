@@ -220,7 +220,7 @@ def test_lines_are_counted_from_the_students_first():
     )
 
 
-def test_right_and_not_yet_are_told_apart_by_colour_sign_and_words():
+def test_right_and_not_yet_differ_in_colour_sign_and_words():
     right, wrong = (
         html(Verdict(True, "a < b")),
         html(Verdict(False, "line\n^", "<there>"), "1 of 3"),

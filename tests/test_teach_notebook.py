@@ -17,7 +17,7 @@ CHECK = "ck.teach.start_here.check_peak(peak)"
 GOOD, BROKEN = "def peak(e):\n    return e", "def peak(e):\n    return (e"
 
 
-def test_a_cell_that_cannot_be_read_is_told_in_place_of_a_verdict_on_the_answer_of_before():
+def test_reports_a_syntax_error_instead_of_a_stale_verdict():
     told = str(unread(["", GOOD, CHECK, BROKEN, CHECK]))
     assert told.startswith("Not yet. Your cell with peak isn't valid Python") and "line 2" in told
     assert "half" in str(unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"]))
@@ -86,7 +86,7 @@ def test_a_notebook_shows_it(ipython, capsys):
     assert shown == ["N = 896 reaches 56", isnt, *[stopped] * 3, lacks, *last]
 
 
-def test_an_answer_that_was_never_set_is_told_why(ipython, capsys):
+def test_reports_why_an_answer_was_never_set(ipython, capsys):
     run(ipython(), "half = 2\nhalf = = 2", HALF, "print(other)")
     _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
     assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
@@ -111,7 +111,7 @@ def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys
     assert not left
 
 
-def test_ipythons_exit_in_an_answer_is_reported_and_the_kernel_stays(ipython, capsys):
+def test_reports_exit_in_an_answer_and_keeps_the_kernel(ipython, capsys):
     left: list = []
     shell = ipython(ask_exit=lambda _: left.append(1), kernel=True)
     run(shell, "def peak(*_):\n    exit()", CHECK)
@@ -154,7 +154,7 @@ assert state() == after, "once"
         assert done.returncode == 0, done.stderr
 
 
-def test_a_cell_with_another_name_is_not_taken_for_the_faulty_one():
+def test_a_cell_with_another_name_is_not_the_faulty_one():
     told = unread([BROKEN, "def peek(e):\n    return e", CHECK])
     assert "The cell that you ran after it sets peek instead" in told.finding
     assert told.hint == "the name: the check looks at peak."

@@ -83,7 +83,7 @@ def test_skipped_turns_are_timed_within_1_per_cent(name):
 UNSTEADY = ("sgemm_nn_buffer", 1024, 256)  # ever fewer wavefronts meet in one channel
 
 
-def test_a_launch_that_is_not_steady_is_simulated_whole_where_that_is_quick():
+def test_an_unsteady_launch_is_simulated_whole_if_quick():
     few, all_ = sampled(*UNSTEADY, Policy(whole=5e5))
     assert (few.clocks, few.share, few.error) == (all_.clocks, 1, 0)
 

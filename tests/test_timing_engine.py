@@ -80,7 +80,7 @@ def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
 # The dispatcher (units.dispatch) and the order of clauses (units.sequencer)
 
 
-def test_without_a_free_slot_the_next_wavefront_starts_when_one_has_ended():
+def test_a_wavefront_without_a_slot_starts_when_one_ends():
     result = outcome([Clause(ALU, 10)], 3, slots=1)
     assert result.start.tolist() == [0, 80, 160] and result.end.tolist() == [80, 160, 240]
 
@@ -96,7 +96,7 @@ def test_a_workgroup_starts_only_when_all_its_slots_are_free():
     assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
 
 
-def test_workgroups_retire_in_order_so_the_next_starts_when_a_long_one_before_it_has_ended():
+def test_workgroups_retire_in_order_behind_a_long_one():
     paths = [
         Path(np.array([0]), (((Clause(ALU, 10),), 1),)),
         Path(np.arange(1, 4), (((Clause(ALU, 1),), 1),)),
@@ -114,7 +114,7 @@ def test_segments_follow_one_another_each_for_its_turns():
 # Barriers (units.sequencer)
 
 
-def test_a_barrier_holds_a_workgroup_until_its_last_wavefront_is_there():
+def test_a_barrier_holds_a_workgroup_until_its_last_wavefront():
     clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
     result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
     assert result.end.tolist() == [168, 168, 176]  # the third came at 160
@@ -156,7 +156,7 @@ def test_work_items_that_are_not_there_take_no_clocks():
     assert int(fetch(64 * LANES, active=(LANES < 4)[np.newaxis]).cost[0]) == 4
 
 
-def test_a_miss_costs_dram_a_line_of_another_wavefront_on_its_way_is_waited_for():
+def test_a_miss_costs_dram_and_a_line_on_its_way_is_awaited():
     one_line = fetch(0 * LANES, 2)
     result = outcome([Clause(TEX, streams=(one_line,))], 2)
     # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow
@@ -210,12 +210,12 @@ def test_without_caches_every_quad_line_goes_to_dram():
     assert result.counts["l2_missed"] == 16
 
 
-def test_a_clause_lists_a_line_only_for_the_first_fetch_that_asks_for_it():
+def test_a_clause_lists_a_line_for_its_first_fetch_only():
     clause = fetch_clause([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
     assert [s.line.tolist() for s in clause.streams] == [[0], [1]]
 
 
-def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
+def test_a_loop_moves_its_lines_after_every_round_of_phases():
     rows = np.stack([0 * LANES, 16 + 0 * LANES]).astype(np.int64)  # phase 0 and 1: the same line
     moving = stream(rows, phases=2, step=1)
     result = outcome([Clause(TEX, streams=(moving,))], repeats=6)
@@ -223,7 +223,7 @@ def test_a_loop_moves_its_lines_by_a_step_after_every_round_of_phases():
 
 
 @pytest.mark.parametrize("phases", [1, 2])
-def test_a_wavefront_fetches_what_it_would_alone_also_where_its_lines_are_copied(phases):
+def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
     random = np.random.default_rng(phases)
     rows = 16 * random.integers(0, 200, 64) + np.array(
         [[0], [64], [576], [16], [1040], [64]]

@@ -111,7 +111,7 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
         ("load", "0x80000001"),
     ],
 )
-def test_a_fetch_at_an_odd_coordinate_lies_where_the_machine_finds_it(opcode, literal, monkeypatch):
+def test_a_fetch_at_an_odd_coordinate_matches_the_machine(opcode, literal, monkeypatch):
     sampler = "_sampler(0)" if opcode == "sample" else ""
     fetch = f"{opcode}_resource(0){sampler} r1, l0.xy00"
     program = pixel(

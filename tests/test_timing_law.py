@@ -79,7 +79,7 @@ def test_so_they_are_in_a_program_of_any_accesses(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_sampled_launch_of_groups_with_fences_is_as_long_as_all_of_it(seed):
+def test_a_sampled_launch_with_fences_matches_the_whole(seed):
     law.sampled(random.Random(seed))
 
 

@@ -31,7 +31,7 @@ def test_a_set_keeps_the_lines_used_last():
     assert trace(Cache(128, 2, 64), [0, 64, 32, 128, 0, 64]) == "mmhmhm"
 
 
-def test_more_lines_than_ways_in_rotation_always_miss_and_fewer_always_hit():
+def test_lines_in_rotation_miss_if_they_outnumber_the_ways():
     lines = [64 * n for n in (0, 1, 2)]
     assert trace(Cache(128, 2, 64), lines * 3) == "m" * 9
     assert trace(Cache(256, 4, 64), lines * 3) == "mmm" + "h" * 6
@@ -141,7 +141,7 @@ def test_another_number_of_banks_changes_the_conflicts():
 
 
 @pytest.mark.slow
-def test_a_buffer_sgemm_collapses_where_its_rows_are_a_power_of_two_apart():
+def test_a_buffer_sgemm_collapses_at_powers_of_two():
     """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts
     apart, all in turn.
     """

@@ -49,7 +49,7 @@ def test_a_fetch_of_a_costs_twice_one_of_b_in_nn(nn):
     assert nn.dearest.together == tuple(line.line for line in a)
 
 
-def test_a_bundle_costs_its_share_of_the_alu_in_a_loop_that_the_alu_binds():
+def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
     prices = ck.price("dgemm_tn", 1024, progress=False)
     assert prices.report.bound == "ALU"
     busy = prices.report.busy["ALU"]

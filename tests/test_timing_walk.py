@@ -207,7 +207,7 @@ def test_data_arithmetic_is_no_address():
     assert len(streams(shapes(body))) == 2
 
 
-def test_a_register_used_for_an_address_first_and_for_data_later_is_no_data_address():
+def test_a_register_reused_for_data_is_no_data_address():
     body = f"mov r0.xy, vWinCoord0.xy\n{FETCH} r0, r0.xy00\nmul r0, r0, r0\nmov g[0], r0"
     assert len(streams(shapes(body))) == 1
 
@@ -245,7 +245,7 @@ def test_data_of_some_lanes_are_no_address_of_others():
         ),
     ],
 )
-def test_addresses_and_branches_that_depend_on_data_are_refused_with_both_lines(body, lines):
+def test_rejects_data_dependent_addresses_and_branches(body, lines):
     with pytest.raises(DataDependentError) as error:
         streams(shapes("\n" + body))
     assert f"test.il:{lines[0]}:" in str(error.value)
@@ -398,7 +398,7 @@ class Divergent:
         ]
 
 
-def test_a_walk_that_needs_too_much_memory_is_refused_before_it_begins(monkeypatch):
+def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870.geometry, memory_bytes=1 << 40)
     surfaces, code = Surfaces(of, large, "linear"), compile(of.program)
@@ -457,7 +457,7 @@ def broken(seed):
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_a_loop_that_never_ends_is_reported_within_the_work_of_a_launch(seed, monkeypatch):
+def test_reports_an_endless_loop_within_the_work_of_a_launch(seed, monkeypatch):
     """By the walk where the launch reports it, after no more work; nothing is kept of its turns."""
     most = 20_000
     of = shapes(broken(seed), (16, 8))
@@ -518,12 +518,12 @@ def endless(tested, most, monkeypatch):
     return sum(processor.bundles for processor in processors), kept[0].bytes
 
 
-def test_memory_does_not_grow_with_the_turns_of_a_loop_that_never_ends(monkeypatch):
+def test_memory_does_not_grow_in_an_endless_loop(monkeypatch):
     short, long_ = (endless("r0.x", most, monkeypatch) for most in (5_000, 20_000))
     assert short[0] < long_[0] < 40_000
     assert short[1] == long_[1]
 
 
-def test_a_break_that_depends_on_nothing_that_changes_is_reported_at_once(monkeypatch):
+def test_reports_a_break_that_cannot_change_at_once(monkeypatch):
     bundles, _ = endless("l0.w", 20_000, monkeypatch)
     assert bundles < 100

@@ -49,7 +49,7 @@ def test_names_are_no_html():
     assert all("&lt;img" in html and "<img" not in html for html in shown)
 
 
-def test_a_slip_in_a_name_is_told_with_the_nearest():
+def test_reports_a_slip_in_a_name_with_the_nearest():
     with pytest.raises(
         AttributeError, match=r"no attribute 'simulat'\. Did you mean `simulate`\?$"
     ):

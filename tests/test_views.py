@@ -21,7 +21,7 @@ from tools import gallery
 
 
 @pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose"])
-def test_nothing_is_told_before_the_guess(name):
+def test_nothing_is_revealed_before_the_guess(name):
     """Not in the first caption or frame, what a click says in it, the text form, nor the saved
     lesson above it.
     """
@@ -148,9 +148,7 @@ def test_every_view_is_on_the_site():
     "name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"]
 )
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_values_travel_on_every_frame_of_the_screen_unless_motion_is_reduced(
-    name, motion, page, show
-):
+def test_values_travel_unless_motion_is_reduced(name, motion, page, show):
     """By a clock that the test holds, so that it doesn't matter how long a frame takes here. What
     stands still meanwhile is copied, and looks as it would if it were painted.
     """
@@ -237,7 +235,7 @@ def test_in_the_browser(name, saved, show):
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
 
 
-def test_a_click_lights_the_same_thing_in_every_part_and_keeps_it_while_playing(show):
+def test_a_click_lights_the_same_thing_in_every_part(show):
     page = show(view("lds_transpose"))
     at(page, 8)
     page.mouse.click(*page.evaluate(JS.place, ["registers lds", 13]))

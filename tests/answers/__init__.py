@@ -1,11 +1,11 @@
 """Answers to all exercises: for each check, right ones, and wrong ones with the words that the
 verdict must say.
 
-lNN.txt has those of lesson NN, by checks. A check's first line says what kind of answer it takes
-and how an answer is made of a line, which stands in the place of ``_``: in a function's body, or an
-expression; a line that begins with ``=`` is the whole answer. Behind a wrong one stands, after
-``;!``, what it is told: words, or several of them with `` | `` between. What a line names is in
-lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
+lNN.toml has those of lesson NN, a table for each check: ``kind``, of answer; ``form``, how an
+answer is made of a line, which stands in the place of ``_``, in a function's body or an expression
+(a line that begins with ``=`` is the whole answer); the ``right`` lines; and the ``wrong`` ones,
+each with the words that its verdict ``says``. What a line names is in lNN.py, in the lesson's
+module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
 
 To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number,
 a value.
@@ -13,6 +13,7 @@ a value.
 
 import math
 import re
+import tomllib
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -39,24 +40,24 @@ def given(lesson: str, name: str, solution: bool = False) -> str:
 @cache
 def planted() -> dict:
     """{check: ([right, ...], [(wrong, [words, ...]), ...])}, of every lesson."""
-    found = {}
-    for path in sorted(HERE.glob("l*.txt")):
+    answers = {}
+    for path in sorted(HERE.glob("l*.toml")):
         names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
         (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*.py")
         names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
         if path.with_suffix(".py").exists():
             names |= vars(import_module(f"answers.{path.stem}"))
         names["__name__"] = "answers"
-        for part in path.read_text(encoding="utf-8").strip().split("\n\n"):
-            head, *lines = part.splitlines()
-            check, kind, form = re.fullmatch(r"(\w+) \((\w+)\): (.+)", head).groups()
-            right, wrong = found[names[check]] = [], []
-            for line in lines:
-                answer, told, words = (piece.strip() for piece in line.partition(";!"))
-                value = _made(form, answer, f"{path.name}: {line}", names)
-                wrong.append((value, words.split(" | "))) if told else right.append(value)
-            wrong += ALWAYS_WRONG[kind]
-    return found
+
+        for check, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
+
+            def made(line: str, form: str = table["form"], file: str = path.name, names=names):
+                return _made(form, line, f"{file}: {line}", names)
+
+            right = [made(line) for line in table["right"]]
+            wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
+            answers[names[check]] = right, wrong + ALWAYS_WRONG[table["kind"]]
+    return answers
 
 
 def _made(form: str, answer: str, place: str, names: dict):
