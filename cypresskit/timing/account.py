@@ -1,10 +1,12 @@
-"""Work, line by line: the clocks that each line of a kernel asks of the chip's units in a launch.
+"""Work, line by line: what each line of a kernel asks of the chip's units in a launch, and how long
+wavefronts stood at it.
 
-An account in double entry: summed over all lines it is what the units of the chip are busy for
-(``Report.busy``). A bundle's clocks are shared by the operations that fill it, slot by slot; a
-fetch has the clocks of the texture unit, its bank conflicts included; an LDS operation has those of
-the LDS; a store those of the store path. Left out: DRAM, whose lines belong to whoever missed them
-first, and what wavefronts wait for.
+An account in double entry. Summed over all lines, clocks are what the units of the chip are busy
+for (``Report.busy``): a bundle's are shared by the operations that fill it, slot by slot; a fetch
+has those of the texture unit, its bank conflicts included; an LDS operation those of the LDS; a
+store those of the store path. Bytes are the report's: a line of memory belongs to the fetch that
+missed it. And a wavefront's life is the clocks for which it is worked on and those for which it
+waits, which the engine's ledger (``units.state``) has by clause.
 """
 
 from collections import defaultdict
@@ -17,10 +19,16 @@ from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.units.state import Ledger
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import ALU, TEX, Clause, Path, Stream
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Stream
 
 UNITS = ("ALU", "texture", "LDS", "stores")
+WAITS = ("unit", "data", "barrier")
+MOVES = ("DRAM", "written")
+MANY = (
+    4096  # wavefronts: of a launch with more that is simulated in part, so many are accounted for
+)
 LineId = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls around it
 
 
@@ -30,12 +38,20 @@ class LineWork:
     by unit ("ALU", "texture", "LDS", "stores"), of all engines together. Wavefronts ran it ``runs``
     times, 0 if none came there. A line of a macro has one for each call: ``calls`` has the lines
     of the calls, the outermost first.
+
+    ``bytes`` has what it moved: "DRAM", lines that had to be read from memory, and "written".
+    ``waited`` has the clocks in which wavefronts stood at it: "unit", since that was busy with
+    others; "data", since these weren't there; "barrier", for others of the workgroup. A wavefront
+    stands at a clause: it waits for the unit at the first of its lines, and for data at the last
+    access.
     """
 
     line: int
     text: str
     runs: int
     clocks: Mapping[str, float]
+    bytes: Mapping[str, float]
+    waited: Mapping[str, float]
     calls: tuple[int, ...] = ()
 
     @property
@@ -69,14 +85,74 @@ class TimedLaunch:
         surfaces = Surfaces(self.shape, self.device.geometry, self.layout)
         return walk(self.code, surfaces, np.arange(count))
 
-    def work(self) -> tuple[LineWork, ...]:
-        """The work of each line, all wavefronts counted."""
-        paths = self.walk(self.shape.wavefronts)
-        return lines_of_work(self.code, paths, self.device.bundle_clocks)
+    def work(self, seen: "Seen", whole: bool) -> tuple[LineWork, ...]:
+        """The work of each line, all wavefronts counted; if not ``whole`` and they are many, drawn
+        from some.
+        """
+        total = self.shape.wavefronts
+        count = total if whole else min(total, MANY)
+        some = np.linspace(0, total - 1, count).astype(np.int64)
+        surfaces = Surfaces(self.shape, self.device.geometry, self.layout)
+        paths = walk(self.code, surfaces, some)
+        return lines_of_work(self.code, paths, self.device.bundle_clocks, seen, total / count)
 
 
-def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[LineWork, ...]:
-    """The work of wavefronts on ``paths`` by the lines of the code, in their order."""
+@dataclass(frozen=True)
+class Seen:
+    """What the engine saw of each line: clocks of ``waits`` and bytes of ``moves``, by kind."""
+
+    waits: Mapping[LineId, Mapping[str, float]]
+    moves: Mapping[LineId, Mapping[str, float]]
+
+
+def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, part: float) -> Seen:
+    """What the ``ledger`` says of each line, in a launch of which ``paths`` are a ``part``."""
+    sources = [(i.line, tuple(i.calls)) for i in code.program.body]
+    waits: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(WAITS, 0.0))
+    moves: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(MOVES, 0.0))
+    clause_at, stream_at = 0, 0
+    for body in (body for path in paths for body, _ in path.segments):
+        stores: list[tuple[int, Stream]] = []  # that leave together with the next
+        for clause in body:
+            first, last = _ends(code, clause)
+            kind = "barrier" if clause.kind == BARRIER else "unit"
+            waits[sources[first]][kind] += ledger.unit_wait[clause_at] / part
+            waits[sources[last]]["data"] += ledger.data_wait[clause_at] / part
+            clause_at += 1
+            for stream, at in zip(clause.streams, clause.sources, strict=True):
+                read, written = ledger.read[stream_at], ledger.written[stream_at]
+                stream_at += 1
+                moves[sources[at]]["DRAM"] += read * line_bytes / part
+                if clause.kind == WRITE:
+                    stores.append((at, stream.whole or stream))
+                if written:
+                    asked = sum(len(own.line) for _, own in stores)
+                    for store, own in stores:
+                        lines = written * len(own.line) / asked
+                        moves[sources[store]]["written"] += lines * line_bytes / part
+                    stores = []
+    return Seen(dict(waits), dict(moves))
+
+
+def _ends(code: Code, clause: Clause) -> tuple[int, int]:
+    """The first instruction of a clause, and its last access or, without any, its last one."""
+    control = code.controls[clause.control]
+    if clause.kind == BARRIER:
+        (at, *_) = [o.at for o in control.bundles[clause.first].operations if o.row.kind == "sync"]
+        return at, at
+    operations = [at for at, _ in bundle_shares(code, clause)]
+    found = [*operations, *clause.sources] or [control.at]
+    return found[0], found[-1]
+
+
+def lines_of_work(
+    code: Code,
+    paths: list[Path],
+    bundle_clocks: float,
+    seen: Seen = Seen({}, {}),
+    scale: float = 1.0,
+) -> tuple[LineWork, ...]:
+    """The work of ``scale`` times as many wavefronts as are on ``paths``, by lines in order."""
     runs: dict[tuple[LineId, int], int] = defaultdict(int)  # by line and clause
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
     clocks = {sources[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
@@ -97,9 +173,19 @@ def lines_of_work(code: Code, paths: list[Path], bundle_clocks: float) -> tuple[
     most: dict[LineId, int] = defaultdict(int)
     for (source, _), count in runs.items():
         most[source] = max(most[source], count)
+    for line in seen.waits.keys() - clocks.keys():
+        clocks[line] = dict.fromkeys(UNITS, 0.0)
     return tuple(
-        LineWork(line, _text(code, line), most[line, calls], clocks[line, calls], calls)
-        for line, calls in sorted(clocks)
+        LineWork(
+            line=id_[0],
+            text=_text(code, id_[0]),
+            runs=round(scale * most[id_]),
+            clocks={unit: scale * count for unit, count in clocks[id_].items()},
+            bytes=seen.moves.get(id_, dict.fromkeys(MOVES, 0.0)),
+            waited=seen.waits.get(id_, dict.fromkeys(WAITS, 0.0)),
+            calls=id_[1],
+        )
+        for id_ in sorted(clocks)
     )
 
 

@@ -20,8 +20,8 @@ from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.cache import place_of_least
 from cypresskit.timing.units.dispatch import dispatch_first, retire
-from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause
-from cypresskit.timing.units.state import NEVER, Chip, make_chip, split_tally
+from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause, note_waits
+from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
@@ -42,7 +42,8 @@ class Outcome:
     busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of
     all. Work counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of
     clauses that weren't skipped. ``error``: the share of ``end_clock`` by which it may be off for
-    those that were, as far as their pace was seen to change.
+    those that were, as far as their pace was seen to change. ``ledger``: what clauses waited for,
+    and lines that accesses moved.
     """
 
     end_clock: float
@@ -56,6 +57,7 @@ class Outcome:
     counts: dict[str, float]
     simulated: float
     error: float
+    ledger: Ledger
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
         """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were
@@ -98,13 +100,14 @@ def run(
     error = steady.doubt / end if steady else 0.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
     rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
-    return Outcome(end, *wavefronts, rows, log.progress, log.pace, done, counts, simulated, error)
+    progress = log.progress, log.pace
+    return Outcome(end, *wavefronts, rows, *progress, done, counts, simulated, error, chip.ledger)
 
 
 @native
 def run_chip(chip, room, until):
     """Run until so many clauses are over, or all wavefronts."""
-    work, clocks, engines, slots, groups, memory, tally, log = chip
+    work, clocks, engines, slots, groups, memory, tally, log, ledger = chip
     if groups.upcoming[0] == 0:
         dispatch_first(work, slots, groups, engines, room)
     e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
@@ -112,16 +115,17 @@ def run_chip(chip, room, until):
         s = engines.next_slot[e]
         kind, ended, over = work.clauses[slots.clause[e, s], 0], False, -1.0
         if kind == BARRIER:
-            ended = arrive(work, slots, groups, e, s, slots.ready[e, s])
+            ended = arrive(work, slots, groups, ledger, e, s, slots.ready[e, s])
         elif kind == ALU:
             over = run_alu_clause(work, clocks, slots, engines, tally, e, s)
         elif kind == WRITE:
-            over = run_store_clause(work, clocks, slots, engines, memory, tally, e, s)
+            over = run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s)
         else:
-            over = run_texture_clause(work, clocks, slots, engines, memory, tally, e, s)
+            over = run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s)
         if over >= 0:
             note_clause(log, tally, slots, e, s, kind, slots.ready[e, s], over)
-            slots.ready[e, s] = over + clocks.switch
+            note_waits(ledger, slots, e, s, over)
+            slots.ready[e, s] = slots.came[e, s] = over + clocks.switch
             ended = next_clause(work, slots, groups, e, s, over)
         if ended:
             retire(work, slots, groups, engines)

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.devices import Device, open_boards
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
-from cypresskit.timing.account import LineWork, TimedLaunch
+from cypresskit.timing.account import LineWork, Seen, TimedLaunch
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
@@ -137,6 +137,8 @@ class Report:
         the GEMM kernel that was launched, or None for another program.
     launch
         what was timed: compiled code, shape, board and layout.
+    seen
+        what each line waited for and moved, for ``lines``.
     """
 
     kernel: str
@@ -159,6 +161,7 @@ class Report:
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
     launch: TimedLaunch | None = field(default=None, repr=False, compare=False)
+    seen: Seen | None = field(default=None, repr=False, compare=False)
     launched: Kernel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -184,10 +187,13 @@ class Report:
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:
         """The work of each line of the kernel in the whole launch, found when it is first asked
-        for: which clocks of ALU, texture unit, LDS and store path it asks for, and how often it was
-        run. Their sums are ``busy``, unit by unit; of a sampled launch as nearly as its counts.
+        for: which clocks of ALU, texture unit, LDS and store path it asks for, which bytes it
+        moves, how often it was run, and how long wavefronts stood at it. Their sums are ``busy``
+        and ``bytes``; those of the clocks of a sampled launch as nearly as its counts.
         """
-        return () if self.launch is None else self.launch.work()
+        if self.launch is None or self.seen is None:
+            return ()
+        return self.launch.work(self.seen, self.simulated == 1)
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:

@@ -50,13 +50,15 @@ POLICY = Policy()
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A launch's ``clocks``, from an ``outcome`` that stands for the ``part`` of its wavefronts.
+    """A launch's ``clocks``, from an ``outcome`` that stands for the ``part`` of its wavefronts,
+    those of ``paths``.
 
     ``share`` of the clauses was simulated. ``error`` is the share of the clocks by which these may
     be off, from what was seen; 0 if all was simulated.
     """
 
     outcome: Outcome
+    paths: list[Path]
     share: float
     part: float
     clocks: float
@@ -124,13 +126,13 @@ def sample(
     error = sampled.error + apart * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
         return _whole(launch, launch.walk(launch.total))
-    return Sample(sampled.outcome, sampled.share, sampled.part, sampled.clocks, error)
+    return Sample(sampled.outcome, paths, sampled.share, sampled.part, sampled.clocks, error)
 
 
 def _whole(launch: _Launch, paths: list[Path]) -> Sample:
     work = pack(paths, launch.group)
     outcome = run(work, launch.device, launch.active, None, launch.parts)
-    return Sample(outcome, 1.0, 1.0, outcome.end_clock, 0.0)
+    return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0)
 
 
 def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) -> Sample:
@@ -149,7 +151,7 @@ def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) 
     clocks = outcome.end_clock
     part = count / launch.total
     if part == outcome.simulated == 1:
-        return Sample(outcome, 1.0, 1.0, clocks, 0.0)
+        return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0)
     if part < 1:
         pace, change = observed_pace(outcome, work, count // launch.round, launch.round)
         clocks += (launch.total - count) / launch.round * pace
@@ -159,7 +161,7 @@ def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) 
     counts = outcome.counts
     channels = (counts["dram"] + counts["dram_rows"]) / launch.device.memory_channels / part
     error += unsure(least / clocks, channels / clocks)
-    return Sample(outcome, outcome.simulated * part, part, clocks, error)
+    return Sample(outcome, paths, outcome.simulated * part, part, clocks, error)
 
 
 def least_clocks(outcome: Outcome, device: Device) -> float:

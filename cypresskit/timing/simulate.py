@@ -19,7 +19,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.account import Seen, TimedLaunch, seen_lines
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.report import Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
@@ -155,6 +155,7 @@ def timed_launch(
         result,
         again,
         launch,
+        seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part),
         launched,
     )
 
@@ -243,6 +244,7 @@ def _report(
     of: Sample,
     again,
     launch: TimedLaunch,
+    seen: Seen,
     launched: Kernel | None = None,
 ) -> Report:
     counts = {what: count / of.part for what, count in of.outcome.counts.items()}
@@ -293,6 +295,7 @@ def _report(
         events=out.timeline,
         again=again,
         launch=launch,
+        seen=seen,
         launched=launched,
     )
 

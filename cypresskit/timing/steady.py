@@ -45,6 +45,7 @@ class Look:
     clock: float
     clauses: int
     done: np.ndarray
+    ledger: np.ndarray
     busy: np.ndarray  # clocks for each kind of unit, on average over its units
     load: float  # clocks in which a channel sends or waits for a row, on average
 
@@ -109,8 +110,8 @@ class Steady:
         units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
         busy = np.array([unit.mean() for unit in units])
         load = float((tally.dram + tally.dram_rows).mean())
-        done = tally.all.copy()
-        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, busy, load)
+        done, ledger = tally.all.copy(), self.chip.ledger.all.copy()
+        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, ledger, busy, load)
 
     def _move_on(self, first: Look, middle: Look, last: Look, change: float) -> bool:
         """Skip the turns that follow, at the pace from ``first`` to ``last``, which has changed by
@@ -136,7 +137,7 @@ class Steady:
         """Move all clocks on by the time that so many clauses take, which is returned, and count
         what is done in it.
         """
-        _, _, engines, slots, _, memory, tally, log = self.chip
+        _, _, engines, slots, _, memory, tally, log, ledger = self.chip
         if self.logged is None:
             self.logged = int(log.row_count[0])
         times = clauses / (last.clauses - first.clauses)
@@ -148,6 +149,7 @@ class Steady:
         log.progress[noted] = last.clock + share * clocks
         tally.snapshots[noted] = tally.all + share[:, np.newaxis] * done
         tally.all[...] += done
+        ledger.all[...] += times * (last.ledger - first.ledger)
         log.over[0] += clauses
         self.passed += clauses
         for unit in (engines, slots, memory, memory.l1, memory.l2):

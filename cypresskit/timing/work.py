@@ -232,7 +232,7 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
             if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
                 ptr, line = _union(streams)
                 offset = np.zeros(len(line), np.int32)
-                drained = replace(last[-1], ptr=ptr, line=line, offset=offset, whole=last[-1])
+                drained = replace(last[-1], ptr=ptr, line=line, offset=offset)
                 result[waiting[-1]] = replace(result[waiting[-1]], streams=(*last[:-1], drained))
             else:
                 for n in waiting:

@@ -20,7 +20,8 @@ def run_alu_clause(work, clocks, slots, engines, tally, e, s):
     begin = max(slots.ready[e, s], engines.alu_free[e, place])
     bundles = work.clauses[slots.clause[e, s], 1]
     served = lds_over(work, slots, engines, tally, e, s, begin + clocks.clause)
-    over = max(begin + clocks.clause + bundles * clocks.result, served)
+    slots.served[e, s] = begin + clocks.clause + bundles * clocks.result
+    over = max(slots.served[e, s], served)
     tally.alu[e] += bundles * clocks.bundle
     engines.alu_free[e, place] = over
     slots.began[e, s] = begin

@@ -30,7 +30,7 @@ def place_group(work, slots, groups, engines, g, e, first, clock):
         w, s = g * work.group + n, first + n
         slots.wavefront[e, s], slots.segment[e, s] = w, work.paths[work.path[w]]
         slots.turn[e, s], slots.clause[e, s] = 0, work.segments[slots.segment[e, s], 0]
-        slots.ready[e, s] = groups.wavefront_start[w] = clock
+        slots.ready[e, s] = slots.came[e, s] = groups.wavefront_start[w] = clock
         groups.wavefront_engine[w] = e
 
 

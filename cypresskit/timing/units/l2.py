@@ -12,8 +12,10 @@ from cypresskit.timing.units.dram import GLOBAL, place, read_dram
 
 
 @part
-def read_l2(memory, clocks, tally, line, clock):
-    """The clock at which a line that is asked for at ``clock`` comes back to its SIMD engine."""
+def read_l2(memory, clocks, tally, ledger, stream, line, clock):
+    """The clock at which a line comes back to its SIMD engine, if ``stream`` asks for it at
+    ``clock``.
+    """
     l2 = memory.l2
     channel, bank, row = place(line, memory.geometry)
     slice_ = channel
@@ -35,6 +37,7 @@ def read_l2(memory, clocks, tally, line, clock):
         return max(begin + clocks.l2, l2.ready[way])
     if of_texture:
         tally.l2_missed[slice_] += 1
+    ledger.read[stream] += 1
     come = clocks.dram + read_dram(memory, clocks, tally, begin, channel, bank, row)
     if l2.size > 0 and of_texture:
         way = -1 - way

@@ -47,7 +47,7 @@ def next_clause(work, slots, groups, e, s, clock):
 
 
 @part
-def arrive(work, slots, groups, e, s, now):
+def arrive(work, slots, groups, ledger, e, s, now):
     """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has
     come. One that has ended is not waited for. Whether a wavefront has ended behind the barrier.
     """
@@ -59,7 +59,9 @@ def arrive(work, slots, groups, e, s, now):
     ended = False
     for other in range(first, first + work.group):
         if slots.arrived[e, other] == 1:
-            slots.arrived[e, other], slots.ready[e, other] = 0, now
+            ledger.unit_wait[slots.clause[e, other]] += now - slots.began[e, other]
+            slots.arrived[e, other] = 0
+            slots.ready[e, other] = slots.came[e, other] = now
             ended = next_clause(work, slots, groups, e, other, now) or ended
     return ended
 
@@ -79,3 +81,11 @@ def note_clause(log, tally, slots, e, s, kind, now, over):
         log.rows[n, 3], log.rows[n, 4] = slots.began[e, s], over
         log.rows[n, 5] = now if kind == TEX else over
         log.row_count[0] += 1
+
+
+@part
+def note_waits(ledger, slots, e, s, over):
+    """Enter into the ledger how long slot ``s`` stood at the clause that is over."""
+    clause = slots.clause[e, s]
+    ledger.unit_wait[clause] += slots.began[e, s] - slots.came[e, s]
+    ledger.data_wait[clause] += over - slots.served[e, s]

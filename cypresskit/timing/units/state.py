@@ -66,7 +66,9 @@ class Slots(NamedTuple):
     segment: Numbers
     turn: Numbers  # of the segment
     clause: Numbers
+    came: Times  # when it came to the clause
     began: Times  # when the clause began
+    served: Times  # when its unit is done with the clause
     fetch: Numbers  # the clause's next fetch, -1 outside of a TEX clause
     data: Times  # when the data of its fetches are there
     arrived: Numbers  # 1: at a barrier
@@ -136,6 +138,18 @@ class Tally(NamedTuple):
     snapshots: Times
 
 
+class Ledger(NamedTuple):
+    """What each clause waited for and each access moved, for ``account``. All are views into
+    ``all``.
+    """
+
+    all: Times
+    unit_wait: Times  # per clause: clocks before its unit took it; at a barrier, for the others
+    data_wait: Times  # per clause: clocks in which its unit was done and its data weren't there
+    read: Times  # per stream: lines from DRAM
+    written: Times  # per stream: lines to DRAM
+
+
 class Log(NamedTuple):
     """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were
     over.
@@ -159,6 +173,7 @@ class Chip(NamedTuple):
     memory: MemorySystem
     tally: Tally
     log: Log
+    ledger: Ledger
 
 
 def blank(kind: type, shape, **given) -> Any:
@@ -227,7 +242,15 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
             **split_tally(done, device),
         ),
         blank(Log, 1, pace=pace, **times),
+        make_ledger(len(work.clauses), len(work.streams)),
     )
+
+
+def make_ledger(clauses: int, streams: int) -> Ledger:
+    """An empty ledger."""
+    entries = np.zeros(2 * (clauses + streams))
+    ends = np.cumsum([clauses, clauses, streams])
+    return Ledger(entries, *np.split(entries, ends))
 
 
 def make_memory(device: Device) -> MemorySystem:

@@ -11,7 +11,7 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 
 @part
-def run_store_clause(work, clocks, slots, engines, memory, tally, e, s):
+def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s):
     """Take the stores of slot ``s``; the clock at which they are accepted."""
     c = slots.clause[e, s]
     begin = max(slots.ready[e, s], engines.store_free[e])
@@ -25,7 +25,9 @@ def run_store_clause(work, clocks, slots, engines, memory, tally, e, s):
             memory.pending[channel] += clocks.dram_line
             tally.dram[channel] += clocks.dram_line
             tally.written[0] += 1
+            ledger.written[stream] += 1
             accepted = max(accepted, memory.channel_free[channel] + memory.pending[channel])
     engines.store_free[e] = taken
     slots.began[e, s] = begin
+    slots.served[e, s] = taken
     return max(taken, accepted)

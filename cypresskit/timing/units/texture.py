@@ -14,7 +14,7 @@ from cypresskit.timing.units.state import NEVER
 
 
 @part
-def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
+def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s):
     """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1
     while it isn't.
     """
@@ -33,11 +33,22 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, e, s):
         asked = asked or asks
         uncached = work.streams[stream, 3] != 0
         slots.data[e, s] = fetch(
-            work, memory, clocks, tally, engines.data_free, e, entry, moved, now, uncached
+            work,
+            memory,
+            clocks,
+            tally,
+            ledger,
+            engines.data_free,
+            e,
+            stream,
+            entry,
+            moved,
+            now,
+            uncached,
         )
         slots.fetch[e, s] += 1
         now += work.cost[entry]
-    slots.ready[e, s] = now
+    slots.ready[e, s] = slots.served[e, s] = now
     if slots.fetch[e, s] < work.clauses[c, 3]:
         return -1.0
     slots.fetch[e, s] = -1
@@ -74,7 +85,7 @@ def leave(engines, slots, e, now):
 
 
 @part
-def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached):
+def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, entry, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
     cost = work.cost[entry]
     tally.delivered[e] += work.delivered[entry]
@@ -85,9 +96,9 @@ def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached
         line, offset = work.line[p] + moved, work.offset[p]
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
-            come = read_l2(memory, clocks, tally, line, now + offset)
+            come = read_l2(memory, clocks, tally, ledger, stream, line, now + offset)
         else:
-            come = read_l1(memory, clocks, tally, e, line, now + offset)
+            come = read_l1(memory, clocks, tally, ledger, stream, e, line, now + offset)
         data = max(data, come + cost - offset)
     tally.texture[e] += cost
     data_free[e] = data
@@ -95,7 +106,7 @@ def fetch(work, memory, clocks, tally, data_free, e, entry, moved, now, uncached
 
 
 @part
-def read_l1(memory, clocks, tally, e, line, clock):
+def read_l1(memory, clocks, tally, ledger, stream, e, line, clock):
     """The clock at which a line that is asked for at ``clock`` is in L1."""
     l1, lines = memory.l1, memory.lines[0]
     way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, lines)
@@ -103,6 +114,6 @@ def read_l1(memory, clocks, tally, e, line, clock):
         return l1.ready[way]
     way = -1 - way
     tally.l1_missed[e] += 1
-    come = read_l2(memory, clocks, tally, line, clock)
+    come = read_l2(memory, clocks, tally, ledger, stream, line, clock)
     l1.line[way], l1.used[way], l1.ready[way] = line, lines, come
     return come
