@@ -210,5 +210,4 @@ def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:
 
 def stream_clocks(stream: Stream, turns: int) -> float:
     """The clocks of a stream in so many turns, for all of its wavefronts."""
-    times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
-    return float((stream.cost.reshape(-1, stream.phases) @ times).sum())
+    return stream.total(stream.cost, turns)

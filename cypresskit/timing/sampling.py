@@ -16,7 +16,7 @@ no more than ``Policy.patience`` lines and clauses.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -30,14 +30,14 @@ from cypresskit.timing.native import SILENT
 from cypresskit.timing.steady import STEADY, Steady, unsure
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import Clause, Packed, Path, pack
+from cypresskit.timing.work import ALU, TEX, Clause, Packed, Path, pack
 
 
 @dataclass(frozen=True)
 class Policy:
     """How much is simulated: up to ``whole`` lines and clauses (a quarter of a second) everything,
     and about as many of a longer launch; up to ``patience`` (some five seconds) everything where
-    the pace isn't steady; of many rounds the first ``rounds``.
+    the pace isn't steady; of many rounds the first ``rounds``, which are three or more.
     """
 
     whole: float = 8e6
@@ -147,7 +147,9 @@ def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) 
         farthest = 4 * effort / policy.whole - 2
         watch = partial(Steady, farthest=farthest, strict=policy.patience / effort * clauses)
     outcome = run(work, launch.device, launch.active, watch, launch.parts)
-    error = outcome.error
+    asked = asked_work(paths, launch.device)
+    error = outcome.error + _missed(outcome.counts, asked)
+    outcome = replace(outcome, counts=outcome.counts | asked)
     clocks = outcome.end_clock
     part = count / launch.total
     if part == outcome.simulated == 1:
@@ -162,6 +164,34 @@ def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) 
     channels = (counts["dram"] + counts["dram_rows"]) / launch.device.memory_channels / part
     error += unsure(least / clocks, channels / clocks)
     return Sample(outcome, paths, outcome.simulated * part, part, clocks, error)
+
+
+def asked_work(paths: list[Path], device: Device) -> dict[str, float]:
+    """What wavefronts on ``paths`` ask for, however long they wait for it: clocks of "alu",
+    "texture" and "lds", and "delivered" bytes of texels.
+    """
+    asked = dict.fromkeys(("alu", "texture", "lds", "delivered"), 0.0)
+    for path in paths:
+        bundles = path.amount(lambda clause: clause.bundles)
+        asked["alu"] += len(path.wavefronts) * bundles * device.bundle_clocks
+        for clauses, turns in path.segments:
+            for clause in clauses:
+                unit = {ALU: "lds", TEX: "texture"}.get(clause.kind)
+                if unit is None:
+                    continue
+                for stream in clause.streams:
+                    asked[unit] += stream.total(stream.cost, turns)
+                    if stream.delivered is not None:
+                        asked["delivered"] += stream.total(stream.delivered, turns)
+    return asked
+
+
+def _missed(counts: dict[str, float], asked: dict[str, float]) -> float:
+    """The share of the work ``asked`` for by which a sample's ``counts`` are off: it has seen
+    clauses in another mix.
+    """
+    units = [unit for unit in ("alu", "texture", "lds") if asked[unit]]
+    return max((abs(counts[unit] / asked[unit] - 1) for unit in units), default=0.0)
 
 
 def least_clocks(outcome: Outcome, device: Device) -> float:
@@ -213,11 +243,13 @@ def _work(clause: Clause) -> np.ndarray:
 
 
 def observed_pace(outcome: Outcome, work: Packed, rounds: int, round_: int) -> tuple[float, float]:
-    """(clocks of a round, the share by which they changed or soon will), from the two later thirds
-    of so many ``rounds``: the first ones find caches and queues empty. Where a third took no time,
-    wavefronts go in bursts and no pace was seen: the mean of all is given, and an error of 1.
+    """(clocks of a round, the share by which they changed or soon will), from two thirds of so many
+    ``rounds``: the first ones find caches and queues empty, and the last half of one the chip as it
+    empties. A third is a whole number of rounds, as a round has slow and quick parts. Where a third
+    took no time, wavefronts go in bursts and no pace was seen: the mean of all is given, and an
+    error of 1.
     """
-    marks = np.linspace(rounds / 3, rounds - 0.5, 3)
+    marks = rounds - 0.5 - rounds // 3 * np.array([2, 1, 0])
     clauses = marks * work.clauses_run[work.path].mean() * round_
     clocks = np.diff(outcome.when(clauses, outcome.progress))
     if (clocks <= 0).any():

@@ -118,7 +118,9 @@ class Steady:
         a share of ``change``. Returns whether there were any.
         """
         here = last.wavefront >= 0
-        rate = _rates((middle.turn - first.turn)[here], (last.turn - middle.turn)[here])
+        engine = np.nonzero(here)[0]
+        early, late = (middle.turn - first.turn)[here], (last.turn - middle.turn)[here]
+        rate = _rates(early, late, engine)
         left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - TURNS
         times = min((left / rate).min(), self.farthest)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
@@ -159,14 +161,26 @@ class Steady:
         return clocks
 
 
-def _rates(early: np.ndarray, late: np.ndarray) -> np.ndarray:
+def _rates(early: np.ndarray, late: np.ndarray, engine: np.ndarray) -> np.ndarray:
     """Turns that each wavefront is expected to take in the time of two parts of a stretch, from
-    those that it took in each. One that got ahead of the others is faster, as far as those that got
-    ahead in the first did in the second.
+    those that it took in each. Wavefronts of a SIMD ``engine`` share its units: they go at its
+    pace, and who is ahead among them now may be behind in the next part.
     """
-    early_ahead, late_ahead = early - early.mean(), late - late.mean()
-    lasting = np.clip((early_ahead * late_ahead).sum() / max((early_ahead**2).sum(), 1e-9), 0, 1)
-    return np.maximum(early.mean() + late.mean() + lasting * (early_ahead + late_ahead), 1e-3)
+    _, own = np.unique(engine, return_inverse=True)
+    count = np.bincount(own)
+    means = [(np.bincount(own, part) / count)[own] for part in (early, late)]
+    engines = [mean - mean.mean() for mean in means]
+    each = [part - mean for part, mean in zip((early, late), means, strict=True)]
+    rates = early.mean() + late.mean() + _lasting(*engines) + _lasting(*each)
+    return np.maximum(rates, 1e-3)
+
+
+def _lasting(early: np.ndarray, late: np.ndarray) -> np.ndarray:
+    """What is likely to last of the turns by which some are ahead in two parts of a stretch: as
+    much as those who got ahead in the first did in the second.
+    """
+    share = (early * late).sum() / max((early**2).sum(), 1e-9)
+    return np.clip(share, 0, 1) * (early + late)
 
 
 def _together(turns: np.ndarray, group: np.ndarray) -> np.ndarray:

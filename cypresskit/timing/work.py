@@ -49,6 +49,12 @@ class Stream:
     delivered: np.ndarray | None = None
     whole: "Stream | None" = None
 
+    def total(self, amount: np.ndarray, turns: int) -> float:
+        """The sum, over all wavefronts and so many ``turns``, of an ``amount`` for each entry."""
+        each, rest = divmod(turns, self.phases)
+        times = each + (np.arange(self.phases) < rest)
+        return float((amount.reshape(-1, self.phases) @ times).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Clause:

@@ -446,7 +446,7 @@ def sampled(rng: random.Random) -> None:
     policy = Policy(
         whole=rng.choice((2e3, 1e4, 5e4)),
         patience=rng.choice((0, 1e5)),
-        rounds=rng.choice((2, 4)),
+        rounds=rng.choice((3, 4)),
     )
     few = timed_launch(code, shape, board, name="few", policy=policy)
     whole = timed_launch(code, shape, board, name="whole", exact=True)
