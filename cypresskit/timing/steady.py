@@ -62,6 +62,9 @@ class Steady:
         self.strict = strict
         self.looks: list[Look] = []
         self.length = np.maximum(chip.work.clauses_a_turn, 1)
+        # Turns that each wavefront has taken in the halves of all stretches looked at so far.
+        self.early = self.late = np.zeros_like(chip.slots.began)
+        self.most = 1  # wavefronts that were seen on the chip at once
         self.passed = 0  # clauses that were skipped
         self.doubt = 0.0  # clocks by which they may have taken more or less
         # Rows of the timeline from before anything was skipped, if anything was.
@@ -85,6 +88,7 @@ class Steady:
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
+            self.early = self.late = np.zeros_like(now.turn)
         self.looks.append(now)
         looks = len(self.looks) - 1
         if looks == 0 or looks % 3:
@@ -119,14 +123,17 @@ class Steady:
         """
         here = last.wavefront >= 0
         engine = np.nonzero(here)[0]
-        early, late = (middle.turn - first.turn)[here], (last.turn - middle.turn)[here]
-        rate = _rates(early, late, engine)
+        early, late = self.early + middle.turn - first.turn, self.late + last.turn - middle.turn
+        rate = _rates(early[here], late[here], engine)
+        rate *= (last.turn - first.turn)[here].mean() / rate.mean()
         left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - TURNS
-        times = min((left / rate).min(), self.farthest)
+        self.most = max(self.most, int(here.sum()))
+        times = min((left / rate).min(), self.farthest * here.sum() / self.most)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
         turns = _together(turns, last.wavefront[here] // self.chip.work.group)
         if times < 0.5 or not turns.any():
             return False
+        self.early, self.late = early, late
         moved = np.zeros_like(last.wavefront)
         moved[here] = turns
         self.chip.slots.turn[...] += moved
