@@ -20,7 +20,9 @@ class BuildWithLessons(build_py):
                 copy(notebook, target)
             good = {}  # what `cypresskit marks` shows beside students' sentences
             for source in Path(__file__).parent.glob("notebooks/source/*.md"):
-                answers = re.findall(r"(?s)<!-- why: .*?\?\s+(.*?)\s+-->", source.read_text("utf-8"))
+                answers = re.findall(
+                    r"(?s)<!-- why: .*?\?\s+(.*?)\s+-->", source.read_text("utf-8")
+                )
                 good[source.stem] = [" ".join(answer.split()) for answer in answers]
             (target / "sentences.json").write_text(json.dumps(good), encoding="utf-8")
 

@@ -56,6 +56,7 @@ __all__ = [
     "sweep",
     "trace_element",
     "verify",
+    "workbench",
 ]
 
 #: What is imported when first used: the compiler and the timing model take their time, drawing
@@ -76,6 +77,7 @@ _LATER = {
     "teach": "",
     "trace_element": "kernels.element_trace",
     "verify": "kernels.verification",
+    "workbench": "editing.workbench",
 }
 
 # The same for type checkers and editors, which then know the types and refuse what isn't here.
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from cypresskit import host as host
     from cypresskit import teach as teach
     from cypresskit.compiler import CompileError
+    from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core
     from cypresskit.kernels.compiled import card
     from cypresskit.kernels.compiled import compile as compile

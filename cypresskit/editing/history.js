@@ -22,11 +22,11 @@ export class History {
     this.back = make(this.buttons, "button", {type: "button", disabled: ""}, "bring back")
     this.both = make(this.buttons, "button", {type: "button", disabled: ""}, "compare")
     this.back.addEventListener("click", () => {
-      this.owner.recall(this.entries[this.picked.at(-1)].entry)
+      this.owner.recall(this.entries[this.picked.at(-1)].number)
     })
     this.both.addEventListener("click", () => {
       const [first, second] = [...this.picked].sort((a, b) => a - b)
-      this.owner.compare(this.entries[first].entry, this.entries[second].entry)
+      this.owner.compare(this.entries[first].number, this.entries[second].number)
     })
     this.box = make(parent, "div", {
       class: "ckw-dots",
@@ -40,8 +40,8 @@ export class History {
     this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
   }
 
-  /** @param {{entry: number, gflops: number, right: boolean, bundles: number, registers: number,
-   *   wavefronts: number, bound: string, n: number, what: string}[]} entries */
+  /** @param {{number: number, gflops: number, right: boolean, bundles: number, registers: number,
+   *   wavefronts: number, bound: string, n: number, note: string}[]} entries */
   show(entries) {
     this.parent.hidden = !entries.length
     const grown = entries.length !== this.entries.length
@@ -79,17 +79,17 @@ export class History {
       if (entry.right) make(group, "circle", {r: n === best ? 5.5 : 4.5})
       else make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
       group.addEventListener("click", (event) => this.pick(n, event.shiftKey || event.ctrlKey))
-      group.addEventListener("dblclick", () => this.owner.recall(entry.entry))
+      group.addEventListener("dblclick", () => this.owner.recall(entry.number))
     })
     this.mark()
   }
 
-  sentence({gflops, right, bundles, registers, wavefronts, bound, n, what}) {
+  sentence({gflops, right, bundles, registers, wavefronts, bound, n, note}) {
     const speed = gflops
       ? `${Math.round(gflops)} Gflop/s at N = ${n}, bound by ${bound}`
       : "not timed"
     const state = right ? speed : `C is wrong; ${speed}`
-    return `${what ? `${what}: ` : ""}${state}; ${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
+    return `${note ? `${note}: ` : ""}${state}; ${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
   }
 
   pick(n, also) {
@@ -125,7 +125,7 @@ export class History {
       this.words.textContent = this.sentence(this.entries[this.at])
       this.box.querySelectorAll(".ckw-dot")[this.at].scrollIntoView({block: "nearest"})
     } else if (event.key === " ") this.pick(at, event.shiftKey)
-    else if (event.key === "Enter") this.owner.recall(this.entries[at].entry)
+    else if (event.key === "Enter") this.owner.recall(this.entries[at].number)
     else return
     event.preventDefault()
     event.stopPropagation()
@@ -136,7 +136,7 @@ export class History {
     this.sheet.hidden = false
     this.sheet.replaceChildren()
     const head = make(this.sheet, "div", {class: "ckw-panelhead"})
-    const [one, two] = [first, second].map((n) => this.entries.find(({entry}) => entry === n))
+    const [one, two] = [first, second].map((n) => this.entries.find(({number}) => number === n))
     make(head, "h3", {}, `${Math.round(one.gflops)} → ${Math.round(two.gflops)} Gflop/s`)
     make(
       head,

@@ -43,8 +43,10 @@ Whoever answers says:
 ``text``: text, why
     Show this text: the file was changed from outside ("file") or an entry was asked for
     ("recall"). The page takes it over as an edit of its own, which can be undone, and sends it.
+    Or another page of the same workbench has it ("page"), and calls it ``edit``: then it is shown,
+    and not sent.
 ``history``: entries
-    The history, whenever it has grown: see ``edits.Edit``.
+    The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
 ``comparison``: first, second, lines
     ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
 ``replay``: edit, row, column, ...

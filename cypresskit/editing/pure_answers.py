@@ -50,7 +50,7 @@ def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | N
             {
                 "line": fault.line,
                 "column": fault.column,
-                "length": _length(fault.text, fault.column),
+                "length": word_length(fault.text, fault.column),
                 "message": fault.message,
             }
             for fault in error.faults
@@ -59,7 +59,7 @@ def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | N
     return {"faults": [], "live": _live(program)}, program
 
 
-def _length(text: str, column: int) -> int:
+def word_length(text: str, column: int) -> int:
     """How many letters the word at a column has; at least one."""
     word = _WORD.match(text, column - 1)
     return len(word[0]) if word else 1

@@ -171,7 +171,8 @@ class Workbench {
     this.keep(undefined)
   }
 
-  takeOver({text, why}) {
+  takeOver({text, why, edit}) {
+    if (why === "page") return this.follow(text, edit)
     this.known = text
     if (text === this.editor.text) return
     this.editor.take(text)
@@ -182,6 +183,17 @@ class Workbench {
       true,
     )
     this.send()
+  }
+
+  /** Show what another page of the same workbench has. */
+  follow(text, edit) {
+    if (edit.startsWith(`${this.view}-`)) return
+    clearTimeout(this.soon)
+    this.edit = edit
+    this.known = text
+    this.sent = text
+    if (text !== this.editor.text) this.editor.take(text)
+    clearTimeout(this.soon)
   }
 
   // -- answers

@@ -1,0 +1,248 @@
+"""The process that answers texts, beside the kernel: what takes time, and what might never end.
+
+It reads jobs, lines of JSON, and writes the parts of their answers as they come. A job that was
+overtaken by a newer one is dropped between two parts. Whoever started it may end it at any time:
+``AnswerProcess`` is that side.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+from cypresskit.editing import measured_answers, pure_answers
+from cypresskit.editing.pure_answers import Answer, Signature
+from cypresskit.il import ILError, Program, assemble
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.verification import Verification
+
+Message = dict[str, Any]
+BOOT = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from cypresskit.editing.answering import main
+main()
+"""
+IDLY = 10  # the niceness of what works while nobody types
+
+
+class Case:
+    """A job, and what is known about its text so far: each method makes a part of the answer from
+    those before it, or None if there is nothing to be said.
+
+    A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, ``block`` and ``k_step`` as
+    for ``ck.kernel``; ``n``, or None for one that fits; and the ``parts`` that are wanted.
+    ``memory`` is kept from job to job.
+    """
+
+    def __init__(self, job: Message, memory: "JobMemory") -> None:
+        self.job, self.memory = job, memory
+        self.program: Program | None = None
+        self.mine: Kernel | None = None
+        self.seen: Verification | None = None
+
+    def code(self) -> Answer | None:
+        self.program = assembled(self.job["text"], self.job["name"])
+        if self.program is None:
+            return None
+        answer, code, signatures = pure_answers.code_answer(self.program, self.memory.signatures)
+        if code is None:
+            self.program = None
+        else:
+            self.memory.signatures = signatures
+        return answer
+
+    def verdict(self) -> Answer | None:
+        if self.program is None:
+            return None
+        try:
+            self._judge()
+        except (ValueError, TypeError) as error:
+            return unknown_launch(error)
+        assert self.seen is not None
+        return measured_answers.verdict_answer(self.seen)
+
+    def _judge(self) -> Kernel:
+        """The kernel that the text is. Raises what ``ck.kernel`` does."""
+        if self.mine is None:
+            job = self.job
+            block = job.get("block")
+            self.mine, self.seen = measured_answers.judged_kernel(
+                job["text"],
+                job["name"],
+                job.get("like"),
+                (block[0], block[1]) if block else None,
+                job.get("k_step"),
+            )
+        return self.mine
+
+    def clocks(self) -> Answer | None:
+        if self.mine is None:
+            return None
+        n = self.job.get("n") or self.memory.n
+        if n is None:
+            n = self.memory.n = measured_answers.fitting_size(self.mine)
+        return measured_answers.clocks_answer(self.mine, n)[0]
+
+    def best(self) -> Answer:
+        return measured_answers.best_answer(self._judge())
+
+    def prices(self) -> Answer:
+        n = self.job.get("n") or measured_answers.SIZES[-1]
+        return measured_answers.prices_answer(self._judge(), n)
+
+
+def assembled(text: str, name: str) -> Program | None:
+    """The program, or None if the text has faults."""
+    try:
+        return assemble(text, name)
+    except ILError:
+        return None
+
+
+@dataclass
+class JobMemory:
+    """What is kept from job to job: the ``signatures`` of the last code, and the N that fits."""
+
+    signatures: list[Signature] = field(default_factory=list)
+    n: int | None = None
+
+
+def unknown_launch(error: Exception) -> Answer:
+    """The part "verdict" of a text of which nobody knows how to launch it."""
+    message = str(error).splitlines()[-1].strip()
+    row = {"kind": "launch", "line": 0, "column": 1, "length": 1, "message": message, "advice": ""}
+    return {"right": False, "message": "It can't be launched.", "findings": [row]}
+
+
+class Jobs:
+    """The jobs that arrive, of which only the newest counts."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.queue: SimpleQueue[Message] = SimpleQueue()
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: BinaryIO) -> None:
+        for line in stream:
+            with suppress(ValueError):
+                self.queue.put(json.loads(line))
+        os._exit(0)  # whoever asked is gone
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether a newer job waits."""
+        return not self.queue.empty()
+
+    def newest(self) -> Message:
+        """The newest job, waiting for one; those before it are dropped."""
+        job = self.queue.get()
+        while not self.queue.empty():
+            job = self.queue.get()
+        return job
+
+
+def main() -> None:
+    """Answer jobs from standard input until it ends."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # what anything prints is no answer
+        jobs, memory = Jobs(sys.stdin.buffer), JobMemory()
+
+        def say(message: Message) -> None:
+            answers.write(json.dumps(message) + "\n")
+            answers.flush()
+
+        say({"type": "ready"})
+        while True:
+            answer_job(jobs.newest(), memory, say, lambda: jobs.overtaken)
+
+
+def answer_job(
+    job: Message,
+    memory: JobMemory,
+    say: Callable[[Message], None],
+    overtaken: Callable[[], bool],
+) -> None:
+    """Say each part of a job's answer, then that it is done, until it is overtaken."""
+    edit, case = job["edit"], Case(job, memory)
+    makers: dict[str, Callable[[], Answer | None]] = {
+        "code": case.code,
+        "verdict": case.verdict,
+        "clocks": case.clocks,
+        "best": case.best,
+        "prices": case.prices,
+    }
+    try:
+        for part in job["parts"]:
+            if overtaken():
+                return
+            if part not in makers:
+                continue
+            say({"type": "working", "edit": edit, "part": part})
+            answer = makers[part]()
+            if answer is None:
+                break
+            say({"type": "answer", "edit": edit, "part": part, **answer})
+    except Exception as error:  # a fault of the package: the page says so, and goes on
+        message = f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
+        say({"type": "trouble", "edit": edit, "message": message})
+    say({"type": "done", "edit": edit})
+
+
+class AnswerProcess:
+    """A process that answers, from outside.
+
+    ``hear`` is called with each message, in a thread of its own; ``ended``, when the process ends
+    although nobody ended it. ``idly``: at a low priority.
+    """
+
+    def __init__(
+        self,
+        hear: Callable[[Message], None],
+        ended: Callable[[], None],
+        idly: bool = False,
+    ) -> None:
+        self.hear, self.ended = hear, ended
+        self.stopped = False
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BOOT, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # the stop button of a notebook isn't meant for it
+        )
+        if idly and hasattr(os, "setpriority"):
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLY)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with suppress(ValueError):
+                self.hear(json.loads(line))
+        self.process.wait()
+        if not self.stopped:
+            self.ended()
+
+    def ask(self, job: Message) -> None:
+        """Send a job; a process that is gone says so by ``ended``."""
+        assert self.process.stdin is not None
+        with suppress(OSError, ValueError):
+            self.process.stdin.write(json.dumps(job).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self.stopped = True
+        with suppress(OSError):
+            self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            with suppress(OSError, ValueError):
+                if stream is self.process.stdin and stream is not None:
+                    stream.close()

@@ -1,0 +1,162 @@
+"""The history of a kernel's edits: what each text became, kept beside the file.
+
+An edit is kept once it is known whether it is right and how fast: not each letter typed, but each
+text that compiled to other code than the one before. Two attempts at the same thing that are both
+wrong, within seconds, are one.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from cypresskit.saving import save_file
+from cypresskit.tables import table
+
+MOST = 300  # edits that are kept; of older ones, the fastest
+BURST = 15.0  # seconds within which wrong attempts are one
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A text and what it became.
+
+    ``number`` counts from 1 and is never used twice. ``right``: whether C is. ``gflops`` at ``n``,
+    0 if it wasn't timed; ``bound``, what binds it. ``bundles``, ``registers``, ``wavefronts`` are
+    the card's. ``note`` says where it came from, if not from typing; ``time`` in seconds since
+    1970.
+    """
+
+    number: int
+    text: str
+    right: bool
+    gflops: float
+    n: int
+    bound: str
+    bundles: int
+    registers: int
+    wavefronts: int
+    note: str = ""
+    time: float = 0.0
+
+    def shown(self) -> dict[str, Any]:
+        """What a page needs of it: all but the text."""
+        return {name: value for name, value in asdict(self).items() if name != "text"}
+
+
+class Edits(Sequence[Edit]):
+    """The edits of a kernel, the oldest first, kept in the file at ``path``."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.kept: list[Edit] = []
+        if path is not None and path.exists():
+            self.kept = _read(path)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, number):
+        return self.kept[number]
+
+    def __iter__(self) -> Iterator[Edit]:
+        return iter(tuple(self.kept))
+
+    def find(self, number: int) -> Edit | None:
+        """The edit of a number, or None."""
+        return next((edit for edit in self.kept if edit.number == number), None)
+
+    def known(self, text: str) -> Edit | None:
+        """The latest edit with this text, or None."""
+        return next((edit for edit in reversed(self.kept) if edit.text == text), None)
+
+    def add(self, edit: Edit) -> Edit:
+        """Keep an edit, with the next number. Raises ``OSError`` if the file can't be written; it
+        is kept in memory all the same.
+        """
+        last = self.kept[-1] if self.kept else None
+        now = edit.time or time.time()
+        edit = replace(edit, number=last.number + 1 if last else 1, time=round(now, 1))
+        attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
+        if last is not None and attempt and now - last.time < BURST:
+            self.kept.pop()
+        self.kept.append(edit)
+        while len(self.kept) > MOST:
+            self._drop()
+        self.save()
+        return edit
+
+    def _drop(self) -> None:
+        """Forget one of the older half: a wrong one, or the slowest."""
+        older = self.kept[: len(self.kept) // 2]
+        self.kept.remove(min(older, key=lambda edit: (edit.right, edit.gflops, edit.number)))
+
+    def save(self) -> None:
+        """Write the file."""
+        if self.path is not None:
+            rows = [json.dumps(asdict(edit)) for edit in self.kept]
+            save_file(self.path, "[\n" + ",\n".join(rows) + "\n]\n")
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} edits"]
+        for edit in self.kept:
+            speed = f"{edit.gflops:8.1f} Gflop/s at N = {edit.n}" if edit.gflops else "not timed"
+            state = "right" if edit.right else "wrong"
+            lines.append(
+                f"  {edit.number:3}  {state}  {speed}, {edit.bundles} bundles, {edit.registers}"
+                f" registers  {edit.note}".rstrip()
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        names = "edit", "C", "Gflop/s", "N", "bound by", "bundles", "registers", "wavefronts", ""
+        rows = (
+            (
+                edit.number,
+                "right" if edit.right else "wrong",
+                edit.gflops,
+                edit.n,
+                edit.bound,
+                edit.bundles,
+                edit.registers,
+                edit.wavefronts,
+                edit.note,
+            )
+            for edit in self.kept
+        )
+        return table(names, rows)
+
+
+def history_path(path: Path) -> Path:
+    """Where the history of a kernel's file is: beside it, hidden."""
+    return path.with_name(f".{path.name}.history.json")
+
+
+def _read(path: Path) -> list[Edit]:
+    """The edits in a file. One that can't be read is put aside, not lost."""
+    names = {field.name for field in fields(Edit)}
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in rows]
+        if isinstance(rows, list) and all(_is_sound(edit) for edit in edits):
+            return edits
+    except (OSError, ValueError, TypeError, AttributeError):
+        pass
+    with suppress(OSError):
+        path.replace(path.with_name(path.name + ".unreadable"))
+    return []
+
+
+def _is_sound(edit: Edit) -> bool:
+    """Whether the fields have the types that they should have."""
+    texts = (edit.text, edit.bound, edit.note)
+    wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
+    return (
+        all(isinstance(value, str) for value in texts)
+        and all(type(value) is int for value in wholes)
+        and isinstance(edit.right, bool)
+        and all(isinstance(value, int | float) for value in (edit.gflops, edit.time))
+    )

@@ -1,0 +1,237 @@
+"""Whether a kernel's text is right, how fast it is, and what each line costs: the half of the
+workbench's answers that runs kernels and knows a clock.
+
+Plain data (for JSON) comes out. Nothing here raises for what a kernel does: what can't be checked
+or timed says why.
+"""
+
+import base64
+import math
+import warnings
+from time import process_time
+
+import numpy as np
+
+from cypresskit.compiler import CompileError, compile
+from cypresskit.editing.pure_answers import Answer, word_length
+from cypresskit.il import Program, assemble
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.own import kernel
+from cypresskit.kernels.verification import Verification, verify
+from cypresskit.machine import KernelError
+from cypresskit.machine.checks import Finding
+from cypresskit.timing import DataDependentError
+from cypresskit.timing.price import launch_prices
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import simulate
+
+SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
+PATIENCE = 0.7  # than this, in seconds
+FINDINGS = 8  # that are shown
+WORTH = 0.002  # of a launch: a price that is worth a word
+UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
+
+
+def kernel_of(
+    text: str,
+    name: str,
+    like: str | None = None,
+    block: tuple[int, int] | None = None,
+    k_step: int | None = None,
+) -> Kernel:
+    """The kernel that a text is, launched like a kernel of the catalogue or as is found out; see
+    ``ck.kernel``. Raises what that raises.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text that computes a wrong product is nothing strange
+        return kernel(text, like=like, block=block, k_step=k_step, name=name.removesuffix(".il"))
+
+
+def judged_kernel(
+    text: str,
+    name: str,
+    like: str | None = None,
+    block: tuple[int, int] | None = None,
+    k_step: int | None = None,
+) -> tuple[Kernel, Verification]:
+    """The kernel that a text is, and whether it is right.
+
+    A text that began as a copy of ``like`` may have come to store C in another way: it is launched
+    as it asks for, if it differs from ``like`` in what it stores to, or is right in no other way.
+    Raises what ``ck.kernel`` raises.
+    """
+    if like is None or _stores(KERNELS[like].program) != _stores(assemble(text, name)):
+        mine = kernel_of(text, name, None, block, k_step)
+        return mine, verify(mine)
+    mine = kernel_of(text, name, like, block, k_step)
+    seen = verify(mine)
+    if seen.right or (seen.findings and seen.wrong is None and not seen.error):
+        return mine, seen
+    try:
+        other = kernel_of(text, name, None, block, k_step)
+    except ValueError:
+        return mine, seen
+    if other != mine and (again := verify(other)).right:
+        return other, again
+    return mine, seen
+
+
+def _stores(program: Program) -> tuple[str, frozenset[str]]:
+    """The mode of a program, and what it stores to: global memory or output streams."""
+    kinds = {i.dest.register for i in program.body if i.dest}
+    return program.mode, frozenset(
+        "g" if register.kind == "g" else str(register)
+        for register in kinds
+        if register.kind in ("g", "o")
+    )
+
+
+def verdict_answer(seen: Verification) -> Answer:
+    """The part "verdict".
+
+    It holds whether it is ``right``; ``message``, a sentence; ``findings``, each with kind,
+    line, column, length, message and advice (line 0 for what concerns no line); and of a wrong
+    product ``product``: its ``size``, the first wrong element's row and column, what it is
+    (``got``) and should be (``wanted``), and ``wrong``, a bit for each element of C, row by row,
+    in base64.
+    """
+    found = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
+    if seen.error:
+        found.append(_row("launch", 0, 1, 1, seen.error, ""))
+    if seen.wrong is not None and not any(row["kind"] == "answer" for row in found):
+        found.append(_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
+    answer: Answer = {"right": seen.right, "message": _sentence(seen), "findings": found}
+    if product := _wrong_product(seen):
+        answer["product"] = product
+    return answer
+
+
+def _sentence(seen: Verification) -> str:
+    """The verdict in one sentence."""
+    if seen.right:
+        return f"C is right at {' and '.join(f'{m} x {n}' for m, n, _ in seen.sizes)}."
+    if seen.wrong is not None:
+        return f"C is wrong: {seen.wrong}."
+    if seen.findings:
+        first = seen.findings[0]
+        return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
+    return seen.error or "C is wrong."
+
+
+def _finding_row(finding: Finding) -> Answer:
+    length = word_length(finding.text, finding.column)
+    line = finding.line
+    return _row(finding.kind, line, finding.column, length, finding.message, finding.advice)
+
+
+def _row(kind: str, line: int, column: int, length: int, message: str, advice: str) -> Answer:
+    return {
+        "kind": kind,
+        "line": line,
+        "column": column,
+        "length": length,
+        "message": message,
+        "advice": advice,
+    }
+
+
+def _wrong_product(seen: Verification) -> Answer | None:
+    """Which elements of C are wrong, if it was computed to the end."""
+    if seen.wrong is None or seen.result is None or seen.expected is None or seen.size is None:
+        return None
+    m, n, k = seen.size
+    result = seen.result[..., 0] if seen.result.ndim > seen.expected.ndim else seen.result
+    bad = ~np.isclose(result, seen.expected, rtol=1e-6, atol=1e-6)
+    bits = np.packbits(bad.reshape(-1, m, n)[0])
+    return {
+        "size": [m, n, k],
+        "count": seen.wrong_count,
+        "row": seen.wrong.row,
+        "column": seen.wrong.column,
+        "got": _number(seen.wrong.got),
+        "wanted": _number(seen.wrong.expected),
+        "wrong": base64.b64encode(bits.tobytes()).decode(),
+    }
+
+
+def _number(value: float) -> float | str:
+    """A number as JSON has it; of those that it hasn't, the name."""
+    return value if math.isfinite(value) else str(value)
+
+
+def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
+    """The part "clocks", and the report it is made from.
+
+    The answer holds ``size`` [m, n, k], ``gflops``, ``percent`` of peak, ``clocks``, what it is
+    ``bound`` by, ``busy`` (shares by unit), ``error`` (a share) and ``wavefronts`` per SIMD engine;
+    or a ``problem``, why it can't be timed.
+    """
+    try:
+        report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+    except UNTIMED as error:
+        return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}, None
+    answer: Answer = {
+        "size": list(report.size or (0, 0, 0)),
+        "gflops": round(report.gflops, 1),
+        "percent": round(report.percent, 1),
+        "clocks": round(report.clocks),
+        "bound": report.bound,
+        "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
+        "error": round(report.error, 4),
+        "wavefronts": report.active,
+    }
+    return answer, report
+
+
+def fitting_size(mine: Kernel, patience: float = PATIENCE) -> int:
+    """The largest N of ``SIZES`` at which a kernel is timed within ``patience`` seconds of
+    computing.
+    """
+    clocks_answer(mine, SIZES[-1])  # the first launch of a process loads the engine
+    for n in SIZES:
+        start = process_time()
+        clocks_answer(mine, n)
+        if process_time() - start <= patience:
+            break
+    return n
+
+
+def best_answer(mine: Kernel) -> Answer:
+    """The part "best": ``bundles`` a turn, ``gprs`` and ``wavefronts`` of the best code that was
+    found for it (``ck.compile`` with ``style="best"``).
+    """
+    card = compile(mine.program, style="best").card()
+    return {"bundles": card.loop_bundles, "gprs": card.gprs, "wavefronts": card.wavefronts}
+
+
+def prices_answer(mine: Kernel, n: int) -> Answer:
+    """The part "prices".
+
+    The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
+    works for it), ``price`` (the share of the launch that it costs) and a ``text`` that says both;
+    and a ``message`` on the ``dearest`` line.
+    """
+    report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+    prices = launch_prices(report)
+    rows: dict[int, Answer] = {}
+    for each in prices.lines:
+        line = each.work.calls[0] if each.work.calls else each.line
+        row = rows.setdefault(line, {"line": line, "work": 0.0, "price": 0.0, "text": ""})
+        row["work"] += each.share
+        row["price"] += each.price
+        span = f" ({_percent(each.low)} to {_percent(each.high)})" if each.scatters else ""
+        row["text"] = (
+            f"{each.unit} works for it {_percent(each.share)} of the time; without it the launch"
+            f" would take {_percent(each.price)} less{span}"
+        )
+    for row in rows.values():
+        row["work"], row["price"] = round(row["work"], 5), round(row["price"], 5)
+    dearest = max(rows.values(), key=lambda row: row["price"], default=None)
+    if dearest is None or dearest["price"] < WORTH:
+        return {"lines": list(rows.values()), "dearest": 0, "message": "No line alone is dear."}
+    message = f"Dearest: line {dearest['line']}, {_percent(dearest['price'])} of the launch."
+    return {"lines": list(rows.values()), "dearest": dearest["line"], "message": message}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,42 @@
+"""The files of the workbench's page: its modules of JavaScript as one, and its style sheets."""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+#: The modules, each after those that it imports from.
+MODULES = (
+    "draw/shell.js",
+    "editing/il_text.js",
+    "editing/editor.js",
+    "editing/bundle_table.js",
+    "editing/figures.js",
+    "editing/history.js",
+    "editing/workbench.js",
+)
+STYLES = ("draw/look.css", "editing/workbench.css")
+
+
+def _packaged(path: str) -> str:
+    return files("cypresskit").joinpath(path).read_text(encoding="utf-8")
+
+
+def joined(*paths: str) -> str:
+    """Modules as one script, in which the last may export something; they import only from each
+    other.
+    """
+    *inner, last = map(_packaged, paths)
+    text = "\n".join([re.sub(r"(?m)^export ", "", module) for module in inner] + [last])
+    return re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
+
+
+@cache
+def widget_module() -> str:
+    """The ES module of the widget."""
+    return joined(*MODULES, "editing/widget.js")
+
+
+@cache
+def style() -> str:
+    """The style sheets of a page with a workbench."""
+    return "".join(map(_packaged, STYLES))

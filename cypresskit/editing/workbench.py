@@ -1,0 +1,203 @@
+"""``workbench``: a kernel's file in an editor that answers each edit, in a notebook.
+
+The file is the kernel: whatever edits it, the picture follows. Here is what Python has of it; the
+page is in ``workbench.js``, what it is answered in ``conversation``.
+"""
+
+import weakref
+from pathlib import Path
+from typing import Any
+
+from cypresskit.editing import measured_answers, page_files, pure_answers
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.kernel_file import KernelFile, begin_file
+from cypresskit.editing.pure_answers import Answer
+from cypresskit.il import Program, assemble
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import resolve
+from cypresskit.timing.price import Prices, launch_prices
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import simulate
+
+PLAIN = "text/plain"
+HTML = "text/html"
+
+
+def workbench(
+    file: str | Path,
+    *,
+    like: str | Kernel | None = None,
+    block: tuple[int, int] | None = None,
+    k_step: int | None = None,
+    n: int | None = None,
+) -> "Workbench":
+    """Edit a kernel, and see at each pause what it became, whether it is right, how fast, and why.
+
+    Parameters
+    ----------
+    file
+        The kernel's file, a path that ends in ``.il``. If there is none, it begins with the text of
+        ``like``.
+    like
+        The kernel of the catalogue whose launch convention it follows, as far as it does: a text
+        that stores C in another way is launched as it asks for.
+    block, k_step
+        As for ``ck.kernel``; found out if not given.
+    n
+        It is timed at m = n = k = ``n``; by default at 2048, or less if that takes long.
+
+    Returns
+    -------
+    A ``Workbench``, which a notebook shows.
+
+    Raises
+    ------
+    OSError
+        For a file that can't be read, and one that isn't there without ``like``.
+    ValueError
+        For other file names, and sizes that make no sense.
+    KeyError
+        For a name that the catalogue doesn't have.
+
+    Examples
+    --------
+    >>> bench = ck.workbench("my_kernel.il", like="sgemm_naive")
+    >>> bench  # doctest: +SKIP
+    """
+    path = Path(file)
+    if path.suffix != ".il":
+        raise ValueError(f"a kernel's file ends in .il, such as my_kernel.il, not {str(file)!r}")
+    if n is not None and (type(n) is not int or not 8 <= n <= 8192):
+        raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
+    known = None if like is None else resolve(like, "like")
+    if known is None and not path.exists():
+        raise FileNotFoundError(
+            f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
+            f' ck.workbench("{path}", like="sgemm_naive")'
+        )
+    if known is not None:
+        begin_file(path, known.text)
+    settings = {
+        "like": known.name if known is not None else None,
+        "block": list(block) if block else None,
+        "k_step": k_step,
+        "n": n,
+    }
+    return Workbench(path, settings)
+
+
+class Workbench:
+    """A kernel's file on the workbench; see ``ck.workbench``.
+
+    Its attributes are of the file as it is now, however it was changed: ``text``; ``program``, the
+    assembled kernel; ``kernel``, with which all is done that a kernel of the catalogue is for;
+    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self._settings = settings
+        self._file = KernelFile(path)
+        self._edits = Edits(history_path(path))
+        self._conversation = Conversation(self._file, self._edits, settings)
+        self._widget: Any = None
+        weakref.finalize(self, self._conversation.close)
+
+    @property
+    def text(self) -> str:
+        """The kernel's text."""
+        self._conversation.look()
+        return self._conversation.text
+
+    @property
+    def program(self) -> Program:
+        """The assembled text. Raises ``ILError`` if it has faults."""
+        return assemble(self.text, self.path.name)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, with its launch convention. Raises what ``ck.kernel`` does."""
+        return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
+
+    @property
+    def _convention(self) -> dict[str, Any]:
+        block = self._settings["block"]
+        return {
+            "like": self._settings["like"],
+            "block": tuple(block) if block else None,
+            "k_step": self._settings["k_step"],
+        }
+
+    @property
+    def report(self) -> Report:
+        """How fast it is, at the size that the picture shows. Raises what ``ck.simulate`` does."""
+        mine = self.kernel
+        n = self._timed_at or measured_answers.fitting_size(mine)
+        return simulate(mine, 1 if mine.vector else n, m=n, k=n)
+
+    @property
+    def prices(self) -> Prices:
+        """What each line costs, at the same size; it takes some seconds. See ``ck.price``."""
+        return launch_prices(self.report)
+
+    @property
+    def _timed_at(self) -> int | None:
+        clocks = self._conversation.answers.get("clocks", {})
+        return self._settings["n"] or (clocks.get("size") or [None])[0]
+
+    @property
+    def history(self) -> Edits:
+        """The edits so far: each has ``text``, ``right``, ``gflops`` and what it became."""
+        return self._edits
+
+    def __repr__(self) -> str:
+        return f"Workbench: {self.path.name}, {_summary(self._pure())}"
+
+    def _pure(self) -> dict[str, Answer]:
+        return dict(pure_answers.pure_answers(self.text, self.path.name))
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        shown = self._begin()._repr_mimebundle_()
+        data, metadata = shown if isinstance(shown, tuple) else (shown, {})
+        return data | {PLAIN: repr(self)}, metadata
+
+    def _begin(self) -> Any:
+        """The widget, made when it is first shown."""
+        if self._widget is None:
+            self._widget = _widget_class()()
+            conversation, widget = self._conversation, self._widget
+            conversation.connect(widget.send)
+            conversation.prepare()
+            widget.on_msg(lambda _, message, __: conversation.hear(message))
+        return self._widget
+
+
+def _widget_class() -> type:
+    """The class of the widget; made here, since anywidget takes its time and only notebooks have
+    it.
+    """
+    try:
+        import anywidget
+    except ImportError as error:
+        raise ImportError("ck.workbench needs anywidget: pip install 'cypresskit[draw]'") from error
+
+    class WorkbenchWidget(anywidget.AnyWidget):
+        _esm = page_files.widget_module()
+        _css = page_files.style()
+
+    return WorkbenchWidget
+
+
+def _summary(answers: dict[str, Answer]) -> str:
+    """What a text became, in a few words."""
+    faults, code = answers["text"]["faults"], answers.get("code", {})
+    if faults:
+        return f"line {faults[0]['line']}: {faults[0]['message']}"
+    if "refusal" in code:
+        return code["refusal"]["message"].splitlines()[-1].strip()
+    card = code["card"]
+    return (
+        f"{card['loop_bundles']} bundles in the loop, {card['gprs']} registers,"
+        f" {card['wavefronts']} wavefronts"
+    )

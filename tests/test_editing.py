@@ -1,0 +1,434 @@
+"""The workbench in Python: what a text becomes, the order of answers, the file, the history."""
+
+import json
+import random
+import re
+import threading
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.draw import theme
+from cypresskit.editing import measured_answers, page_files, pure_answers
+from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edits import BURST, MOST, Edit, Edits, history_path
+from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.il import dataflow
+
+TEXT = ck.kernels["sgemm_tn"].text
+NAIVE = ck.kernels["sgemm_naive"].text
+SETTINGS = {"like": "sgemm_tn", "block": None, "k_step": None, "n": 128}
+
+
+class Silent:
+    """In a process's place: notes what it is asked, and answers when a test says so."""
+
+    def __init__(self, hear, ended, idly):
+        self.hear, self.ended, self.idly = hear, ended, idly
+        self.jobs, self.stopped = [], False
+
+    def ask(self, job):
+        self.jobs.append(job)
+
+    def stop(self):
+        self.stopped = True
+
+
+class Talk:
+    """A conversation about a file, with all that was said and the processes that were begun."""
+
+    def __init__(self, path, text=TEXT, **settings):
+        path.write_text(text)
+        self.path, self.said, self.processes = path, [], []
+        edits = Edits(history_path(path))
+        self.talk = Conversation(KernelFile(path), edits, SETTINGS | settings, self.start)
+        self.talk.pages.append(self.said.append)  # without a thread that looks at the file
+
+    def start(self, *arguments):
+        self.processes.append(Silent(*arguments))
+        return self.processes[-1]
+
+    def type(self, edit, text):
+        self.talk.hear({"type": "text", "edit": edit, "text": text})
+
+    def kinds(self):
+        return [message.get("part", message["type"]) for message in self.said]
+
+    def clocks(self, edit, gflops=100.0, right=True, bundles=31):
+        """All quick answers to an edit."""
+        card = {"loop_bundles": bundles, "gprs": 25, "wavefronts": 10}
+        hear = self.processes[0].hear
+        hear({"type": "answer", "edit": edit, "part": "code", "card": card})
+        hear({"type": "answer", "edit": edit, "part": "verdict", "right": right})
+        clocks = {"gflops": gflops, "size": [128] * 3, "bound": "ALU"}
+        hear({"type": "answer", "edit": edit, "part": "clocks", **clocks})
+
+
+@pytest.fixture
+def talk(tmp_path):
+    made = Talk(tmp_path / "my.il")
+    yield made
+    made.talk.close()
+
+
+# -- what a text becomes
+
+
+def test_each_fault_is_reported_under_its_letters():
+    answer, program = pure_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
+    assert program is None
+    assert [(f["line"], f["column"], f["length"]) for f in answer["faults"]] == [
+        (2, 1, 4),
+        (3, 9, 3),
+    ]
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "sgemm_64x64_lds", "ddgemm_tn_nofma"])
+def test_live_registers_are_those_of_the_dataflow(name):
+    program = ck.kernels[name].program
+    answer, _ = pure_answers.text_answer(ck.kernels[name].text, program.name)
+    numbering = dataflow.Numbering(program)
+    before = dataflow.liveness(program, numbering)
+    most = max(len({number for number, _ in numbering.keys(bits)}) for bits in before)
+    assert max(count for _, count, _ in answer["live"]) == most
+    assert [line for line, *_ in answer["live"]] == sorted({line for line, *_ in answer["live"]})
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn_stream"])
+def test_rows_are_the_compiled_code(name):
+    answer, code, _ = pure_answers.code_answer(ck.kernels[name].program)
+    bundles = [bundle for control in code.controls for bundle in control.bundles]
+    rows = [row for row in answer["rows"] if row["kind"] == "alu"]
+    assert [[part[:3] for part in row["parts"]] for row in rows] == [
+        [[o.slot, o.name, o.line] for o in bundle.operations] for bundle in bundles
+    ]
+    fetches = [f.line for control in code.controls for f in control.fetches]
+    assert [r["parts"][0][2] for r in answer["rows"] if r["kind"] == "fetch"] == fetches
+    loop = sum(row["loop"] for row in rows)
+    assert loop == answer["card"]["loop_bundles"] == code.card().loop_bundles
+    assert json.loads(json.dumps(answer)) == answer
+
+
+def test_only_what_an_edit_changed_is_marked_as_new():
+    first, _, signatures = pure_answers.code_answer(ck.assemble(TEXT))
+    assert not any(row["new"] for row in first["rows"])
+    moved = TEXT.replace("whileloop", "; a line more\n\nwhileloop")
+    same, _, _ = pure_answers.code_answer(ck.assemble(moved), signatures)
+    assert not any(row["new"] for row in same["rows"])
+    less = ck.assemble(TEXT.replace("mad r25, r7.w, r9, r25\n", ""))
+    answer, _, _ = pure_answers.code_answer(less, signatures)
+    assert 0 < sum(row["new"] for row in answer["rows"]) < 12
+
+
+def test_a_program_that_the_chip_cant_run_names_its_line():
+    lines = [f"mov r{n}, g[{n}]" for n in range(130)]
+    stores = [f"mov g[{n}], r{n}" for n in range(130)]
+    program = ck.assemble("\n".join(["il_ps_2_0", *lines, *stores, "end"]), "my.il")
+    answer, code, _ = pure_answers.code_answer(program)
+    assert code is None
+    assert "registers" in answer["refusal"]["message"]
+
+
+def test_a_comparison_has_every_line_of_both():
+    rows = pure_answers.comparison("a\nb\nc", "a\nx\nc\nd")
+    assert rows == [
+        [" ", 1, 1, "a"],
+        ["-", 2, 0, "b"],
+        ["+", 0, 2, "x"],
+        [" ", 3, 3, "c"],
+        ["+", 0, 4, "d"],
+    ]
+
+
+# -- verdict and clocks
+
+
+def verdict(text, like="sgemm_tn"):
+    mine, seen = measured_answers.judged_kernel(text, "my.il", like)
+    return mine, measured_answers.verdict_answer(seen)
+
+
+def test_a_right_kernel_is_right_and_timed_as_by_simulate():
+    mine, answer = verdict(TEXT)
+    assert answer["right"] and not answer["findings"]
+    clocks, report = measured_answers.clocks_answer(mine, 256)
+    plain = ck.simulate("sgemm_tn", 256)
+    assert clocks["gflops"] == round(plain.gflops, 1)
+    assert (clocks["bound"], report.clocks) == (plain.bound, plain.clocks)
+
+
+def test_a_wrong_element_is_in_the_map_of_wrong_ones():
+    _, answer = verdict(TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1))
+    product = answer["product"]
+    assert not answer["right"]
+    m, n, _ = product["size"]
+    bits = measured_answers.np.unpackbits(
+        measured_answers.np.frombuffer(measured_answers.base64.b64decode(product["wrong"]), "u1"),
+        count=m * n,
+    ).reshape(m, n)
+    assert bits.sum() == product["count"]
+    assert measured_answers.np.argwhere(bits)[0].tolist() == [product["row"], product["column"]]
+
+
+def test_an_endless_loop_ends_by_its_instructions():
+    _, answer = verdict(TEXT.replace("add r0.z, r0.z, l0.x\n", "", 1))
+    assert [finding["kind"] for finding in answer["findings"]] == ["endless loop"]
+    assert answer["findings"][0]["line"] == TEXT.split("\n").index("whileloop") + 1
+
+
+def test_a_text_that_stores_in_another_way_is_launched_as_it_asks_for():
+    mine, answer = verdict(TEXT, like="sgemm_naive")
+    assert answer["right"]
+    assert (mine.block, mine.streams, mine.trans_a) == ((8, 8), 0, True)
+
+
+# -- the order of answers
+
+
+def test_answers_to_older_texts_are_dropped(talk):
+    talk.type("a-1", TEXT)
+    talk.type("a-2", TEXT + "; more")
+    talk.said.clear()
+    hear = talk.processes[0].hear
+    hear({"type": "answer", "edit": "a-1", "part": "code"})
+    hear({"type": "answer", "edit": "a-2", "part": "verdict"})
+    assert [message["edit"] for message in talk.said] == ["a-2"]
+
+
+def test_faults_are_answered_at_once_and_nothing_else_is_asked(talk):
+    talk.type("a-1", TEXT.replace("mad", "madd", 1))
+    assert talk.kinds() == ["text", "heard", "text"]
+    assert talk.said[-1]["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
+    assert not talk.processes
+
+
+def test_idle_parts_wait_for_a_pause_and_end_when_somebody_types(talk):
+    talk.type("a-1", TEXT)
+    talk.clocks("a-1")
+    talk.talk._begin_idle("a-1")
+    quick, idle = talk.processes
+    assert idle.idly and not quick.idly
+    assert idle.jobs[0]["parts"] == ["best", "prices"]
+    talk.type("a-2", TEXT + ";")
+    assert idle.stopped and not quick.stopped
+    talk.talk._begin_idle("a-1")  # the pause after an older text
+    assert len(talk.processes) == 2
+
+
+def test_a_process_that_ends_is_begun_anew_and_its_text_isnt_asked_again(talk):
+    talk.type("a-1", TEXT)
+    talk.processes[0].ended()
+    assert "trouble" in talk.kinds()
+    assert len(talk.processes) == 1
+    talk.type("a-2", TEXT + ";")
+    assert [job["edit"] for job in talk.processes[1].jobs] == ["a-2"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [None, 7, [], {}, {"type": "text"}, {"type": "recall", "entry": "x"}, {"type": "size", "n": 0}],
+)
+def test_what_is_no_message_changes_nothing(talk, message):
+    talk.talk.hear(message)
+    assert set(talk.kinds()) <= {"trouble"}
+    assert talk.path.read_text() == TEXT
+
+
+def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path):
+    """The law: whatever comes when, what pages hear last belongs to the newest text."""
+    rng = random.Random(5)
+    for trial in range(60):
+        talk = Talk(tmp_path / f"t{trial}.il", "il_ps_2_0\nend\n")
+        typed = 0
+        for _ in range(30):
+            if rng.random() < 0.4 or not talk.processes:
+                typed += 1
+                talk.type(f"a-{typed}", f"il_ps_2_0\n; {typed}\nend\n")
+            else:
+                edit = f"a-{rng.randint(1, typed)}"
+                part = rng.choice(["code", "verdict", "clocks", "done"])
+                kind = "done" if part == "done" else "answer"
+                before = len(talk.said)
+                talk.processes[0].hear({"type": kind, "edit": edit, "part": part, "size": [1]})
+                assert all(m["edit"] == f"a-{typed}" for m in talk.said[before:] if "edit" in m)
+        assert {m["edit"] for m in talk.talk.answers.values()} <= {f"a-{typed}"}
+        talk.talk.close()
+
+
+def test_a_job_that_is_overtaken_stops_between_two_parts():
+    said = []
+    job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}
+    answer_job(job, JobMemory(), said.append, lambda: any(m["type"] == "answer" for m in said))
+    assert [m["part"] for m in said if m["type"] == "answer"] == ["code"]
+
+
+def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
+    """With the process itself: a right text, then an endless loop."""
+    path = tmp_path / "my.il"
+    path.write_text(NAIVE)
+    settings = SETTINGS | {"like": "sgemm_naive"}
+    talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+    heard, ready = [], threading.Event()
+
+    def hear(message):
+        heard.append(message)
+        if message.get("part") == "clocks" and message["type"] == "answer":
+            ready.set()
+
+    talk.pages.append(hear)
+    try:
+        talk.begin("a-1", NAIVE)
+        assert ready.wait(300)
+        assert talk.answers["verdict"]["right"]
+        assert talk.answers["clocks"]["gflops"] == round(ck.simulate("sgemm_naive", 128).gflops, 1)
+        ready.clear()
+        talk.begin("a-2", NAIVE.replace("add r0.z, r0.z, l0.x", ""))
+        assert ready.wait(300)
+        assert talk.answers["verdict"]["findings"][0]["kind"] == "endless loop"
+        assert "problem" in talk.answers["clocks"]
+    finally:
+        talk.close()
+
+
+# -- the file
+
+
+def test_what_is_typed_is_in_the_file_at_once(talk):
+    talk.type("a-1", TEXT + "; mine\n")
+    assert talk.path.read_text() == TEXT + "; mine\n"
+    assert {"type": "heard", "edit": "a-1", "saved": True} in talk.said
+
+
+def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
+    talk.type("a-1", TEXT + "; typed\n")
+    talk.path.write_text(NAIVE)
+    talk.talk.look()
+    assert {"type": "text", "text": NAIVE, "why": "file"} in talk.said
+    assert talk.talk.text == NAIVE
+    assert talk.talk.edits[-1].text == TEXT + "; typed\n"
+
+
+def test_a_file_changed_while_somebody_types_is_kept_in_the_history(talk):
+    talk.path.write_text("il_ps_2_0\n; theirs\nend\n")
+    talk.type("a-1", TEXT + "; mine\n")
+    assert talk.path.read_text() == TEXT + "; mine\n"
+    assert talk.talk.edits[-1].text == "il_ps_2_0\n; theirs\nend\n"
+
+
+def test_a_file_that_cant_be_written_is_reported_and_the_text_kept(talk, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cypresskit.editing.kernel_file.save_file", refuse)
+    talk.type("a-1", TEXT + "; mine\n")
+    assert talk.talk.text == TEXT + "; mine\n"
+    assert (
+        "No space left on device" in next(m for m in talk.said if m["type"] == "trouble")["message"]
+    )
+    assert {"type": "heard", "edit": "a-1", "saved": False} in talk.said
+
+
+def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
+    talk.path.unlink()
+    talk.talk.look()
+    talk.path.write_bytes(b"\xff\xfe")
+    talk.talk.look()
+    assert talk.talk.text == TEXT
+    talk.path.write_text(NAIVE)
+    talk.talk.look()
+    assert talk.talk.text == NAIVE
+
+
+# -- the history
+
+
+def test_an_edit_is_kept_once_it_is_timed_and_differs(talk):
+    for n, (gflops, bundles) in enumerate([(100.0, 31), (100.0, 31), (120.0, 30)]):
+        talk.type(f"a-{n}", TEXT + f"; {n}")
+        talk.clocks(f"a-{n}", gflops, bundles=bundles)
+    assert [edit.gflops for edit in talk.talk.edits] == [100.0, 120.0]
+    kept = Edits(history_path(talk.path))
+    assert [edit.text for edit in kept] == [TEXT + "; 0", TEXT + "; 2"]
+
+
+def test_wrong_attempts_in_a_burst_are_one():
+    edits = Edits()
+    row = {"n": 8, "bound": "", "bundles": 1, "registers": 1, "wavefronts": 1}
+    for n, (right, time) in enumerate([(True, 1), (False, 2), (False, 3), (False, 3 + 2 * BURST)]):
+        edits.add(Edit(0, str(n), right, 1.0, **row, time=time))
+    assert [edit.text for edit in edits] == ["0", "2", "3"]
+
+
+def test_a_full_history_keeps_the_newest_and_the_fastest():
+    edits = Edits()
+    for n in range(MOST + 50):
+        speed = 999.0 if n == 3 else float(n % 7)
+        edits.add(Edit(0, str(n), True, speed, 8, "", 1, 1, 1, time=1000.0 * n))
+    assert len(edits) == MOST
+    assert edits.find(4).gflops == 999.0
+    assert [edit.text for edit in edits[-100:]] == [str(n) for n in range(MOST - 50, MOST + 50)]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]"])
+def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
+    path = tmp_path / ".my.il.history.json"
+    path.write_text(content)
+    assert len(Edits(path)) == 0
+    assert path.with_name(path.name + ".unreadable").read_text() == content
+
+
+def test_a_recalled_text_and_a_comparison_are_those_of_the_history(talk):
+    for n in (1, 2):
+        talk.type(f"a-{n}", TEXT + f"; {n}")
+        talk.clocks(f"a-{n}", 100.0 * n)
+    talk.talk.hear({"type": "recall", "entry": 1})
+    assert talk.said[-1] == {"type": "text", "text": TEXT + "; 1", "why": "recall"}
+    talk.talk.hear({"type": "compare", "first": 1, "second": 2})
+    changed = [row for row in talk.said[-1]["lines"] if row[0] != " "]
+    assert [(mark, text) for mark, *_, text in changed] == [("-", "; 1"), ("+", "; 2")]
+
+
+# -- ck.workbench
+
+
+def test_it_begins_a_file_with_a_kernels_text_and_keeps_one_that_is_there(tmp_path):
+    path = tmp_path / "my.il"
+    first = ck.workbench(path, like="sgemm_naive")
+    assert path.read_text() == NAIVE
+    assert first.program == ck.kernels["sgemm_naive"].program
+    path.write_text(TEXT)
+    second = ck.workbench(str(path), like="sgemm_naive", n=128)
+    assert second.kernel.block == (8, 8)
+    assert second.report.gflops == ck.simulate("sgemm_tn", 128).gflops
+    assert "31 bundles" in repr(second)
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "error", "words"),
+    [
+        ("my.txt", {}, ValueError, "ends in .il"),
+        ("none.il", {}, FileNotFoundError, 'like="sgemm_naive"'),
+        ("my.il", {"like": "sgem_tn"}, KeyError, "sgemm_tn"),
+        ("my.il", {"like": "sgemm_tn", "n": 5}, ValueError, "8 to 8192"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(tmp_path, file, more, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        ck.workbench(tmp_path / file, **more)
+
+
+# -- the page's files
+
+
+def test_the_script_is_below_80_kb_and_names_nothing_twice():
+    module = page_files.widget_module()
+    assert len(module.encode()) + len(page_files.style().encode()) < 80_000
+    names = re.findall(r"(?m)^(?:const|let|class|function) (\w+)", module)
+    assert sorted(names) == sorted(set(names))
+    assert not re.search(r"(?m)^import\b|https?://(?!www\.w3\.org/2000/svg)", module)
+
+
+def test_lines_have_the_colours_of_all_series():
+    found = re.findall(r"--ckw-\d: (#\w+);", page_files.style())
+    assert tuple(found) == theme.SERIES
