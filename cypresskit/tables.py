@@ -54,7 +54,12 @@ def folded(line: str, text: str) -> str:
 
 def quantity(count: int, thing: str) -> str:
     """A number with its noun: ``1 line``, ``1,200 lines``."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"
+    return f"{count:,} {plural(thing, count)}"
+
+
+def plural(thing: str, count: int) -> str:
+    """A noun as it stands beside a number: ``line`` for 1, else ``lines``."""
+    return thing if count == 1 else f"{thing}s"
 
 
 def _shown(value) -> str:

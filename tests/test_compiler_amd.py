@@ -134,3 +134,29 @@ def test_boards_that_share_their_limits_share_their_code():
     assert other.controls is made.controls and other.device is faster
     narrow = replace(ck.HD5870, tex_clause_fetches=4)
     assert clauses(compile(program, narrow).main_loop)[1:3] == ["T4", "T4"]
+
+
+@pytest.mark.parametrize("distance", range(1, 12))
+def test_words_that_two_vectors_may_read_together_come_from_two_banks(distance):
+    """Two fetched words, read by operations so far apart: those of two vectors of four may share a
+    bundle.
+    """
+    fillers = ["add r3.x, r3.x, cb0[0].x"] * (distance - 1)
+    text = [
+        "il_ps_2_0",
+        "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__",
+        "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)",
+        "dcl_cb cb0[1]",
+        "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00",
+        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, vWinCoord0.xy00",
+        "add r3.x, r1.x, cb0[0].x",
+        *fillers,
+        "add r4.x, r2.x, cb0[0].x",
+        "add r3.x, r3.x, r4.x",
+        "mov o0, r3.xxxx",
+        "end",
+    ]
+    code = ck.compile(ck.assemble("\n".join(text)), style="amd")
+    fetches = [fetch for control in code.controls for fetch in control.fetches]
+    first, second = (fetch.select.index("x") for fetch in fetches)
+    assert (first != second) == (distance < 8)

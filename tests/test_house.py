@@ -54,8 +54,8 @@ LATE = (
     "numba",
     "tqdm",
 )
-#: What of our own is: numba stands behind it, which takes longer than all the rest of `import
-#: cypresskit`; or a GPU.
+#: Our own modules that may be imported late, since they pull in numba, which takes longer than all
+#: the rest of `import cypresskit`, or need a GPU.
 LATE_OF_OURS = {
     "blas/choice.py": ("blas/modelled.py",),
     "teach/l13_what_is_left.py": ("today/experiments.py",),

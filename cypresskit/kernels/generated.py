@@ -5,6 +5,7 @@ contest, whose text is somebody's own.
 from dataclasses import replace
 
 from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.tables import quantity
 
 
 def block_kernel(
@@ -93,5 +94,5 @@ def write(rows: int, columns: int, steps: int) -> TextKernel:
             " are 1 to 64"
         )
         raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
-    name = f"{rows} x {columns}, {steps} step{'s' * (steps > 1)}"
+    name = f"{rows} x {columns}, {quantity(steps, 'step')}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.tables import quantity
 
 # A table, since asking numpy for a dtype's name takes long
 DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}
@@ -151,8 +152,9 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     given = array_words(array.reshape(-1), f"constants[{n}]", 1).reshape(-1)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given
-    if len(words) < (declared := program.constants.get(n, 0)):
-        holds = f"{len(words)} element{'s' * (len(words) != 1)} of four words"
+    declared = program.constants.get(n, 0)
+    if len(words) < declared:
+        holds = f"{quantity(len(words), 'element')} of four words"
         raise ValueError(f"constants[{n}] holds {holds}; the kernel declares cb{n}[{declared}]")
     return words
 

@@ -182,7 +182,8 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
 def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tuple[str, list[int]]:
     """A sentence on the wrong rows in C's blocks of four, and their numbers."""
     rows = [i for i in range(4) if not np.array_equal(c[i::4], want[i::4])]
-    return f"{before} row{'s' * (len(rows) > 1)} {', '.join(map(str, rows))} {after}", rows
+    noun = "rows" if len(rows) > 1 else "row"
+    return f"{before} {noun} {', '.join(map(str, rows))} {after}", rows
 
 
 @exercise

@@ -13,7 +13,7 @@ from cypresskit.teach.kernels import kernel_exercise, run_gemm
 from cypresskit.teach.l01_register_block import FOUR_BY_FOUR, wrong_rows
 from cypresskit.timing.simulate import simulate
 
-STUCK = "was r0.w stepped on before the stores? They begin there: step on with a copy of it."
+STUCK = "did you advance r0.w before the stores? They start from it, so advance a copy."
 BUDGET = (
     10  # registers of exercise 2's kernel with C read after the loop; read before it, C makes it 12
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cypresskit.host import Resource, Task, Timeline, run
+from cypresskit.tables import quantity
 from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 
@@ -125,10 +126,7 @@ def check_buffer(buffer: Callable) -> Verdict:
     timeline = with_buffers(dict(enumerate(names)).__getitem__)
     best = LOAD + UNITS * MULT
     used = ", ".join(dict.fromkeys(names))
-    finding = (
-        f"With {len(set(names))} buffer{'s' * (len(set(names)) > 1)} ({used}) it takes"
-        f" {timeline.seconds:g} s"
-    )
+    finding = f"With {quantity(len(set(names)), 'buffer')} ({used}) it takes {timeline.seconds:g} s"
     if timeline.seconds > best * 1.001:
         loads = [span for span in timeline.spans if span.task.stage == "load2"]
         # The first load that waits though the bus is free
