@@ -1,0 +1,276 @@
+"""A kernel of one's own: how it is launched is found out or asked for, and it does what one of the
+catalogue does.
+"""
+
+import random
+import warnings
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import plant
+
+import cypresskit as ck
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.generated import block_kernel, write
+from cypresskit.kernels.inference import CONVENTION
+from cypresskit.kernels.own import resolve, resolve_program
+
+TEXT = ck.kernels["sgemm_tn"].text
+SCREEN = 1600  # characters of an error: twenty lines of eighty
+
+
+def convention(kernel: Kernel) -> dict:
+    return {name: getattr(kernel, name) for name in CONVENTION}
+
+
+def test_a_convention_has_every_field_that_a_launch_depends_on():
+    assert {field.name for field in fields(Kernel)} == {"name", "teaches", *CONVENTION}
+
+
+@pytest.mark.parametrize("name", ck.kernels)
+def test_the_convention_is_found_out(name):
+    """Without the catalogue's name and comments, which nothing may be read from."""
+    lines = (line.partition(";")[0] for line in ck.kernels[name].text.splitlines())
+    found = ck.kernel("\n".join(lines), name="mine")
+    assert convention(found) == convention(ck.kernels[name])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "steps"), [(4, 4, 1), (12, 8, 3), (8, 4, 5), (4, 12, 7)]
+)
+def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps):
+    given = write(rows, columns, steps)
+    assert convention(ck.kernel(given.text)) == convention(given)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_convention_of_a_narrow_block_is_found_out(rows):
+    given = block_kernel(rows, rows)
+    assert convention(ck.kernel(given.text)) == convention(given)
+
+
+def product(kernel, rng: np.random.Generator):
+    """Random matrices for a kernel, as keyword arguments of ``gemm``."""
+    known = ck.kernels[kernel] if isinstance(kernel, str) else kernel
+    m, n, k = (int(size) for size in rng.integers(1, 40, 3))
+    n = 1 if known.vector else n
+    a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
+    kind = {"single": np.float32, "double": np.float64}.get(known.precision, ck.DD)
+    given = {"alpha": float(rng.integers(-3, 4)), "beta": float(rng.integers(-3, 4))}
+    as_kind = kind if kind is ck.DD else lambda x: x.astype(kind)
+    return tuple(map(as_kind, (a, b, c))), given
+
+
+def bits(matrix) -> bytes:
+    return (matrix.pairs if isinstance(matrix, ck.DD) else matrix).tobytes()
+
+
+def multiplies(mine, name, rng):
+    arrays, given = product(name, rng)
+    own, theirs = (ck.gemm(*arrays, **given, kernel=kernel) for kernel in (mine, name))
+    assert bits(own) == bits(theirs)
+
+
+def is_timed_alike(mine, name, rng):
+    how = {
+        "m": int(rng.integers(64, 200)),
+        "k": int(rng.integers(16, 64)),
+        "style": str(rng.choice(["amd", "best"])),
+        "layout": str(rng.choice(["linear", "tiled"])),
+        "beta": float(rng.integers(0, 2)),
+        "device": [ck.HD5870, ck.HD5850][int(rng.integers(2))],
+    }
+    n = int(rng.integers(64, 200))
+    own, theirs = (ck.simulate(kernel, n, **how) for kernel in (mine, name))
+    assert own.clocks == theirs.clocks and own.row() | {"kernel": name} == theirs.row()
+
+
+def has_the_same_card(mine, name, rng):
+    own, theirs = (vars(ck.card(kernel)) for kernel in (mine, name))
+    assert own | {"name": name} == theirs
+
+
+def is_compiled_alike(mine, name, rng):
+    style = str(rng.choice(["amd", "best"]))
+    own, theirs = (ck.compile(kernel, style=style).listing() for kernel in (mine, name))
+    assert own.splitlines()[1:] == theirs.splitlines()[1:]
+
+
+def is_verified_alike(mine, name, rng):
+    own, theirs = (ck.verify(kernel) for kernel in (mine, name))
+    assert own.right and own.sizes == theirs.sizes
+
+
+def is_traced_alike(mine, name, rng):
+    own, theirs = (ck.trace_element(kernel, 0, 0) for kernel in (mine, name))
+    assert own.terms == theirs.terms
+
+
+FUNCTIONS = (
+    multiplies,
+    is_timed_alike,
+    has_the_same_card,
+    is_compiled_alike,
+    is_verified_alike,
+    is_traced_alike,
+)
+
+
+@pytest.mark.parametrize("name", ck.kernels)
+def test_with_its_convention_a_copy_does_what_the_catalogue_s_does(name):
+    rng = np.random.default_rng(list(name.encode()))
+    mine = ck.kernel(ck.kernels[name].text, like=name, name="mine")
+    assert convention(mine) == convention(ck.kernels[name])
+    for function in rng.choice(FUNCTIONS, 2, replace=False):
+        function(mine, name, rng)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_function_takes_a_text_a_file_a_program_and_a_kernel(function, tmp_path):
+    path = tmp_path / "mine.il"
+    path.write_text(TEXT, encoding="utf-8")
+    sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.kernel(TEXT))
+    for source in sources:
+        function(source, "sgemm_tn", np.random.default_rng(7))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edited_texts_are_kernels_or_are_rejected_in_a_screenful(seed):
+    """Whatever is edited, no function answers with a KeyError, or with the text."""
+    rng = random.Random(f"edits {seed}")
+    for _ in range(12):
+        text = edited(ck.kernels[rng.choice(list(ck.kernels))].text, rng)
+        for function in (ck.kernel, ck.verify, ck.card, ck.compile, lambda x: ck.simulate(x, 64)):
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    function(text)
+                messages = [str(each.message) for each in caught]
+            except (ValueError, TypeError, ck.KernelError, ck.CompileError) as error:
+                messages = [str(error)]
+            assert all(len(message) < SCREEN or "\n" in message for message in messages)
+            assert all(text[:200] not in message for message in messages)
+
+
+def edited(text: str, rng: random.Random) -> str:
+    """A text with some lines or letters gone, doubled, exchanged; or with a planted fault."""
+    for _ in range(rng.randrange(1, 4)):
+        kind, lines = rng.choice(["fault", "drop", "double", "letter", "swap"]), text.split("\n")
+        at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        if kind == "fault":
+            fault = plant(text, rng)
+            text = fault.text if fault else text
+            continue
+        if kind == "drop":
+            del lines[at]
+        elif kind == "double":
+            lines.insert(at, lines[at])
+        elif kind == "swap":
+            lines[at], lines[other] = lines[other], lines[at]
+        else:
+            place = rng.randrange(len(lines[at]) + 1)
+            lines[at] = lines[at][:place] + rng.choice("xyzw019._, ") + lines[at][place + 1 :]
+        text = "\n".join(lines)
+    return text
+
+
+def test_a_wrong_kernel_is_launched_like_the_nearest_and_says_so():
+    text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
+    with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as caught:
+        found = ck.kernel(text)
+    assert convention(found) == convention(ck.kernels["sgemm_tn"])
+    assert caught[0].filename == __file__
+    assert not ck.verify(found)
+
+
+def test_a_text_like_no_kernel_asks_for_like():
+    text = "il_ps_2_0\ndcl_output_generic o0\nmov o0, r0\nend\n"
+    with pytest.raises(ck.ConventionError, match=r"Say which kernel .* like=") as caught:
+        ck.kernel(text)
+    assert "at best" in str(caught.value)
+    assert ck.kernel(text, like="sgemm_naive").streams == 1
+
+
+def test_like_takes_the_block_that_the_text_has():
+    """A block of another size than the sibling's is found, and proved by a product."""
+    smaller = write(4, 8, 3)
+    assert convention(ck.kernel(smaller.text, like="sgemm_tn")) == convention(smaller)
+    assert ck.kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
+
+
+def test_like_of_the_other_mode_is_rejected():
+    with pytest.raises(
+        ValueError, match="like is sgemm_64x64, a compute kernel, but mine.il is a pix"
+    ):
+        ck.kernel(TEXT, like="sgemm_64x64")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("sgemm_tnn", KeyError, "there is no kernel 'sgemm_tnn'. Did you mean `sgemm_tn`?"),
+        ("x" * 10_000, KeyError, "there is no kernel 'xxx"),
+        ("nowhere.il", FileNotFoundError, "there is no file nowhere.il"),
+        (Path("nowhere.il"), FileNotFoundError, "there is no file nowhere.il"),
+        (7, TypeError, "kernel is the name of a kernel in ck.kernels, a Kernel, a file"),
+        (None, TypeError, "not None"),
+        (["sgemm_tn"], TypeError, "not ['sgemm_tn']"),
+        (TEXT.replace("endloop", "endlop"), ck.ILError, "Did you mean `endloop`?"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_kernel_is_rejected_in_words(given, error, words):
+    for function in (resolve, resolve_program):
+        with pytest.raises(error) as caught:
+            function(given)
+        assert words in str(caught.value)
+        assert len(str(caught.value)) < SCREEN
+
+
+def test_an_error_names_the_argument():
+    with pytest.raises(TypeError, match="^like is the name of a kernel"):
+        ck.kernel(TEXT, like=7)
+    with pytest.raises(KeyError, match="like is the name"):
+        ck.kernel(TEXT, like="sgem_tn")
+    for block in ((0, 8), (8,), 8, (8.0, 8), (300, 1)):
+        with pytest.raises(ValueError, match=r"^block is \(rows, columns\)"):
+            ck.kernel(TEXT, block=block)
+    with pytest.raises(ValueError, match="^k_step is a whole number"):
+        ck.kernel(TEXT, k_step=0)
+
+
+def test_a_file_that_is_no_text_is_rejected(tmp_path):
+    path = tmp_path / "mine.il"
+    path.write_bytes(b"il_ps_2_0\n\xff\xfe\n")
+    with pytest.raises(ValueError, match="line 2 isn't text"):
+        ck.kernel(path)
+    with pytest.raises(OSError, match="it is a folder"):
+        ck.kernel(Path(tmp_path))
+    (tmp_path / "other.il").write_text("")
+    with pytest.raises(FileNotFoundError, match="Did you mean `other.il`?"):
+        ck.kernel(tmp_path / "othr.il")
+
+
+def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
+    path = tmp_path / "sgemm_tn.il"  # a name of the catalogue's, and another kernel
+    path.write_text(ck.kernels["sgemm_naive"].text, encoding="utf-8")
+    report = ck.simulate(path, 128)
+    assert report.launched is not None and report.launched.block == (1, 1)
+    assert report.clocks == ck.simulate("sgemm_naive", 128).clocks
+    path.write_text(TEXT, encoding="utf-8")
+    assert ck.simulate(path, 128).clocks == ck.simulate("sgemm_tn", 128).clocks
+    assert report.again(device=ck.HD5850).launched.block == (1, 1)
+
+
+def test_a_kernel_of_the_catalogue_may_be_launched_in_another_way():
+    assert ck.kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
+    renamed = ck.kernel("sgemm_tn", name="mine")
+    assert renamed.name == "mine" and convention(renamed) == convention(ck.kernels["sgemm_tn"])
+    assert ck.kernel(ck.kernels["sgemm_tn"], k_step=4).k_step == 4
+
+
+def test_a_sweep_takes_kernels_of_one_s_own():
+    table = ck.sweep(["sgemm_tn", ck.kernel(TEXT, name="mine")], [64, 128], progress=False)
+    assert table["kernel"] == ["sgemm_tn", "sgemm_tn", "mine", "mine"]
+    assert table["gflops"][:2] == table["gflops"][2:]
