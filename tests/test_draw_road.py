@@ -11,8 +11,10 @@ from pages import (
 )
 from said import Rule, Said, assert_held, unheld
 
+import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.road import FIGURES, RUNGS
+from cypresskit.kernels.generated import write
 from tools import clip, stored_figures
 
 
@@ -117,3 +119,26 @@ def test_the_road_ends_each_lesson_and_hides_later_ones(lesson):
     )
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
     assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
+
+
+def test_own_bars_stand_behind_the_climb_with_their_figures():
+    first = ck.simulate(write(4, 4, 1), 512)
+    second = ck.kernel(write(8, 8, 2).text, name="better")
+    player = draw.road(1, mine={"Ada's first": first, "better": second})
+    speed = ck.simulate(second, 2048).gflops
+    gain = speed / first.gflops
+    naive = FIGURES["sgemm_naive 2048"][0]
+    own = [line.replace("**", "") for line in player.captions[0].split("\n") if "Yours" in line]
+    assert own[0].startswith(f"Yours: Ada's first (N = 512): {first.gflops:.0f} Gflop/s, ")
+    assert f"which does {naive:.0f}" in own[0]
+    assert f"{speed:.0f} Gflop/s, {gain:.3g} times as fast as your last" in own[1]
+    assert len(own) == 2
+    for mine in (first, [first], {"": first}):
+        assert "Yours" in draw.road(3, mine=mine).captions[0]
+
+
+def test_what_is_no_bar_of_one_s_own_is_rejected():
+    with pytest.raises(TypeError, match=r"mine is the name of a kernel .* not 7"):
+        draw.road(0, mine=[7])
+    with pytest.raises(KeyError, match="Did you mean `sgemm_tn`"):
+        draw.road(0, mine="sgemm_tm")

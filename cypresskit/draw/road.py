@@ -8,7 +8,9 @@ with its starting point. Every figure is the timing model's own output, kept in 
 
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from textwrap import wrap
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +18,13 @@ import numpy as np
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.own import Source, resolve
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import simulate
 
-WIDE, HIGH, TOP, FOOT = 1250, 296, 48, 196  # the stage; the bars' top and foot
+HIGH, TOP, FOOT = 296, 48, 196  # the stage's height; the bars' top and foot
 LEFT, APART = 8, 40  # the room before the climb, and before the side roads
+OWN = "own_"  # the launches of the reader's bars
 REFERENCE = 2048  # the course's N: a rung of another one says so
 COLUMN = {True: 96, False: 72}  # the room of a rung of the climb, and of a side road's
 # Of a ceiling; what isn't on the chip is in the ink of words.
@@ -28,7 +34,7 @@ INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 class Rung(NamedTuple):
     """A step of the road: the lesson that explains it, its name in lines, what is timed (a kernel
     or a function of ``host``, its N, a compiler style), the launch that it is compared with, and
-    whether it belongs to the climb.
+    whether it belongs to the climb. A bar of the reader's ``own`` belongs to no lesson.
     """
 
     lesson: int
@@ -36,15 +42,23 @@ class Rung(NamedTuple):
     launch: str
     before: str = ""
     climb: bool = False
+    own: bool = False
 
     @property
     def name(self) -> str:
         return self.phrase.replace("-\n", "-").replace("\n", " ")
 
     @property
+    def number(self) -> str:
+        """What stands below its bar in bold: its lesson's number."""
+        return "yours" if self.own else f"{self.lesson:02}"
+
+    @property
     def under(self) -> list[str]:
         """Lines below its bar: what runs there, and its N if that isn't the course's."""
         kernel, n, *_ = self.launch.split()
+        if self.own:
+            return [f"N = {n}"] * (int(n) != REFERENCE)
         lines = [kernel] if len(kernel) <= 12 else re.split(r"(?<=[a-z0-9])(?=_[a-z0-9]+$)", kernel)
         return lines + [f"N = {n}"] * (int(n) != REFERENCE)
 
@@ -71,37 +85,51 @@ RUNGS = (
 FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
 
 
-def road(lesson: int | None = None) -> Player:
+#: What may stand for bars of the reader's own.
+Own = Report | Source
+
+
+def road(
+    lesson: int | None = None, *, mine: Own | Iterable[Own] | Mapping[str, Own] = ()
+) -> Player:
     """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: earlier ones with their
-    figures, later ones by name alone. Without a lesson it plays through all of them. Raises
-    ``ValueError`` for other lessons.
+    figures, later ones by name alone. Without a lesson it plays through all of them.
+
+    ``mine`` are bars of your own behind the climb: reports of ``simulate``, or kernels, which are
+    simulated at N = 2048; one or several, or by the name that stands below each. Each is compared
+    with the one before it, the first with ``sgemm_naive``. Raises ``ValueError`` for other lessons,
+    and ``TypeError`` for what is no kernel.
+
+        ck.draw.road(1, mine={"Ada": "my_kernel.il"})
     """
     if lesson not in (None, *range(14)):
         raise ValueError(
             f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}"
         )
-    rung_lessons = np.array([rung.lesson for rung in RUNGS])
-    lessons = (
-        np.unique(rung_lessons) if lesson is None else np.minimum([lesson], rung_lessons.max())
-    )
+    own, timed = _own_rungs(mine)
+    known = FIGURES | timed
+    climb = sum(rung.climb for rung in RUNGS)
+    rungs = (*RUNGS[:climb], *own, *RUNGS[climb:])
+    rung_lessons = np.array([rung.lesson for rung in rungs])
+    lessons = np.unique([rung.lesson for rung in RUNGS])
+    if lesson is not None:
+        lessons = np.minimum([lesson], lessons.max())
     sheet = Sheet("The road: what each idea is worth")
-    wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in RUNGS]).T
+    wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in rungs]).T
     x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
     seen, lit = rung_lessons <= lessons[:, np.newaxis], rung_lessons == lessons[:, np.newaxis]
     sheet.stage(
         "Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with",
-        WIDE,
+        LEFT + wide.sum() + APART + 2,
         HIGH,
     )
-    _draw_bars(sheet, x, wide - 14, seen, lit)
-    sheet.words(
-        x, FOOT + 11, [f"{rung.lesson:02}" for rung in RUNGS], align="center", bold=True, size=12
-    )
+    _draw_bars(sheet, x, wide - 14, seen, lit, rungs, known)
+    sheet.words(x, FOOT + 11, [rung.number for rung in rungs], align="center", bold=True, size=12)
     for k, lines in enumerate(
-        zip_longest(*(rung.phrase.split("\n") for rung in RUNGS), fillvalue="")
+        zip_longest(*(rung.phrase.split("\n") for rung in rungs), fillvalue="")
     ):
         sheet.words(x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
-    for k, lines in enumerate(zip_longest(*(rung.under for rung in RUNGS), fillvalue="")):
+    for k, lines in enumerate(zip_longest(*(rung.under for rung in rungs), fillvalue="")):
         sheet.words(x, FOOT + 68 + 12 * k, lines, "soft", align="center", size=10)
     heads = {
         LEFT: f"The climb: Gflop/s at N = {REFERENCE}",
@@ -109,7 +137,8 @@ def road(lesson: int | None = None) -> Player:
     }
     sheet.words(list(heads), 12, list(heads.values()), bold=True, size=14)
     captions = [
-        "\n".join(_say(rung) for rung in RUNGS if rung.lesson == lesson) for lesson in lessons
+        "\n".join(_say(rung, known) for rung in rungs if rung.own or rung.lesson == lesson)
+        for lesson in lessons
     ]
     key = sheet.key(
         ("gained", "c", "box"),
@@ -120,25 +149,54 @@ def road(lesson: int | None = None) -> Player:
         ("ceiling: texture", "texture", "solid"),
         ("arithmetic", "alu", "solid"),
         ("bus, memory, chips", "ink", "solid"),
+        *([("yours", "b", "box")] if own else []),
     )
-    for n, rung in enumerate(RUNGS):
+    for n, rung in enumerate(rungs):
         later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
         sheet.about[n] = [
-            (0, later),
-            *((int(frame), _say(rung)) for frame in np.flatnonzero(seen[:, n])[:1]),
+            *([] if rung.own else [(0, later)]),
+            *((int(frame), _say(rung, known)) for frame in np.flatnonzero(seen[:, n])[:1]),
         ]
-    figures = (_say(rung).replace("**", "") for n, rung in enumerate(RUNGS) if seen[-1, n])
+    figures = (_say(rung, known).replace("**", "") for n, rung in enumerate(rungs) if seen[-1, n])
     return sheet.player(captions, figures, step="Lesson", below=[key])
 
 
-def _say(rung: Rung) -> str:
+def _own_rungs(mine: Own | Iterable[Own] | Mapping[str, Own]) -> tuple[list[Rung], dict]:
+    """The reader's bars, and the figures of their launches."""
+    if isinstance(mine, Own):
+        mine = [mine]
+    named = mine.items() if isinstance(mine, Mapping) else ((None, each) for each in mine)
+    rungs: list[Rung] = []
+    figures: dict[str, tuple[float, float, str]] = {}
+    for name, given in named:
+        report = given if isinstance(given, Report) else simulate(resolve(given, "mine"), REFERENCE)
+        phrase = "\n".join(wrap(name or report.kernel, 12)[:3])
+        size = report.size[1] if report.size else REFERENCE
+        launch = f"{OWN}{len(rungs)} {size}"
+        before = rungs[-1].launch if rungs else RUNGS[0].launch
+        rungs.append(Rung(-1, phrase, launch, before, climb=True, own=True))
+        figures[launch] = _figures(report)
+    return rungs, figures
+
+
+def _figures(report: Report) -> tuple[float, float, str]:
+    """A report's Gflop/s, what its busiest unit would do without a pause, and that unit's name."""
+    running = report.clocks / (1e9 * report.device.clock_ghz) / report.seconds
+    busy = {unit: share for unit, share in report.busy.items() if unit != "DRAM rows"}
+    unit = max(busy, key=busy.__getitem__)
+    return report.gflops, report.gflops / (running * busy[unit]), unit
+
+
+def _say(rung: Rung, known: Mapping[str, Sequence]) -> str:
     """A rung's sentence: the kernel that runs, its N and its speed, and what it gains or costs."""
-    gflops, ceiling, unit = FIGURES[rung.launch]
+    gflops, ceiling, unit = known[rung.launch]
     kernel, n, *_ = rung.launch.split()
+    kernel = rung.name if rung.own else kernel
     than = ""
     if rung.before:
         other, size, *_ = rung.before.split()
-        old = FIGURES[rung.before][0]
+        other = "your last" if other.startswith(OWN) else other
+        old = known[rung.before][0]
         faster = gflops > old
         by = max(gflops / old, old / gflops)
         times = f"{by:.3g} times {'as fast as' if faster else 'slower than'}"
@@ -146,20 +204,22 @@ def _say(rung: Rung) -> str:
         than = f", {times} {other}{there}, which does {old:.0f}"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
     head = f"**Lesson {rung.lesson:02}: {rung.name}** ({kernel}, N = {n})"
+    if rung.own:
+        head = f"**Yours: {rung.name}** (N = {n})"
     return f"{head}: {gflops:.0f} Gflop/s{than}. {allows}."
 
 
-def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray) -> None:
+def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray, rungs, known) -> None:
     """Draw the rungs ``seen`` as bars with starting point and ceiling; the others at the foot, by
     name.
     """
-    speed, ceiling = (np.array([FIGURES[rung.launch][n] for rung in RUNGS]) for n in (0, 1))
-    before = np.array([FIGURES[rung.before][0] if rung.before else 0 for rung in RUNGS])
+    speed, ceiling = (np.array([known[rung.launch][n] for rung in rungs]) for n in (0, 1))
+    before = np.array([known[rung.before][0] if rung.before else 0 for rung in rungs])
     tall, old, bound = (
         np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling)
     )
     nowhere = np.where(seen, 0, np.nan)
-    texts = [_say(rung).replace("**", "") for rung in RUNGS]
+    texts = [_say(rung, known).replace("**", "") for rung in rungs]
     sheet.boxes("to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
     sheet.boxes(
         "rungs",
@@ -170,14 +230,18 @@ def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray) -> None
         ink="c",
         alpha=0.4,
         words=texts,
-        key=np.arange(len(RUNGS)),
+        key=np.arange(len(rungs)),
     )
     gain, loss = np.maximum(tall - old, 0.01), np.maximum(old - tall, 0.01)
     sheet.boxes("gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
     sheet.boxes("losses", x, FOOT - tall - loss / 2 + nowhere, wide, loss, ink="wait", alpha=0.35)
+    own = np.array([rung.own for rung in rungs])
+    if own.any():
+        mine = (FOOT - tall / 2 + nowhere)[:, own]
+        sheet.boxes("own bars", x[own], mine, wide[own], tall[own], ink="b")
     outline = sheet.source("before", x=x, w=wide, y=FOOT - old / 2 + nowhere, h=old)
     sheet.ring(outline, "w", "h", 1.5, "soft", line_dash="dashed")
-    inks = np.array([INKS.get(FIGURES[rung.launch][2], "ink") for rung in RUNGS])
+    inks = np.array([INKS.get(known[rung.launch][2], "ink") for rung in rungs])
     for ink in dict.fromkeys(inks.tolist()):
         same = inks == ink
         sheet.boxes(
@@ -193,7 +257,7 @@ def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray) -> None
     top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling
     names, number = (
         ["", *(f"{gflops:.0f}" for gflops in speed)],
-        seen * np.arange(1, len(RUNGS) + 1),
+        seen * np.arange(1, len(rungs) + 1),
     )
     sheet.numbers(
         "figures", x, FOOT - top - 10, number, names=names, bold=True, align="center", size=13

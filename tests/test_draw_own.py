@@ -1,0 +1,44 @@
+"""Views of a kernel of one's own: the same as of the catalogue's kernel with the same text."""
+
+import re
+
+import pytest
+
+import cypresskit as ck
+from cypresskit import draw
+
+
+def one_frame(view):
+    """A view of a kernel by its first argument."""
+    return lambda kernel: view(kernel)
+
+
+VIEWS = {
+    "bundles": ("sgemm_tn", one_frame(draw.bundles)),
+    "bundle_game": ("sgemm_tn", one_frame(draw.bundle_game)),
+    "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,), element=(3, 5))),
+    "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
+    "lds_transpose": ("sgemm_64x64_lds", one_frame(draw.lds_transpose)),
+    "reduction": ("sgemv_n_reduce2", one_frame(draw.reduction)),
+    "register_block": ("dgemm_nn", one_frame(draw.register_block)),
+    "road": ("sgemm_tn", lambda kernel: draw.road(0, mine=kernel)),
+    "texture_fetch": ("sgemm_tt", one_frame(draw.texture_fetch)),
+    "wavefronts": ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
+    name, drawn = VIEWS[view]
+    path = tmp_path / "mine.il"
+    path.write_text(ck.kernels[name].text, encoding="utf-8")
+    own, theirs = drawn(path), drawn(name)
+    shown = name.removeprefix("sgemm_64x64_") if view == "lds_transpose" else name
+    for mine, catalogue in ((repr(own), repr(theirs)), (own.still(), theirs.still())):
+        assert re.sub(r"\bmine\b", shown, mine) == catalogue
+
+
+def test_a_wrong_kernel_is_drawn_as_it_is():
+    text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
+    mine = ck.kernel(text, like="sgemm_tn")
+    assert repr(draw.register_block(mine)) != repr(draw.register_block("sgemm_tn"))
