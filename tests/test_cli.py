@@ -255,6 +255,49 @@ def test_time_prints_a_report(capsys):
     assert text.startswith("dgemm_tn 128 x 256 x 64 on HD 5870: ")
 
 
+def test_time_prints_what_each_line_costs(capsys):
+    text = said(capsys, "time", "sgemm_nn", "--n", "256", "--lines")
+    prices, what_if, why, report = text.split("\n\n")
+    assert "is the dearest" in prices and "sample_resource(0)" in prices
+    assert "a ragged last round" in what_if and why.startswith("sgemm_nn reaches ")
+    assert report.startswith("sgemm_nn 256 x 256 x 256 on HD 5870: ")
+
+
+def test_a_program_of_ones_own_is_timed_with_its_launch(capsys, tmp_path):
+    path = tmp_path / "own.il"
+    path.write_text(cypresskit.kernels["sgemm_naive"].text, encoding="utf-8")
+    launch = "--domain 16x64 --texture 0=16x64 --texture 1=16x64 --constant 0=64,64,64,1".split()
+    text = said(capsys, "time", str(path), *launch, "--lines")
+    assert "the dearest" in text and "the launch itself" in text
+    report = cypresskit.simulate("sgemm_naive", 64)
+    assert said(capsys, "time", str(path), "--n", "64").startswith("own 64 x 64 x 64 on HD 5870")
+    assert f"{report.wavefronts:,} wavefront" in text
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("--domain 64x64 --n 64", "leave out these, or that"),
+        ("--domain 64x64", "reads cb0"),
+        ("--n 64 --constant 0=1", "give its --domain, too"),
+        ("", "give --n, the matrices' size"),
+    ],
+)
+def test_a_launch_that_makes_no_sense_is_refused(capsys, tmp_path, words, message):
+    path = tmp_path / "own.il"
+    path.write_text(cypresskit.kernels["sgemm_naive"].text, encoding="utf-8")
+    assert message in refused(capsys, ["time", str(path), *words.split()])
+
+
+@pytest.mark.parametrize(
+    "words", ["--domain 64xa", "--texture 0", "--constant 0=a", "--domain 1x1x1x1"]
+)
+def test_a_size_that_makes_no_sense_is_refused(capsys, words):
+    assert words.split("=")[-1].split()[-1].split("x")[-1] in refused(
+        capsys, ["time", "sgemm_naive", *words.split()], 2
+    )
+
+
 def test_a_launch_without_arrays_says_what_it_lacks():
     program = cypresskit.kernels["sgemm_tn"].program
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing.account import lines_of_work, stream_clocks
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream
+from tools.fuzz import law
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
 
@@ -69,6 +71,12 @@ def check_account(report):
 def test_the_account_balances_for_every_kernel(name):
     sizes = {"k": 24} if KERNELS[name].vector else {"m": 130, "k": 24}
     check_account(ck.simulate(name, 72, **sizes, exact=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_account_balances_for_a_program_of_any_accesses(seed):
+    shape = law.accesses(random.Random(seed))
+    check_account(ck.simulate(shape.program, launch=shape, exact=True))
 
 
 @pytest.mark.parametrize("layout", ["linear", "tiled"])

@@ -1,10 +1,19 @@
 """What a line costs: the laws of its price, on kernels of the catalogue."""
 
+import random
+from dataclasses import replace
 from statistics import mean
 
 import pytest
 
 import cypresskit as ck
+from cypresskit.compiler import compile
+from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.engine import run
+from cypresskit.timing.experiment import ALL, Experiment, demands_of, freed
+from cypresskit.timing.prices import EXPERIMENTS, Prices, _groups
+from cypresskit.timing.work import pack
+from tools.fuzz import law
 
 NEVER = """il_ps_2_0
 dcl_cb cb0[1]
@@ -73,9 +82,99 @@ def test_no_price_is_above_the_launch(nn):
     assert all(line.low <= line.price <= line.high <= 1 for line in nn.lines)
 
 
+def everything_free(launch):
+    """The launch's outcome if all its lines are done in no time."""
+    paths = launch.walk(launch.shape.wavefronts)
+    demands = demands_of(launch.code, paths, launch.device)
+    bundles = {part: ALL for demand in demands for part in demand.experiment.bundles}
+    accesses = frozenset(at for demand in demands for at in demand.accesses)
+    work = pack(freed(paths, Experiment(bundles, accesses)), launch.shape.group_wavefronts)
+    return work, run(work, launch.device, launch.active)
+
+
+@pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])
+def test_with_everything_free_only_what_is_between_clauses_is_left(name):
+    launch = ck.simulate(name, 128, exact=True).launch
+    work, outcome = everything_free(launch)
+    assert not any(outcome.counts.values())
+    clauses = max(work.clauses_run)
+    one_by_one = launch.device.switch_clocks + 2 * launch.device.clause_clocks * launch.active
+    assert 0 < outcome.end_clock <= clauses * one_by_one
+    board = replace(launch.device, switch_clocks=0, clause_clocks=0)
+    _, outcome = everything_free(replace(launch, device=board))
+    assert outcome.end_clock == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_prices_of_a_program_of_any_accesses_keep_the_laws(seed):
+    shape = law.accesses(random.Random(seed))
+    prices = ck.price(compile(shape.program), launch=shape)
+    for line in prices.lines:
+        assert line.low <= line.price <= line.high <= 1
+        assert line.runs or (line.price, line.share) == (0, 0)
+    board = replace(ck.HD5870, switch_clocks=0, clause_clocks=0)
+    launch = TimedLaunch(compile(shape.program), shape, board, "linear")
+    _, outcome = everything_free(launch)
+    assert outcome.end_clock == 0
+
+
+def test_experiments_are_few_and_none_is_forgotten():
+    launch = ck.simulate("sgemm_64x64_lds_worst", 256, exact=True).launch
+    demands = demands_of(launch.code, launch.walk(4), launch.device)
+    groups = _groups(demands)
+    assert len(groups) == EXPERIMENTS < len({demand.kind for demand in demands})
+    assert sorted(map(id, demands)) == sorted(id(d) for group in groups for d in group.demands)
+
+
+def test_a_fetch_that_is_free_leaves_its_lines_to_the_next():
+    """Two texels of a line: whichever fetch is free, the other one brings the line."""
+    launch = ck.simulate("sgemm_nn", 128, exact=True).launch
+    paths = launch.walk(launch.shape.wavefronts)
+    (clause,) = [control.fetches for control in launch.code.controls if control.fetches]
+    first, second, *_ = [fetch.at for fetch in clause if fetch.resource == 1]
+    ends = []
+    for at in (first, second):
+        work = pack(freed(paths, Experiment({}, frozenset({at}))))
+        outcome = run(work, launch.device, launch.active)
+        ends.append((outcome.end_clock, outcome.counts["l2_asked"]))
+    assert ends[0] == ends[1]
+    whole = run(pack(paths), launch.device, launch.active)
+    assert ends[0][1] == whole.counts["l2_asked"]
+
+
+def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
+    what_if = nn.what_if
+    reached = [step.reached for step in what_if if step.reached is not None]
+    assert reached[-1] == nn.report.gflops
+    assert nn.report.peak_gflops >= reached[0] >= reached[-1]
+    assert sum(lost for lost, _ in what_if.losses) == pytest.approx(
+        nn.report.peak_gflops - nn.report.gflops
+    )
+    launch = what_if["the launch itself"]
+    assert launch.gflops == pytest.approx(
+        nn.report.flops / nn.report.clocks * nn.report.device.clock_ghz
+    )
+    assert what_if["bank conflicts"].gain > 0.05  # A's texels lie below each other
+
+
+def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
+    assert nn.report.registers == 33
+    one, more = nn.what_if["one register fewer"], nn.what_if["room for one more wavefront"]
+    assert (one.gflops, one.gain) == (more.gflops, more.gain)
+
+
+def test_why_says_it_in_two_sentences(nn):
+    why = nn.report.why()
+    assert why.startswith("sgemm_nn reaches ") and "Its dearest line is 47, " in why
+    assert why.endswith(" sooner.") and "lesson 05" in why
+    assert isinstance(nn.report.prices, Prices)
+    assert "dearest line 47, " in repr(nn.report)
+
+
 def test_prices_are_a_table(nn):
     first, names, *rows = str(nn).splitlines()
     assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 is the dearest")
     assert names.split() == ["lines", "work", "price"]
+    assert rows[-1].endswith("turns of the longest loop; prices don't add up")
     assert any("sample_resource(0)" in row for row in rows)
     assert "<table>" in nn._repr_html_()

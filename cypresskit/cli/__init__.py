@@ -14,7 +14,14 @@ import sys
 from collections.abc import Sequence
 
 # These modules add their commands when they are imported.
-from cypresskit.cli import cmd_contest, cmd_handout, cmd_kernels, cmd_lab, cmd_marks  # noqa: F401
+from cypresskit.cli import (  # noqa: F401
+    cmd_contest,
+    cmd_handout,
+    cmd_kernels,
+    cmd_lab,
+    cmd_marks,
+    cmd_time,
+)
 from cypresskit.cli.command import PARSER, CommandError, printable
 
 __all__ = ["main"]

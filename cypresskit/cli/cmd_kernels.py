@@ -1,6 +1,6 @@
 """What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see
 ``blas.figures``), `card` shows what the compiler makes of a kernel, `il` explains the language,
-`time` simulates a kernel, and `score` compares the timing model with everything published.
+and `score` compares the timing model with everything published.
 """
 
 import argparse
@@ -9,15 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import cypresskit as ck
-from cypresskit import devices, published
+from cypresskit import published
 from cypresskit.blas.choice import figures
-from cypresskit.cli.command import CommandError, command, option, user_errors, whole
+from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.tables import markdown
 
-SIZE = whole(1, 10**9)
 STYLED = "compile as AMD's compiler did (default), or the fastest code"
 STYLE = option("--style", choices=("amd", "best"), default="amd", help=STYLED)
 
@@ -78,7 +77,7 @@ def card(args: argparse.Namespace) -> None:
             "name a kernel or an IL file, or use --all. `cypresskit kernels` lists the kernels."
         )
     with user_errors(ck.ILError, ck.CompileError):
-        program, known = _program(args.kernel)
+        program, known = named_program(args.kernel)
         code = ck.compile(program, style=args.style)
         page = kernel_card(known, code) if known else code.card()
     if args.passes:
@@ -126,21 +125,21 @@ def card_table(kernels: Iterable[ck.Kernel]) -> str:
     return markdown(head, rows)
 
 
-def _program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
+def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     """The program that a name of the catalogue or a path stands for, and the catalogue's kernel, or
     None.
     """
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
-        return _read(Path(name)), None
+        return read_program(Path(name)), None
     guess = nearest(name, ck.kernels)
     raise CommandError(
         f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
     )
 
 
-def _read(path: Path) -> ck.Program:
+def read_program(path: Path) -> ck.Program:
     """The program in a file. Raises ``CommandError`` if it can't be read or isn't text."""
     if not path.is_file():  # a pipe or a device might make us wait, or never end
         why = "it is a folder, a pipe or a device" if path.exists() else "there is no such file"
@@ -176,45 +175,6 @@ def il(args: argparse.Namespace) -> None:
     else:
         with user_errors(ValueError):
             print(reference.describe(args.name))
-
-
-@command(
-    "time",
-    "simulate how long a kernel takes",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`). Prints Gflop/s, clocks, what bound"
-    " the kernel, how busy each unit was, and hit rates, all modelled. A program of your own is"
-    " timed in Python: ck.simulate.",
-    option("kernel", metavar="KERNEL", help="a kernel's name"),
-    option("--m", type=SIZE, metavar="SIZE", help="rows of A and C (default: N)"),
-    option("--n", type=SIZE, metavar="SIZE", required=True, help="columns of B and C"),
-    option("--k", type=SIZE, metavar="SIZE", help="columns of A, rows of B (default: N)"),
-    option(
-        "--device",
-        default="HD5870",
-        metavar="NAME",
-        help="HD5870 (default), HD5970 (one chip), HD5850",
-    ),
-    option(
-        "--layout",
-        choices=("linear", "tiled"),
-        default="linear",
-        help="of textures (default: linear)",
-    ),
-    STYLE,
-    option("--exact", action="store_true", help="simulate every wavefront, not a sample of them"),
-    example="cypresskit time sgemm_tn --n 2048",
-)
-def time(args: argparse.Namespace) -> None:
-    """Simulate one launch of a kernel and print the report."""
-    with user_errors(KeyError, TypeError, ValueError, ck.CompileError):
-        kernel, how = (
-            ck.kernels[args.kernel],
-            {"style": args.style, "layout": args.layout, "exact": args.exact},
-        )
-        report = ck.simulate(
-            kernel, args.n, m=args.m, k=args.k, device=devices.device(args.device), **how
-        )
-    print(report)
 
 
 @command(

@@ -9,10 +9,12 @@ that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.price import LinePrice, Prices, price
+from cypresskit.timing.price import price
+from cypresskit.timing.prices import LinePrice, Prices
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, sweep
+from cypresskit.timing.what_if import Step, WhatIf
 from cypresskit.timing.words import DataDependentError
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "Prices",
     "Report",
     "Shape",
+    "Step",
     "Table",
+    "WhatIf",
     "price",
     "simulate",
     "sweep",

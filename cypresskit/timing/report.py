@@ -71,6 +71,16 @@ class LawError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """What explains a report, which doesn't know how it is done: a function that finds the prices
+    of its lines, and one that says why it isn't faster.
+    """
+
+    prices: Callable[["Report"], Any]
+    why: Callable[["Report"], str]
+
+
+@dataclass(frozen=True)
 class Report:
     """A simulated launch.
 
@@ -139,6 +149,8 @@ class Report:
         what was timed: compiled code, shape, board and layout.
     seen
         what each line waited for and moved, for ``lines``.
+    explain
+        what finds ``prices`` and ``why``.
     """
 
     kernel: str
@@ -162,6 +174,7 @@ class Report:
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
     launch: TimedLaunch | None = field(default=None, repr=False, compare=False)
     seen: Seen | None = field(default=None, repr=False, compare=False)
+    explain: "Explanation | None" = field(default=None, repr=False, compare=False)
     launched: Kernel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -194,6 +207,21 @@ class Report:
         if self.launch is None or self.seen is None:
             return ()
         return self.launch.work(self.seen, self.simulated == 1)
+
+    @cached_property
+    def prices(self) -> Any:
+        """What each line costs (``Prices``, see ``ck.price``), found in some seconds when it is
+        first asked for.
+        """
+        assert self.explain is not None
+        return self.explain.prices(self)
+
+    def why(self) -> str:
+        """Why the launch isn't faster, in two sentences: where the chip's peak went, and which line
+        costs most. Takes some seconds the first time.
+        """
+        assert self.explain is not None
+        return self.explain.why(self)
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:
@@ -284,8 +312,16 @@ class Report:
                 + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   "
                 + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
+                *self._dearest(),
             ]
         )
+
+    def _dearest(self) -> list[str]:
+        """A line on the dearest line of the kernel, once prices are known."""
+        if "prices" not in vars(self):
+            return []
+        line = self.prices.dearest
+        return [f"  dearest line {line.line}, {100 * line.price:.1f} % of the launch: {line.text}"]
 
 
 def _extremes(use: Use) -> Iterator[tuple[str, float]]:

@@ -21,9 +21,11 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.account import Seen, TimedLaunch, seen_lines
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.report import Report, Use, bound, read_only
+from cypresskit.timing.prices import launch_prices
+from cypresskit.timing.report import Explanation, Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
 from cypresskit.timing.walk import keep
+from cypresskit.timing.what_if import why
 
 LONGEST = 1 << 20  # of a vector
 INTERVALS = 64  # of ``Report.use``, at most
@@ -296,6 +298,7 @@ def _report(
         again=again,
         launch=launch,
         seen=seen,
+        explain=Explanation(launch_prices, why),
         launched=launched,
     )
 

@@ -1,0 +1,274 @@
+"""Prices: what each line of a kernel costs, as how much sooner the launch would end without it.
+
+A line has its *work*, the clocks that it asks of its units, and its *price*: the share of the
+launch that is saved if its bundles or its access are done in no time and everything else stays, the
+code included (``timing.experiment``). A line that does much work costs little where it waits for
+nobody and nobody waits for it.
+
+Prices are measured on a steady part of the launch: as many wavefronts as the chip holds, in three
+numbers of turns of their loops, all of them simulated. The middle one counts, and their range says
+whether a price is to be trusted. Bundles of a clause are equal, and accesses that ask for as much
+are taken to be, so that a dozen experiments do for a kernel.
+
+Left out: the ragged rest of a launch, and its cost. Prices don't add up: of two lines that hide
+each other, neither has one. They are modelled, and move with what the calibrations leave open.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+
+from cypresskit.machine.fast.execute import processors
+from cypresskit.tables import quantity, table
+from cypresskit.timing.account import UNITS, LineId, LineWork, TimedLaunch
+from cypresskit.timing.engine import run
+from cypresskit.timing.experiment import (
+    ALL,
+    Demand,
+    Experiment,
+    cut,
+    demands_of,
+    free_clocks,
+    freed,
+)
+from cypresskit.timing.report import Report
+from cypresskit.timing.sampling import effort
+from cypresskit.timing.what_if import WhatIf, what_if
+from cypresskit.timing.work import Path, pack
+
+EXPERIMENTS = 12  # at most
+LARGEST = 2.5e6  # cache lines and clauses of the largest of three sizes
+SIZES = (0.5, 0.75, 1.0)
+SCATTER = 0.003  # of a launch: a range that isn't noticed
+SHOWN = 0.0005  # of a launch: the least price or work that has a row in the table
+
+
+@dataclass(frozen=True)
+class LinePrice:
+    """What a line costs.
+
+    Its fields:
+
+    work
+        what it asks of the chip's units in the launch (``LineWork``).
+    share
+        the share of the launch in which ``unit``, the one that it needs most, works for it.
+    unit
+        "ALU", "texture", "LDS" or "stores".
+    price
+        the share of the launch that would be saved; below 0 if others would wait longer.
+    low, high
+        the least and the most that was seen.
+    together
+        the lines whose accesses had one experiment, this one among them; none if it has no access.
+    """
+
+    work: LineWork
+    share: float
+    unit: str
+    price: float
+    low: float
+    high: float
+    together: tuple[int, ...] = ()
+
+    @property
+    def line(self) -> int:
+        return self.work.line
+
+    @property
+    def text(self) -> str:
+        return self.work.text
+
+    @property
+    def runs(self) -> int:
+        return self.work.runs
+
+    @property
+    def scatters(self) -> bool:
+        """Whether its range is so wide that the price says little."""
+        return self.high - self.low > max(SCATTER, abs(self.price) / 2)
+
+    @property
+    def opcode(self) -> str:
+        """The first word of its text, without what is in brackets behind it."""
+        return self.text.split(maxsplit=1)[0].split("_")[0] if self.text else ""
+
+
+@dataclass(frozen=True, repr=False)
+class Prices:
+    """The ``lines`` of a kernel with their prices, in the order of its text, and the ``report`` on
+    the launch. They were measured on its first ``wavefronts``, with these numbers of ``turns`` of
+    the longest loop.
+    """
+
+    lines: tuple[LinePrice, ...]
+    report: Report
+    wavefronts: int
+    turns: tuple[int, ...]
+
+    @cached_property
+    def dearest(self) -> LinePrice:
+        """The line with the highest price; of equals, the first."""
+        return max(self.lines, key=lambda line: line.price)
+
+    @cached_property
+    def what_if(self) -> WhatIf:
+        """The same launch on chips that lack one limit, simulated when it is first asked for."""
+        return what_if(self.report)
+
+    def __repr__(self) -> str:
+        rows = [("lines", "work", "", "price", "", ""), *self._rows()]
+        widths = [max(len(row[n]) for row in rows) for n in range(5)]
+        lines = []
+        for line, work, unit, cost, span, text in rows:
+            left = f"{line:>{widths[0]}}  {work:>{widths[1]}} {unit:{widths[2]}}"
+            right = f"{cost:>{widths[3]}} {span:{widths[4]}}  {text}"
+            lines.append(f"  {left}  {right}".rstrip())
+        return "\n".join([self._title, *lines, *(f"  {note}" for note in self._notes())])
+
+    def _repr_html_(self) -> str:
+        names = "lines", "work of each", "unit", "price of each", "range", "IL"
+        return table(names, self._rows(), self._title)
+
+    @property
+    def _title(self) -> str:
+        report, dearest = self.report, self.dearest
+        size = "" if report.size is None else " x ".join(map(str, report.size)) + " "
+        return (
+            f"{report.kernel} {size}on {report.device.name}: line {dearest.line} is the dearest,"
+            f" {100 * dearest.price:.1f} % of the launch"
+        )
+
+    def _shown(self) -> list[LinePrice]:
+        return [line for line in self.lines if max(line.share, abs(line.price)) >= SHOWN]
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """The rows of a table, one for lines of a kind that follow one another."""
+        for _, lines in groupby(
+            self._shown(), lambda line: (line.opcode, line.unit, line.together)
+        ):
+            yield _row(list(lines))
+
+    def _notes(self) -> Iterator[str]:
+        hidden = len(self.lines) - len(self._shown())
+        if hidden:
+            yield f"{quantity(hidden, 'other line')}: below {100 * SHOWN:.2g} % each"
+        turns = ", ".join(map(str, dict.fromkeys(self.turns)))
+        loops = f" with {turns} turns of the longest loop" if max(self.turns) > 1 else ""
+        some = quantity(self.wavefronts, "wavefront")
+        yield f"modelled on {some}{loops}; prices don't add up"
+
+
+def launch_prices(report: Report) -> Prices:
+    """The prices of the lines of the launch that ``report`` is on."""
+    launch = report.launch
+    assert launch is not None
+    whole = launch.walk(min(launch.round, launch.shape.wavefronts))
+    largest = min(LARGEST / effort(whole), 1.0)
+    shares = [largest * size for size in SIZES]
+    sizes = [cut(whole, share) for share in shares]
+    groups = _groups(demands_of(launch.code, whole, launch.device))
+    experiments = [Experiment(), *(group.experiment for group in groups)]
+    clocks, *freed_ones = _measured(launch, sizes, experiments)
+    end = _end_of_whole(shares, clocks)
+    saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes)))
+    together: dict[LineId, tuple[int, ...]] = {}
+    for group, others in zip(groups, freed_ones):
+        free = np.array([free_clocks(paths, group.experiment, launch.device) for paths in sizes])
+        rate = np.divide(clocks - others, free, out=np.zeros(len(sizes)), where=free > 0)
+        for line, amount in group.clocks():
+            saved[line] += rate * amount
+        together |= dict.fromkeys(group.accessing, tuple(sorted({n for n, _ in group.accessing})))
+    lines = tuple(
+        _line_price(work, report, np.minimum(saved[work.id] / end, 1.0), together.get(work.id, ()))
+        for work in report.lines
+    )
+    turns = tuple(max(n for path in paths for _, n in path.segments) for paths in sizes)
+    return Prices(lines, report, sum(len(path.wavefronts) for path in whole), turns)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Demands of a kind, and the experiment that frees one of them, or all."""
+
+    demands: tuple[Demand, ...]
+    experiment: Experiment
+
+    def clocks(self) -> Iterator[tuple[LineId, float]]:
+        """The clocks that each line asks for in each of the demands."""
+        for demand in self.demands:
+            yield from demand.clocks.items()
+
+    @property
+    def accessing(self) -> list[LineId]:
+        """The lines with accesses, if these are alike."""
+        alike = len({demand.kind for demand in self.demands}) == 1
+        return [line for d in self.demands if d.accesses for line in d.clocks] if alike else []
+
+
+def _groups(demands: list[Demand]) -> list[_Group]:
+    """The demands in groups, at most ``EXPERIMENTS``, those with the most clocks first. The last is
+    all that is left over.
+    """
+    alike: dict[tuple, list[Demand]] = defaultdict(list)
+    for demand in demands:
+        alike[demand.kind].append(demand)
+    ordered = sorted(alike.values(), key=lambda each: -sum(demand.total for demand in each))
+    groups = [_Group(tuple(each), each[len(each) // 2].experiment) for each in ordered]
+    if len(groups) <= EXPERIMENTS:
+        return groups
+    rest = tuple(demand for group in groups[EXPERIMENTS - 1 :] for demand in group.demands)
+    bundles = {part: ALL for demand in rest for part in demand.experiment.bundles}
+    accesses = frozenset(at for demand in rest for at in demand.accesses)
+    return [*groups[: EXPERIMENTS - 1], _Group(rest, Experiment(bundles, accesses))]
+
+
+def _measured(
+    launch: TimedLaunch, sizes: Sequence[list[Path]], experiments: Sequence[Experiment]
+) -> np.ndarray:
+    """The clocks of each experiment (rows) with each size of the launch."""
+
+    def clocks(job: tuple[Experiment, list[Path]]) -> float:
+        experiment, paths = job
+        work = pack(freed(paths, experiment), launch.shape.group_wavefronts)
+        return run(work, launch.device, launch.active).end_clock
+
+    jobs = [(experiment, paths) for experiment in experiments for paths in sizes]
+    with ThreadPoolExecutor(processors()) as pool:
+        return np.array([*pool.map(clocks, jobs)]).reshape(len(experiments), len(sizes))
+
+
+def _end_of_whole(shares: Sequence[float], clocks: np.ndarray) -> float:
+    """The clocks of all turns, from those of such shares of them: a straight line."""
+    if shares[-1] == 1.0:
+        return float(clocks[-1])
+    return float(np.polyval(np.polyfit(shares, clocks, 1), 1.0))
+
+
+def _line_price(
+    work: LineWork, report: Report, saved: np.ndarray, together: tuple[int, ...]
+) -> LinePrice:
+    """The price of a line that saves such shares of the launch."""
+    unit = max(UNITS, key=lambda unit: work.clocks[unit])
+    share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
+    low, middle, high = np.sort(saved).tolist()
+    return LinePrice(work, share, unit, middle, low, high, together)
+
+
+def _row(lines: list[LinePrice]) -> tuple[str, ...]:
+    """The row of a table for lines of a kind: which, work, unit, price, range, IL."""
+    first, last = lines[0], lines[-1]
+    numbers = str(first.line) if len(lines) == 1 else f"{first.line} to {last.line}"
+    share = sum(line.share for line in lines) / len(lines)
+    price_ = sum(line.price for line in lines) / len(lines)
+    low, high = min(line.low for line in lines), max(line.high for line in lines)
+    wide = high - low > max(SCATTER, abs(price_) / 2)
+    span = f"({100 * low:.1f} to {100 * high:.1f})" if wide else ""
+    more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
+    cost = f"{100 * price_:.1f} %"
+    return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more

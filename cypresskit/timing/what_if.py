@@ -1,0 +1,227 @@
+"""What if: the same launch on chips that lack one limit, and where the chip's peak went.
+
+Each limit is taken away alone, which says what it costs now; and from the last to the first, one
+after the other, until nothing but the ALU is left, which makes an account from the chip's peak down
+to what the kernel reaches. A limit that another hides costs little alone, and may be a large step
+of the account.
+
+Without a ragged last round, wavefronts are taken to fill all slots to the end, each as slow as it
+was. Left out: where a launch was simulated in part, steps of a per cent may be noise.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cypresskit.devices import Device
+from cypresskit.machine.fast.execute import processors
+from cypresskit.tables import table
+from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.report import Report
+
+NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
+CONFLICTS = "bank conflicts"
+MEMORY = "memory farther than L1"
+SWITCHES = "clocks between clauses"
+UNITS = "fetches, stores and their units"
+SLOTS = "slots without a multiply-add"
+TAIL = "a ragged last round"
+LAUNCH = "the launch itself"
+WAVEFRONT = "room for one more wavefront"
+REGISTER = "one register fewer"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A limit of the chip, the ``lesson`` that is about it, and what it costs.
+
+    Its fields:
+
+    gflops
+        Gflop/s of the launch without this limit alone, or None where no chip lacks it.
+    gain
+        by what share that is faster.
+    reached
+        Gflop/s with this limit and all above it, from the chip's peak down; None for what isn't a
+        limit, room for one more wavefront and one register fewer.
+    """
+
+    name: str
+    lesson: str
+    gflops: float | None
+    gain: float | None
+    reached: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """The ``steps`` from the chip's peak down to what a launch reaches, then what else was asked.
+    Without flops, Gflop/s are 0, and ``gain`` says all.
+    """
+
+    report: Report
+    steps: tuple[Step, ...]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, name: str) -> Step:
+        """The step of that name."""
+        return next(step for step in self.steps if step.name == name)
+
+    @property
+    def losses(self) -> list[tuple[float, Step]]:
+        """Gflop/s that are lost at each step down, the largest first."""
+        before, found = self.report.peak_gflops, []
+        for step in self.steps:
+            if step.reached is not None:
+                found.append((before - step.reached, step))
+                before = step.reached
+        return sorted(found, key=lambda loss: -loss[0])
+
+    def __repr__(self) -> str:
+        rows = [self._names, *self._rows()]
+        widths = [max(len(row[n]) for row in rows) for n in range(len(self._names))]
+        lines = []
+        for first, *others in rows:
+            cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:])]
+            lines.append(f"  {'  '.join([f'{first:{widths[0]}}', *cells])}".rstrip())
+        return "\n".join([self._title, *lines])
+
+    def _repr_html_(self) -> str:
+        return table(self._names, self._rows(), self._title)
+
+    @property
+    def _title(self) -> str:
+        report = self.report
+        return f"{report.kernel} on {report.device.name}: what if it lacked one limit"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        speeds = ("down to", "without it") if self.report.flops else ()
+        return "limit", *speeds, "gain", "lesson"
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        if self.report.flops:
+            yield "peak", f"{self.report.peak_gflops:,.0f}", "", "", ""
+        for step in self.steps:
+            gain = "" if step.gain is None else f"{100 * step.gain:+.1f} %"
+            if self.report.flops:
+                reached = "" if step.reached is None else f"{step.reached:,.0f}"
+                alone = "" if step.gflops is None else f"{step.gflops:,.0f}"
+                yield step.name, reached, alone, gain, step.lesson
+            elif gain:
+                yield step.name, gain, step.lesson
+
+
+def what_if(report: Report) -> WhatIf:
+    """The launch of a report on chips that lack a limit."""
+    again, launch, device = report.again, report.launch, report.device
+    assert again is not None and launch is not None
+    near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
+    no_switches: dict[str, Any] = {"switch_clocks": 0, "clause_clocks": 0}
+    asked = {
+        CONFLICTS: replace(device, **NO_CONFLICTS),
+        MEMORY: replace(device, **near),
+        SWITCHES: replace(device, **no_switches),
+        "near": replace(device, **NO_CONFLICTS, **near),
+        "free": replace(device, **NO_CONFLICTS, **near, **no_switches),
+        WAVEFRONT: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
+        REGISTER: _with_room(device, launch, _active_with_fewer(device, launch)),
+    }
+    boards = dict.fromkeys(board for board in asked.values() if board != device)
+    with ThreadPoolExecutor(processors()) as pool:
+        reports = [*pool.map(lambda board: again(device=board, progress=False), boards)]
+    times = {device: report} | dict(zip(boards, reports))
+    runs = {name: times[board] for name, board in asked.items()}
+
+    def alone(name: str, reached: float | None, lesson: str) -> Step:
+        other = runs[name]
+        return Step(name, lesson, other.gflops, report.seconds / other.seconds - 1, reached)
+
+    def without(name: str, clocks: float, launched: float, lesson: str, reached: float) -> Step:
+        seconds = clocks / (device.clock_ghz * 1e9) + launched
+        speed = report.flops / seconds / 1e9
+        return Step(name, lesson, speed, report.seconds / seconds - 1, reached)
+
+    launched = device.launch_us * 1e-6
+    alu = report.busy["ALU"] * report.clocks
+    steps = [
+        Step(SLOTS, "03", None, None, _gflops(report, alu)),
+        Step(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
+        alone(SWITCHES, _gflops(report, _filled(runs["near"])), "04"),
+        alone(MEMORY, _gflops(report, _filled(runs[CONFLICTS])), "04"),
+        alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
+        without(TAIL, _filled(report), launched, "00", _gflops(report, report.clocks)),
+        without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
+        alone(WAVEFRONT, None, "04"),
+        alone(REGISTER, None, "04"),
+    ]
+    return WhatIf(report, tuple(steps))
+
+
+def why(report: Report) -> str:
+    """Two sentences: where the chip's peak went, and which line costs most."""
+    prices = report.prices
+    losses = [(lost, step) for lost, step in prices.what_if.losses if lost >= 1][:2]
+    parts = [f"{lost:,.0f} go to {step.name} (lesson {step.lesson})" for lost, step in losses]
+    board, line = report.device.name, prices.dearest
+    first = (
+        f"{report.kernel} takes {report.clocks:,.0f} clocks of the {board}, bound by {report.bound}"
+    )
+    if report.flops:
+        first = (
+            f"{report.kernel} reaches {report.gflops:,.0f} of the {report.peak_gflops:,.0f} Gflop/s"
+            f" of the {board}: of the others, {' and '.join(parts)}"
+        )
+    return (
+        f"{first}. Its dearest line is {line.line}, `{line.text}`: done in no time, it would end"
+        f" the launch {100 * line.price:.1f} % sooner."
+    )
+
+
+def _gflops(report: Report, clocks: float) -> float:
+    """Gflop/s in so many clocks, without the cost of a launch."""
+    return report.flops / clocks * report.device.clock_ghz if clocks else 0.0
+
+
+def _filled(report: Report) -> float:
+    """The clocks of a launch if its wavefronts had filled all slots to the end; no fewer than its
+    busiest unit needs.
+    """
+    assert report.use is not None
+    _, start, end = report.use.wavefronts.T
+    slots = report.active * report.device.simd_engines
+    empty = report.use.clocks[-1] - float((end - start).sum()) / slots
+    return max(report.clocks - empty, max(report.busy.values()) * report.clocks)
+
+
+def _uses_lds(launch: TimedLaunch) -> bool:
+    return bool(launch.shape.program.lds)
+
+
+def _active_with_fewer(device: Device, launch: TimedLaunch) -> int:
+    """The wavefronts that share an engine if a work-item has a register less."""
+    lds = sum(size for _, size in launch.shape.program.lds.values())
+    registers = max(launch.code.gprs - 1, 1)
+    return device.active_wavefronts(registers, lds, launch.shape.group_wavefronts)
+
+
+def _with_room(device: Device, launch: TimedLaunch, wavefronts: int) -> Device:
+    """The device with room for so many of the launch's wavefronts on an engine."""
+    if wavefronts <= launch.active:
+        return device
+    groups = -(-wavefronts // launch.shape.group_wavefronts)
+    lds = sum(size for _, size in launch.shape.program.lds.values())
+    room = {
+        "register_pool": wavefronts * launch.code.gprs,
+        "max_wavefronts": wavefronts,
+        "max_wavefronts_chip": wavefronts * device.simd_engines,
+        "max_workgroups": groups,
+        "lds_bytes": groups * lds,
+    }
+    return replace(device, **{name: max(getattr(device, name), n) for name, n in room.items()})
