@@ -130,7 +130,7 @@ def test_a_fetch_that_is_free_leaves_its_lines_to_the_next():
     """Two texels of a line: whichever fetch is free, the other one brings the line."""
     launch = ck.simulate("sgemm_nn", 128, exact=True).launch
     paths = launch.walk(launch.shape.wavefronts)
-    (clause,) = [control.fetches for control in launch.code.controls if control.fetches]
+    clause, *_ = [control.fetches for control in launch.code.controls if control.fetches]
     first, second, *_ = [fetch.at for fetch in clause if fetch.resource == 1]
     ends = []
     for at in (first, second):

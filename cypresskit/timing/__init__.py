@@ -14,17 +14,17 @@ from cypresskit.timing.prices import LinePrice, Prices
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, sweep
-from cypresskit.timing.what_if import Step, WhatIf
+from cypresskit.timing.what_if import Limit, WhatIf
 from cypresskit.timing.words import DataDependentError
 
 __all__ = [
     "DataDependentError",
     "Event",
+    "Limit",
     "LinePrice",
     "Prices",
     "Report",
     "Shape",
-    "Step",
     "Table",
     "WhatIf",
     "price",

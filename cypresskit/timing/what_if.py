@@ -33,7 +33,7 @@ REGISTER = "one register fewer"
 
 
 @dataclass(frozen=True)
-class Step:
+class Limit:
     """A limit of the chip, the ``lesson`` that is about it, and what it costs.
 
     Its fields:
@@ -61,20 +61,20 @@ class WhatIf:
     """
 
     report: Report
-    steps: tuple[Step, ...]
+    steps: tuple[Limit, ...]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Limit]:
         return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __getitem__(self, name: str) -> Step:
+    def __getitem__(self, name: str) -> Limit:
         """The step of that name."""
         return next(step for step in self.steps if step.name == name)
 
     @property
-    def losses(self) -> list[tuple[float, Step]]:
+    def losses(self) -> list[tuple[float, Limit]]:
         """Gflop/s that are lost at each step down, the largest first."""
         before, found = self.report.peak_gflops, []
         for step in self.steps:
@@ -139,20 +139,20 @@ def what_if(report: Report) -> WhatIf:
     times = {device: report} | dict(zip(boards, reports))
     runs = {name: times[board] for name, board in asked.items()}
 
-    def alone(name: str, reached: float | None, lesson: str) -> Step:
+    def alone(name: str, reached: float | None, lesson: str) -> Limit:
         other = runs[name]
-        return Step(name, lesson, other.gflops, report.seconds / other.seconds - 1, reached)
+        return Limit(name, lesson, other.gflops, report.seconds / other.seconds - 1, reached)
 
-    def without(name: str, clocks: float, launched: float, lesson: str, reached: float) -> Step:
+    def without(name: str, clocks: float, launched: float, lesson: str, reached: float) -> Limit:
         seconds = clocks / (device.clock_ghz * 1e9) + launched
         speed = report.flops / seconds / 1e9
-        return Step(name, lesson, speed, report.seconds / seconds - 1, reached)
+        return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
 
     launched = device.launch_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     steps = [
-        Step(SLOTS, "03", None, None, _gflops(report, alu)),
-        Step(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
+        Limit(SLOTS, "03", None, None, _gflops(report, alu)),
+        Limit(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
         alone(SWITCHES, _gflops(report, _filled(runs["near"])), "04"),
         alone(MEMORY, _gflops(report, _filled(runs[CONFLICTS])), "04"),
         alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
