@@ -266,7 +266,9 @@ def test_time_prints_what_each_line_costs(capsys):
 def test_a_program_of_ones_own_is_timed_with_its_launch(capsys, tmp_path):
     path = tmp_path / "own.il"
     path.write_text(cypresskit.kernels["sgemm_naive"].text, encoding="utf-8")
-    launch = "--domain 16x64 --texture 0=16x64 --texture 1=16x64 --texture 2=16x64 --constant 0=64,64,64,1".split()
+    textures = [word for n in range(3) for word in ("--texture", f"{n}=16x64")]
+    constants = ["--constant", "0=" + ",".join(["64"] * 20)]
+    launch = "--domain", "16x64", *textures, *constants
     text = said(capsys, "time", str(path), *launch, "--lines")
     assert "the dearest" in text and "the launch itself" in text
     report = cypresskit.simulate("sgemm_naive", 64)
