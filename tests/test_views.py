@@ -238,23 +238,23 @@ def test_in_the_browser(name, saved, show):
 def test_a_click_lights_the_same_thing_in_every_part(show):
     page = show(view("lds_transpose"))
     at(page, 8)
-    page.mouse.click(*page.evaluate(JS.place, ["registers lds", 13]))
-    page.wait_for_function("() => document.querySelector('[data-ready]').dataset.pick === '13'")
+    page.mouse.click(*page.evaluate(JS.place, ["registers lds", 33]))
+    page.wait_for_function("() => document.querySelector('[data-ready]').dataset.pick === '33'")
     lit = page.evaluate(JS.selected)
-    assert {key for _, key in lit} == {13}
+    assert {key for _, key in lit} == {33}
     assert {name for name, _ in lit} >= {
         "registers lds",
         "registers lds_rows",
         "lds lds_rows",
         "arrived lds",
     }
-    assert page.get_by_text("A[3, k = 1]").first.is_visible()
+    assert page.get_by_text("A[8, k = 1]").first.is_visible()
     page.keyboard.press("Space")
     page.wait_for_timeout(500)
     page.keyboard.press("Space")
-    assert {key for _, key in page.evaluate(JS.selected)} == {13}
+    assert {key for _, key in page.evaluate(JS.selected)} == {33}
     page.keyboard.press("ArrowDown")
-    assert {key for _, key in page.evaluate(JS.selected)} == {14}
+    assert {key for _, key in page.evaluate(JS.selected)} == {34}
     page.keyboard.press("Escape")
     assert page.evaluate(JS.selected) == []
 
