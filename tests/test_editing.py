@@ -250,7 +250,7 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
                 part = rng.choice(["code", "verdict", "clocks", "done"])
                 kind = "done" if part == "done" else "answer"
                 before = len(talk.said)
-                talk.processes[0].hear({"type": kind, "edit": edit, "part": part, "size": [1]})
+                talk.processes[0].hear({"type": kind, "edit": edit, "part": part, "parts": []})
                 assert all(m["edit"] == f"a-{typed}" for m in talk.said[before:] if "edit" in m)
         assert {m["edit"] for m in talk.talk.answers.values()} <= {f"a-{typed}"}
         talk.talk.close()
@@ -259,7 +259,7 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
 def test_a_job_that_is_overtaken_stops_between_two_parts():
     said = []
     job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}
-    answer_job(job, JobMemory(), said.append, lambda: any(m["type"] == "answer" for m in said))
+    answer_job(job, JobMemory(), said.append, lambda _: any(m["type"] == "answer" for m in said))
     assert [m["part"] for m in said if m["type"] == "answer"] == ["code"]
 
 
@@ -423,7 +423,7 @@ def test_arguments_that_make_no_sense_are_named(tmp_path, file, more, error, wor
 
 def test_the_script_is_below_80_kb_and_names_nothing_twice():
     module = page_files.widget_module()
-    assert len(module.encode()) + len(page_files.style().encode()) < 80_000
+    assert len(module.encode()) < 80_000
     names = re.findall(r"(?m)^(?:const|let|class|function) (\w+)", module)
     assert sorted(names) == sorted(set(names))
     assert not re.search(r"(?m)^import\b|https?://(?!www\.w3\.org/2000/svg)", module)

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from cypresskit.editing import measured_answers, pure_answers
@@ -93,6 +92,11 @@ class Case:
     def best(self) -> Answer:
         return measured_answers.best_answer(self._judge())
 
+    def replay(self) -> Answer:
+        mine = self._judge()
+        assert self.seen is not None
+        return measured_answers.replay_answer(mine, self.seen, self.job["row"], self.job["column"])
+
     def prices(self) -> Answer:
         n = self.job.get("n") or measured_answers.SIZES[-1]
         return measured_answers.prices_answer(self._judge(), n)
@@ -122,29 +126,32 @@ def unknown_launch(error: Exception) -> Answer:
 
 
 class Jobs:
-    """The jobs that arrive, of which only the newest counts."""
+    """The jobs that arrive, of which only those of the newest text count."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self.queue: SimpleQueue[Message] = SimpleQueue()
+        self.waiting: list[Message] = []
+        self.arrived = threading.Condition()
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream: BinaryIO) -> None:
         for line in stream:
-            with suppress(ValueError):
-                self.queue.put(json.loads(line))
+            with suppress(ValueError), self.arrived:
+                self.waiting.append(json.loads(line))
+                self.arrived.notify()
         os._exit(0)  # whoever asked is gone
 
-    @property
-    def overtaken(self) -> bool:
-        """Whether a newer job waits."""
-        return not self.queue.empty()
+    def overtaken(self, edit: str) -> bool:
+        """Whether a job of another text waits."""
+        with self.arrived:
+            return any(job["edit"] != edit for job in self.waiting)
 
-    def newest(self) -> Message:
-        """The newest job, waiting for one; those before it are dropped."""
-        job = self.queue.get()
-        while not self.queue.empty():
-            job = self.queue.get()
-        return job
+    def next(self) -> Message:
+        """The next job of the newest text, waiting for one; those of older texts are dropped."""
+        with self.arrived:
+            self.arrived.wait_for(lambda: self.waiting)
+            newest = self.waiting[-1]["edit"]
+            self.waiting = [job for job in self.waiting if job["edit"] == newest]
+            return self.waiting.pop(0)
 
 
 def main() -> None:
@@ -159,14 +166,14 @@ def main() -> None:
 
         say({"type": "ready"})
         while True:
-            answer_job(jobs.newest(), memory, say, lambda: jobs.overtaken)
+            answer_job(jobs.next(), memory, say, jobs.overtaken)
 
 
 def answer_job(
     job: Message,
     memory: JobMemory,
     say: Callable[[Message], None],
-    overtaken: Callable[[], bool],
+    overtaken: Callable[[str], bool],
 ) -> None:
     """Say each part of a job's answer, then that it is done, until it is overtaken."""
     edit, case = job["edit"], Case(job, memory)
@@ -176,10 +183,11 @@ def answer_job(
         "clocks": case.clocks,
         "best": case.best,
         "prices": case.prices,
+        "replay": case.replay,
     }
     try:
         for part in job["parts"]:
-            if overtaken():
+            if overtaken(edit):
                 return
             if part not in makers:
                 continue
@@ -191,7 +199,7 @@ def answer_job(
     except Exception as error:  # a fault of the package: the page says so, and goes on
         message = f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
         say({"type": "trouble", "edit": edit, "message": message})
-    say({"type": "done", "edit": edit})
+    say({"type": "done", "edit": edit, "parts": job["parts"]})
 
 
 class AnswerProcess:

@@ -31,7 +31,8 @@ export class BundleTable {
     this.id = `ckw-bundles-${Math.random().toString(36).slice(2)}`
     const head = make(parent, "div", {class: "ckw-panelhead"})
     this.title = make(head, "h3", {}, "Bundles")
-    this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "whole kernel")
+    this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "all")
+    this.more.title = "The whole kernel, not its main loop alone"
     this.more.addEventListener("click", () => {
       this.whole = !this.whole
       this.more.setAttribute("aria-pressed", String(this.whole))
@@ -75,8 +76,8 @@ export class BundleTable {
     const shown = this.rows.filter(({loop}) => this.whole || !loops || loop)
     const bundles = shown.filter(({kind}) => kind === "alu").length
     const fresh = shown.filter((row) => row.new).length
-    const what = this.whole || !loops ? "Bundles" : "The loop's bundles"
-    this.title.textContent = `${what}: ${bundles}`
+    const what = this.whole || !loops ? "bundles" : "bundles in the loop"
+    this.title.textContent = `${bundles} ${what}`
     if (fresh || this.gone) {
       const gone = this.gone ? `, ${this.gone} gone` : ""
       make(this.title, "small", {}, ` ${fresh} new${gone}`)

@@ -18,7 +18,7 @@ from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
 
-QUICK = ("code", "verdict", "clocks")  # "text" is answered here
+QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
 IDLE = ("best", "prices")
 PAUSE = 1.0  # seconds without a new text before the idle parts begin
 LONGEST = 60.0  # seconds after which a text is given up
@@ -241,7 +241,8 @@ class Conversation:
                 return
             kind = message["type"]
             if kind == "done":
-                self._done()
+                if message["parts"] != ["replay"]:
+                    self._done()
                 return
             if kind == "answer":
                 self.answers[message["part"]] = message
@@ -333,8 +334,8 @@ class Conversation:
     def _replay(self, message: Message) -> None:
         """Which terms went into an element? Asked of the process that answers."""
         if self.quick is not None:
-            place = {"row": int(message["row"]), "column": int(message["column"])}
-            self.quick.ask(self._job(("replay",)) | place)
+            place = [int(message["row"]), int(message["column"])]
+            self.quick.ask(self._job(("replay",)) | {"element": place})
 
     # -- the file
 

@@ -8,6 +8,11 @@ import {namesIn, parts, wordAt} from "./il_text.js"
 
 const INDENT = "    "
 const OFFERED = 9 // completions in sight
+const LUMINO = "data-lm-suppress-shortcuts" // Lumino, which runs JupyterLab, looks for it
+// What is the editor's with Ctrl or Cmd: undo and redo, the clipboard, moves, and its own.
+const OWN = new Set(
+  "z y a c v x / arrowleft arrowright arrowup arrowdown home end backspace delete".split(" "),
+).add(" ")
 const REST = 350 // milliseconds after which the mouse rests on a word
 
 /** The highlights that all editors of a page share: each adds and removes its own ranges. */
@@ -79,15 +84,27 @@ export class Editor {
       if (focusIn(this.area) === this.area) this.move()
     }
     document.addEventListener("selectionchange", this.onSelection)
+    this.onKey = (event) => area.toggleAttribute(LUMINO, this.keeps(event))
+    window.addEventListener("keydown", this.onKey, true)
     area.addEventListener("keyup", () => this.move())
     area.addEventListener("click", () => this.move())
   }
 
   end() {
     document.removeEventListener("selectionchange", this.onSelection)
+    window.removeEventListener("keydown", this.onKey, true)
     clearTimeout(this.resting)
     for (const row of this.rows) this.forget(row)
     this.paintFaults([])
+  }
+
+  /** Whether a key is the editor's, and not a shortcut of the notebook around it, which looks for
+   * them before the editor sees the key. */
+  keeps(event) {
+    if (event.composedPath()[0] !== this.area) return false
+    if (!event.ctrlKey && !event.metaKey)
+      return !event.altKey && !/^F\d/.test(event.key) && !(event.shiftKey && event.key === "Enter")
+    return OWN.has(event.key.toLowerCase())
   }
 
   get text() {
@@ -144,32 +161,50 @@ export class Editor {
     }
   }
 
-  /** Paint the lines that changed, and bring the gutter to the same length. */
+  /** Paint the lines that changed. Rows of lines that only moved keep what the gutter says. */
   refresh() {
     const lines = this.text.split("\n")
-    while (this.rows.length > lines.length) {
-      const row = this.rows.pop()
+    const {rows} = this
+    let start = 0
+    while (start < rows.length && start < lines.length && rows[start].text === lines[start]) start++
+    let tail = 0
+    const most = Math.min(rows.length, lines.length) - start
+    while (tail < most && rows[rows.length - 1 - tail].text === lines[lines.length - 1 - tail])
+      tail++
+    const old = rows.length - start - tail
+    const fresh = lines.length - start - tail
+    for (const row of rows.splice(start + Math.min(old, fresh), Math.max(0, old - fresh))) {
       this.forget(row)
       row.gutter.remove()
       row.paint.remove()
     }
-    lines.forEach((text, n) => {
-      if (n === this.rows.length) this.rows.push(this.makeRow(n))
-      if (this.rows[n].text !== text) this.write(this.rows[n], text)
-    })
+    for (let n = start + old; n < start + fresh; n++) rows.splice(n, 0, this.makeRow(n))
+    for (let n = start; n < start + fresh; n++) this.write(rows[n], lines[n])
+    if (old !== fresh || !start)
+      rows.forEach((row, n) => {
+        if (row.at === n) return
+        row.at = n
+        row.number.textContent = String(n + 1)
+      })
   }
 
   makeRow(n) {
     const gutter = make(this.gutter, "div", {class: "ckw-row"})
-    make(gutter, "span", {class: "ckw-number"}, String(n + 1))
+    const number = make(gutter, "span", {class: "ckw-number"})
     const live = make(gutter, "span", {class: "ckw-live"})
     const price = make(gutter, "span", {class: "ckw-price"})
     const chip = make(gutter, "span", {class: "ckw-chip"})
+    const row = {gutter, number, live, price, chip, paint: make(this.paint, "div")}
+    const next = this.rows[n]
+    if (next) {
+      this.gutter.insertBefore(gutter, next.gutter)
+      this.paint.insertBefore(row.paint, next.paint)
+    }
     gutter.addEventListener("mousedown", (event) => {
       event.preventDefault()
-      this.goTo(n + 1)
+      this.goTo(this.rows.findIndex((one) => one.gutter === gutter) + 1)
     })
-    return {gutter, live, price, chip, paint: make(this.paint, "div"), text: null, ranges: []}
+    return {...row, at: -1, text: null, ranges: []}
   }
 
   forget(row) {
@@ -262,6 +297,12 @@ export class Editor {
     this.area.setSelectionRange(at, at)
     this.show(line)
     this.move()
+  }
+
+  /** Scroll the frame so that a line is its first. */
+  toTop(line) {
+    const row = this.rows[Math.max(0, line - 1)]
+    if (row) this.scroll.scrollTop = row.paint.offsetTop
   }
 
   /** Scroll the frame so that a line is in sight. */

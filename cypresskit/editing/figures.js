@@ -7,17 +7,36 @@ const WORKING = {
   clocks: "timing",
   best: "looking for fewer bundles",
   prices: "pricing lines",
+  replay: "replaying a wrong element",
 }
 
 export class Figures {
   /**
    * @param {HTMLElement} parent
    * @param {{parts: string[], goTo: (line: number, column?: number) => void,
-   *   ask: (question: object) => void, light: (lines: Set<number>) => void}} owner */
+   *   ask: (question: object) => void, below: HTMLElement}} owner */
   constructor(parent, owner) {
     this.owner = owner
     const measured = owner.parts.includes("clocks")
     this.product = make(parent, "section", {class: "ckw-product", hidden: ""})
+    this.productTitle = make(this.product, "h3")
+    this.map = make(this.product, "div", {class: "ckw-map", tabindex: "0", role: "img"})
+    this.cells = /** @type {HTMLCanvasElement} */ (make(this.map, "canvas"))
+    this.cursor = make(this.map, "i")
+    this.place = make(this.product, "p", {class: "ckw-soft"})
+    const pointed = ({clientX, clientY}) => {
+      const box = this.map.getBoundingClientRect()
+      const [m, n] = this.size
+      const part = [(clientY - box.top) / box.height, (clientX - box.left) / box.width]
+      this.point(Math.floor(part[0] * m), Math.floor(part[1] * n))
+    }
+    this.map.addEventListener("mousemove", pointed)
+    this.map.addEventListener("click", (event) => {
+      pointed(event)
+      this.askTerms()
+    })
+    this.map.addEventListener("keydown", (event) => this.pressMap(event))
+    this.terms = make(owner.below, "section", {class: "ckw-terms", hidden: ""})
     this.units = make(parent, "section", {class: "ckw-units"})
     this.units.hidden = !measured
     this.cardBox = make(parent, "section", {class: "ckw-card"})
@@ -66,7 +85,6 @@ export class Figures {
         Math.round(card.nominal_gflops),
         "Gflop/s if nothing but bundles took time",
       )
-    this.row("longest", card.bound_by, "of a turn")
   }
 
   best({bundles, gprs, wavefronts}) {
@@ -104,11 +122,83 @@ export class Figures {
     )
   }
 
-  verdict() {
+  /** C as a map of its elements: green where it is right, red where it is wrong. */
+  verdict({product, right}) {
     this.works("")
+    this.terms.hidden = true
+    this.product.hidden = !product || right
+    if (this.product.hidden) return
+    const {size, wrong, row, column, count} = product
+    const [m, n] = size
+    this.size = [m, n]
+    const bits = Uint8Array.from(atob(wrong), (letter) => letter.charCodeAt(0))
+    const isWrong = (at) => (bits[at >> 3] >> (7 - (at & 7))) & 1
+    this.cells.width = n
+    this.cells.height = m
+    const context = this.cells.getContext("2d")
+    const style = getComputedStyle(this.product)
+    for (let at = 0; at < m * n; at++) {
+      context.fillStyle = style.getPropertyValue(isWrong(at) ? "--ckw-red" : "--ckw-green")
+      context.fillRect(at % n, Math.floor(at / n), 1, 1)
+    }
+    this.map.style.aspectRatio = `${n} / ${m}`
+    this.map.style.width = `${Math.min(100, (150 * n) / m / 1.78)}%`
+    this.productTitle.textContent = `${count} of ${m * n} wrong`
+    this.point(row, column)
   }
 
-  replay() {}
+  /** Point at an element of the map. */
+  point(row, column) {
+    const [m, n] = this.size
+    this.at = [Math.max(0, Math.min(row, m - 1)), Math.max(0, Math.min(column, n - 1))]
+    const [y, x] = this.at
+    this.cursor.style.left = `${(100 * x) / n}%`
+    this.cursor.style.top = `${(100 * y) / m}%`
+    this.cursor.style.width = `${100 / n}%`
+    this.cursor.style.height = `${100 / m}%`
+    this.map.setAttribute(
+      "aria-label",
+      `C, ${this.productTitle.textContent}. At C[${y}, ${x}]. Arrows move, Enter shows its terms.`,
+    )
+    this.place.textContent = `C[${y}, ${x}]: click for its terms`
+  }
+
+  /** The terms that went into an element, those that don't belong there in red. */
+  replay({message, notes, terms, more, problem}) {
+    this.works("")
+    this.terms.hidden = false
+    this.terms.replaceChildren()
+    make(this.terms, "h3", {}, problem ?? message)
+    for (const note of notes ?? []) make(this.terms, "p", {class: "ckw-fault"}, note)
+    const list = make(this.terms, "div", {class: "ckw-termlist"})
+    for (const {text, right, note, line} of terms ?? []) {
+      const button = make(list, "button", {
+        type: "button",
+        class: right ? "ckw-term" : "ckw-term ckw-fault",
+        title: note,
+      })
+      make(button, "small", {}, line ? `${line} ` : "")
+      make(button, "span", {}, text)
+      button.addEventListener("click", () => this.owner.goTo(line || 1))
+    }
+    if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
+  }
+
+  pressMap(event) {
+    const [y, x] = this.at
+    const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
+    const step = steps[event.key]
+    if (step) this.point(y + step[0], x + step[1])
+    else if (event.key === "Enter" || event.key === " ") this.askTerms()
+    else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
+  askTerms() {
+    const [row, column] = this.at
+    this.owner.ask({type: "replay", row, column})
+  }
 
   prices({message}) {
     this.works("")

@@ -16,6 +16,7 @@ from cypresskit.compiler import CompileError, compile
 from cypresskit.editing.pure_answers import Answer, word_length
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.element_trace import Term, trace_element
 from cypresskit.kernels.own import kernel
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
@@ -28,6 +29,7 @@ from cypresskit.timing.simulate import simulate
 SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
 PATIENCE = 0.7  # than this, in seconds
 FINDINGS = 8  # that are shown
+TERMS = 40  # of a replayed element, that are shown
 WORTH = 0.002  # of a launch: a price that is worth a word
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
@@ -151,6 +153,39 @@ def _wrong_product(seen: Verification) -> Answer | None:
         "got": _number(seen.wrong.got),
         "wanted": _number(seen.wrong.expected),
         "wrong": base64.b64encode(bits.tobytes()).decode(),
+    }
+
+
+def replay_answer(mine: Kernel, seen: Verification, row: int, column: int) -> Answer:
+    """What went into an element of the wrong product.
+
+    The answer holds ``row``, ``column``; a ``message`` on what the element is; ``notes``, what is
+    wrong, in sentences; ``terms``, each with its ``text``, whether it is ``right``, a ``note``, and
+    the line to go to; or a ``problem``, why nothing can be said.
+    """
+    place = {"row": row, "column": column}
+    try:
+        trace = trace_element(mine, row, column, size=seen.size)
+    except (ValueError, KernelError) as error:
+        return place | {"problem": str(error).splitlines()[-1].strip()}
+    writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
+    state = "is right" if trace.right else f"in place of {trace.expected:.9g}"
+    return place | {
+        "message": f"C[{row}, {column}]{writer}: {trace.got:.9g} {state}",
+        "notes": list(trace.notes),
+        "terms": [_term_row(term) for term in trace.terms[:TERMS]],
+        "more": max(0, len(trace.terms) - TERMS),
+    }
+
+
+def _term_row(term: Term) -> Answer:
+    factors = " · ".join(map(str, term.factors))
+    times = "" if term.times == 1 else f"{term.times:g} · "
+    return {
+        "text": f"{times}{factors}",
+        "right": term.right,
+        "note": term.note,
+        "line": term.blame or term.line,
     }
 
 

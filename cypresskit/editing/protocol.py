@@ -17,7 +17,7 @@ The page says:
 ``compare``: first, second
     Two entries of the history, side by side; the answer is ``comparison``.
 ``replay``: edit, row, column
-    Which terms went into this element of C? The answer is ``replay``.
+    Which terms went into this element of C? The answer is a part "replay".
 ``size``: edit, n
     Time the kernel at this N from now on.
 
@@ -38,6 +38,8 @@ Whoever answers says:
     - "code" (``pure_answers.code_answer``): what the compiler made of it, and its card.
     - "verdict" (``measured_answers.verdict_answer``): right or wrong, and findings.
     - "clocks" (``measured_answers.clocks_answer``): how fast it is, and what binds it.
+    - "replay" (``measured_answers.replay_answer``): of a wrong product, what went into its first
+      wrong element, or into the one that was asked for.
     - "best" (``measured_answers.best_answer``): what a compiler could make of it.
     - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
 ``text``: text, why
@@ -49,13 +51,11 @@ Whoever answers says:
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
 ``comparison``: first, second, lines
     ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
-``replay``: edit, row, column, ...
-    See ``measured_answers.replay_answer``.
 ``trouble``: message
     What the reader has to know: the file can't be written, the process had to be started anew.
 """
 
 #: The parts of an answer, in their order.
-PARTS = ("text", "code", "verdict", "clocks", "best", "prices")
+PARTS = ("text", "code", "verdict", "clocks", "replay", "best", "prices")
 #: Those that need neither data nor a clock.
 PURE = ("text", "code")

@@ -56,7 +56,6 @@ class Workbench {
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "comparison") this.history.compare(message)
-    else if (message.type === "replay" && message.edit === this.edit) this.figures.replay()
     else if (message.type === "trouble") this.say(message.message, true)
   }
 
@@ -93,13 +92,13 @@ class Workbench {
       },
       goTo: (line) => this.editor.goTo(line),
     })
+    this.findings = make(host, "div", {class: "ckw-findings"})
     this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
       ask: (question) => this.channel.send({...question, edit: this.edit}),
-      light: (lines) => this.editor.light(lines),
+      below: make(host, "div"),
     })
-    this.findings = make(host, "div", {class: "ckw-findings"})
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
       recall: (entry) => this.channel.send({type: "recall", entry}),
       compare: (first, second) => this.channel.send({type: "compare", first, second}),
@@ -210,6 +209,7 @@ class Workbench {
       clocks: () => this.showClocks(answer),
       best: () => this.figures.best(answer),
       prices: () => this.showPrices(answer),
+      replay: () => this.showReplay(answer),
     }[answer.part]
     show?.()
     const last = this.state.parts.at(-1)
@@ -245,6 +245,7 @@ class Workbench {
     this.bundles.show(answer)
     this.editor.showColours(this.bundles.colours)
     this.figures.card(answer.card)
+    if (!this.opened) this.open(answer.rows)
     if (!this.state.parts.includes("verdict")) {
       const {loop_bundles: bundles, gprs} = answer.card
       const text = `It assembles: ${bundles} bundles in the loop, ${gprs} registers.`
@@ -253,12 +254,19 @@ class Workbench {
     }
   }
 
+  /** Begin where it matters: at the first line of the main loop. */
+  open(rows) {
+    this.opened = true
+    const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
+    if (lines.length && this.editor.caret.line === 1) this.editor.toTop(Math.min(...lines) - 2)
+  }
+
   showVerdict(answer) {
     this.right = answer
     this.list(answer.findings)
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
-    this.figures.verdict()
+    this.figures.verdict(answer)
     this.speak(answer.message)
   }
 
@@ -266,13 +274,44 @@ class Workbench {
     this.speed.replaceChildren()
     this.figures.clocks(answer)
     if (answer.problem) return
-    make(this.speed, "b", {}, Math.round(answer.gflops).toLocaleString("en"))
-    make(this.speed, "span", {}, ` Gflop/s at N = ${answer.size[1].toLocaleString("en")}`)
+    const {gflops, size, bound} = answer
+    make(this.speed, "b", {}, Math.round(gflops).toLocaleString("en"))
+    make(this.speed, "span", {}, ` Gflop/s at N = ${size[0].toLocaleString("en")}`)
+    const change = Math.round(gflops) - Math.round(this.gflops ?? gflops)
+    if (change)
+      make(
+        this.speed,
+        "span",
+        {class: change > 0 ? "ckw-more" : "ckw-less"},
+        ` ${change > 0 ? "+" : "−"}${Math.abs(change).toLocaleString("en")}`,
+      )
+    this.gflops = gflops
+    this.speed.classList.toggle("ckw-idle", !this.right?.right)
+    this.speak(
+      `${this.right?.message ?? ""} ${Math.round(gflops)} gigaflops at N = ${size[0]}, bound by ${bound}.`,
+    )
   }
 
   showPrices(answer) {
     this.editor.showPrices(new Map(answer.lines.map((row) => [row.line, row])))
     this.figures.prices(answer)
+  }
+
+  /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
+  showReplay(answer) {
+    this.figures.replay(answer)
+    const {notes = [], terms = []} = answer
+    const first = terms.find(({right}) => !right)
+    if (notes.length && answer.row === this.right?.product?.row) {
+      this.headline("wrong", notes[0])
+      if (first?.line) {
+        const text = this.editor.line(first.line)
+        const column = text.length - text.trimStart().length + 1
+        const fault = {line: first.line, column, length: text.trim().length, message: notes[0]}
+        this.editor.paintFaults([fault])
+      }
+    }
+    this.speak([answer.problem ?? answer.message, ...notes].join(" "))
   }
 
   /** The first sentence of the picture. */
