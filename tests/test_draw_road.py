@@ -141,4 +141,4 @@ def test_what_is_no_bar_of_one_s_own_is_rejected():
     with pytest.raises(TypeError, match=r"mine is the name of a kernel .* not 7"):
         draw.road(0, mine=[7])
     with pytest.raises(KeyError, match="Did you mean `sgemm_tn`"):
-        draw.road(0, mine="sgemm_tm")
+        draw.road(0, mine="sgemm_tnn")

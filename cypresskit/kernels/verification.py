@@ -170,9 +170,9 @@ def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
     """What is wrong with a product, or None."""
-    arguments = given.arguments(kernel)
     factors = {"alpha": given.alpha, "beta": given.beta}
     try:
+        arguments = given.arguments(kernel)
         findings = _findings(kernel, given, arguments)
         ended = all(finding.kind != "endless loop" for finding in findings)
         result = _result(kernel, given, arguments) if ended else None

@@ -1,0 +1,111 @@
+"""``verify``: right kernels are right, wrong ones are wrong with their first wrong element."""
+
+import random
+
+import numpy as np
+import pytest
+from faults import plant
+
+import cypresskit as ck
+from cypresskit.kernels.verification import product
+
+TEXT = ck.kernels["sgemm_tn"].text
+
+
+def mine(name: str, text: str) -> ck.Kernel:
+    like = ck.kernels[name]
+    return ck.kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+
+
+@pytest.mark.parametrize("name", ck.kernels)
+def test_a_kernel_of_the_catalogue_is_right(name):
+    kernel = ck.kernels[name]
+    checked = ck.verify(name)
+    assert checked.right and checked and not checked.findings
+    rows, columns = kernel.multiple
+    one, other = checked.sizes
+    assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
+    assert other[:2] == (2 * rows, columns)
+    assert str(checked) == f"{name} is right at {one[0]} x {one[1]} and {2 * rows} x {columns}."
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_verdict_is_numpy_s(seed):
+    """On planted faults: the first wrong element, and how many there are."""
+    rng = random.Random(f"verdict {seed}")
+    names = list(ck.kernels)
+    judged = 0
+    while judged < 12:
+        name = rng.choice(names)
+        fault = plant(ck.kernels[name].text, rng)
+        if fault is None:
+            continue
+        try:
+            checked = ck.verify(mine(name, fault.text))
+        except ck.ILError:
+            continue
+        judged += 1
+        if checked.right or checked.result is None:
+            assert checked.right or checked.findings or checked.error
+            continue
+        assert checked.size is not None
+        kernel = checked.kernel
+        given = product(kernel, checked.size)
+        left = given.a.swapaxes(-1, -2) if kernel.trans_a else given.a
+        right = given.b.swapaxes(-1, -2) if kernel.trans_b else given.b
+        wanted = 2 * np.matmul(left, right) - given.c
+        assert np.array_equal(wanted, checked.expected)
+        result = checked.result[..., 0] if kernel.precision == "double-double" else checked.result
+        wrong = np.argwhere(result != wanted)
+        assert checked.wrong_count == len(wrong)
+        if len(wrong):
+            assert checked.wrong is not None
+            assert checked.wrong[:2] == tuple(wrong[0][-2:])
+            assert checked.wrong.got == result[tuple(wrong[0])]
+            assert checked.wrong.expected == wanted[tuple(wrong[0])]
+
+
+def test_a_wrong_kernel_says_where():
+    checked = ck.verify(mine("sgemm_tn", TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)))
+    assert not checked
+    assert checked.size == (8, 16, 4) and checked.wrong == (0, 0, -50.0, 24.0)
+    said = str(checked)
+    assert said.startswith("mine is wrong at 8 x 16, k = 4.\nC[0, 0] is -50 in place of 24, with")
+    assert "mine.il:155" in said
+
+
+def test_a_kernel_that_is_right_at_one_size_only_names_the_other():
+    text = TEXT.replace("vWinCoord0.yx, l0.x", "vWinCoord0.xx, l0.x", 1)
+    checked = ck.verify(mine("sgemm_tn", text))
+    assert not checked.right
+
+
+def test_an_endless_loop_is_a_finding_and_ends_by_its_instructions():
+    checked = ck.verify(mine("sgemm_tn", TEXT.replace("add r0.z, r0.z, l0.x", "", 1)))
+    assert [finding.kind for finding in checked.findings] == ["endless loop"]
+    assert checked.result is None and checked.wrong is None and not checked.right
+
+
+def test_a_store_out_of_range_is_a_finding():
+    text = TEXT.replace("mov g[r1.x], r10", "mov g[r1.x+4000], r10", 1)
+    checked = ck.verify(mine("sgemm_tn", text))
+    assert "store" in checked.findings[0].kind and not checked.right
+
+
+def test_what_its_convention_does_not_give_is_an_error():
+    text = TEXT.replace("sample_resource(0)_sampler(0) r2", "sample_resource(3)_sampler(0) r2", 1)
+    text = text.replace(
+        "dcl_cb ",
+        "dcl_resource_id(3)_type(2d,unnorm)_fmtx(float)_fmty(float)"
+        "_fmtz(float)_fmtw(float)\ndcl_cb ",
+        1,
+    )
+    checked = ck.verify(mine("sgemm_tn", text))
+    assert "fetches from resource 3" in checked.error and not checked.right
+
+
+def test_gemm_returns_what_a_wrong_kernel_computes():
+    wrong = mine("sgemm_tn", TEXT.replace("mul r10, r10, cb0[0].x", "", 1))
+    a, b = (np.ones(shape, np.float32) for shape in ((8, 4), (4, 8)))
+    got = ck.gemm(a, b, alpha=3.0, kernel=wrong)
+    assert (got[0, :4] == 4).all() and (got[1:] == 12).all() and (got[0, 4:] == 12).all()
