@@ -212,8 +212,8 @@ def test_like_of_the_other_mode_is_rejected():
     [
         ("sgemm_tnn", KeyError, "there is no kernel 'sgemm_tnn'. Did you mean `sgemm_tn`?"),
         ("x" * 10_000, KeyError, "there is no kernel 'xxx"),
-        ("nowhere.il", FileNotFoundError, "there is no file nowhere.il"),
-        (Path("nowhere.il"), FileNotFoundError, "there is no file nowhere.il"),
+        ("nowhere.il", FileNotFoundError, "can't read nowhere.il: there is no such file."),
+        (Path("nowhere.il"), FileNotFoundError, "can't read nowhere.il: there is no such file."),
         (7, TypeError, "kernel is the name of a kernel in ck.kernels, a Kernel, a file"),
         (None, TypeError, "not None"),
         (["sgemm_tn"], TypeError, "not ['sgemm_tn']"),

@@ -5,6 +5,7 @@ and `score` compares the timing model with everything published.
 
 import argparse
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from cypresskit.blas.choice import figures
 from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
-from cypresskit.il.parser import MAX_TEXT
+from cypresskit.kernels.own import read_text
 from cypresskit.tables import markdown
 
 STYLED = "compile as AMD's compiler did (default), or the fastest code"
@@ -79,6 +80,7 @@ def card(args: argparse.Namespace) -> None:
     with user_errors(ck.ILError, ck.CompileError):
         program, known = named_program(args.kernel)
         code = ck.compile(program, style=args.style)
+        known = known or convention_of(program)
         page = kernel_card(known, code) if known else code.card()
     if args.passes:
         for name, text in passes(program, style=args.style):
@@ -141,19 +143,21 @@ def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
 
 def read_program(path: Path) -> ck.Program:
     """The program in a file. Raises ``CommandError`` if it can't be read or isn't text."""
-    if not path.is_file():  # a pipe or a device might make us wait, or never end
-        why = "it is a folder, a pipe or a device" if path.exists() else "there is no such file"
-        raise CommandError(f"can't read {path}: {why}")
-    if path.stat().st_size > MAX_TEXT:
-        raise CommandError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")
-    data = path.read_bytes()
     try:
-        return ck.assemble(data.decode(), str(path))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(
-            f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?"
-        ) from None
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from None
+    return ck.assemble(text, str(path))
+
+
+def convention_of(program: ck.Program) -> ck.Kernel | None:
+    """The program as a GEMM kernel, if it is one that multiplies rightly."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return ck.kernel(program)
+    except (ck.ConventionError, UserWarning):
+        return None
 
 
 @command(

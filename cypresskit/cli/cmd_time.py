@@ -92,7 +92,7 @@ def constants(text: str) -> tuple[int, list[float]]:
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch and print the report, and the prices of its lines if asked for."""
     how = {"style": args.style, "layout": args.layout, "exact": args.exact}
-    with user_errors(KeyError, TypeError, ValueError, ck.ILError, ck.CompileError):
+    with user_errors(KeyError, OSError, TypeError, ValueError, ck.ILError, ck.CompileError):
         device = devices.device(args.device)
         if args.domain:
             launch = launch_of(args)

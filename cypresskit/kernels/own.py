@@ -162,7 +162,8 @@ def read_text(path: Path) -> str:
         if path.exists():
             raise OSError(f"can't read {path}: it is a folder, a pipe or a device")
         beside = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"there is no file {path}.{nearest(path.name, beside)}")
+        guess = nearest(path.name, beside)
+        raise FileNotFoundError(f"can't read {path}: there is no such file.{guess}")
     if path.stat().st_size > MAX_TEXT:
         raise ValueError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")
     data = path.read_bytes()
