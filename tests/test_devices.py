@@ -155,3 +155,29 @@ def test_of_a_workgroup_that_does_not_fit_no_wavefront_does():
     kernels = [assemble(head.format(*sizes)) for sizes in ((64, 4096), (256, 16384), (512, 0x100))]
     assert [compile(kernel).wavefronts for kernel in kernels] == [8, 8, 24]
     assert compile(kernels[2], replace(HD5870, register_pool=7)).wavefronts == 0
+
+
+#: Numbers of the chip that AMD's guides give, by their fields: a model has no right to move them.
+DOCUMENTED = {
+    "simd_engines": 20,
+    "thread_processors": 16,
+    "wavefront": 64,
+    "max_wavefronts": 32,
+    "max_wavefronts_chip": 496,
+    "max_workgroups": 8,
+    "gpr_limit": 128,
+    "clause_temporaries": 4,
+    "alu_clause_slots": 128,
+    "tex_clause_fetches": 16,
+    "bundle_clocks": 4,
+    "result_clocks": 8,
+    "switch_clocks": 40,
+    "quads_per_clock": 1,
+    "l2_slices": 8,
+}
+
+
+@pytest.mark.parametrize("field", DOCUMENTED)
+def test_what_a_document_gives_is_no_calibration(field):
+    assert getattr(HD5870, field) == DOCUMENTED[field]
+    assert field not in {calibration.name for calibration in calibrations(HD5870)}

@@ -1,8 +1,8 @@
 """The fast engine: IL translated to machine code, a *gang* of four or eight work-items at a time,
 in lockstep.
 
-``run(launch, threads)`` does what the explaining engine does, bit for bit, without telling what
-happens on the way.
+``run(launch, threads)`` does what the explaining engine does, bit for bit, but reports nothing of
+what happens on the way.
 
 - ``webs``         which definitions and uses of registers belong together, and what is live
 - ``uniformity``   what is the same in all lanes, and whether all lanes take the same way
@@ -14,7 +14,8 @@ happens on the way.
 - ``register_file``, ``fetches``, ``memory_access``, ``arithmetic``, ``batches``  what
   instructions do, each given what it builds on
 - ``strips``       the proof that turns of a loop need no test
-- ``translate``    regions and control flow: the whole function
+- ``control_flow``, ``spill``  branches and loops; registers between two regions
+- ``translate``    the whole function: regions, and strips of loops
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

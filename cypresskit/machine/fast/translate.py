@@ -16,13 +16,13 @@ they may not is run one work-item at a time (see ``analysis``). Each straight ru
 a *segment* with a counter of how many work-items passed it.
 """
 
-import math
 from dataclasses import dataclass
 
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.arithmetic import Arithmetic
 from cypresskit.machine.fast.batches import Batches
+from cypresskit.machine.fast.control_flow import ControlFlow
 from cypresskit.machine.fast.fetches import Coordinates
 from cypresskit.machine.fast.memory_access import MemoryAccess, lds_offsets, loads
 from cypresskit.machine.fast.native_meaning import Floats
@@ -30,18 +30,16 @@ from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.routine import (
     DIVERGED,
     DONE,
-    ENDLESS,
-    ITEM,
     NEXT,
     UNDERFLOWED,
     Routine,
 )
+from cypresskit.machine.fast.spill import SpilledRegisters
 from cypresskit.machine.fast.strips import StripLoop, safe_turns, strip_loop
 from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
-from cypresskit.machine.fast.vec import SIZES, Vec
+from cypresskit.machine.fast.vec import Vec
 
 STRIP = 1024  # turns of a strip at most: it hears that the kernel is to stop only at its end
-LINE = 64  # bytes at whose multiples spilled registers lie
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,10 @@ class Translator:
     """The whole function: batches, regions, control flow.
 
     It holds one of each: the ``routine`` that is written; the ``registers``; the ``memory``; the
-    ``arithmetic`` between them; the ``batches``, which say whose registers these are.
+    ``arithmetic`` between them; the ``batches``, which say whose registers these are; the control
+    ``flow``; what is ``spilled`` between regions.
 
-    ``segments``, each with a counter; ``group_flow``: the flow instructions of ifs and loops that
-    hold a barrier; ``where`` the running batch lies; ``counted``: the loops that begin with strips;
-    ``offsets`` of cells in the spill memory of a gang, and its ``size``: the first bytes keep the
-    number of instructions issued.
+    ``segments``, each with a counter; ``where`` the running batch lies.
     """
 
     where: list[Vec]
@@ -97,18 +93,10 @@ class Translator:
         self.memory = MemoryAccess(self.routine, self.registers, self.coordinates)
         self.arithmetic = Arithmetic(self.registers, self.memory)
         self.batches = Batches(self.routine, program, analysis.lanes)
+        self.flow = ControlFlow(self.routine, self.registers, self.memory, self.floats)
+        self.spilled = SpilledRegisters(self.routine, self.registers)
         self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
         self.segments: list[tuple[int, ...]] = []
-        self.counted: set[int] = set()
-        self.group_flow = self._group_flow()
-        self.offsets: dict[tuple, int] = {}
-        self.size = 8
-
-    def _group_flow(self) -> set[int]:
-        match, level = self.program.matching, self.uniformity.group_level
-        found = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
-        leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
-        return found | {at for at in leaving if match[at] in level}
 
     def run(self) -> Translation:
         """Translate the program."""
@@ -142,9 +130,9 @@ class Translator:
         return self._translation()
 
     def _translation(self) -> Translation:
-        size = -(-self.size // LINE) * LINE
+        size = self.spilled.gang_bytes
         self.ir.declared["spill_size"] = f"@spill_size = private constant i64 {size}"
-        head = [
+        variables = [
             f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
             for name, (kind, n) in self.routine.variables.items()
         ]
@@ -158,7 +146,7 @@ class Translator:
                     f" %spill, i64 %budget, i64 %first, i64 %last){flush} {{"
                 ),
                 "entry:",
-                *head,
+                *variables,
                 "  %saved_mode = call i64 @flush()" if self.flushes else "",
                 *self.routine.entry,
                 (
@@ -176,25 +164,29 @@ class Translator:
             "counts": 8 * (1 + never),
             "spill": size * self.batches.gangs,
             "report": 32,
+            "lds": lds_offsets(self.program.lds)[-1],
         }
+        layouts = {}
+        for n, layout in self.memory.layouts.items():
+            layouts[str(n)] = layout.step, layout.lanes
+        reads_g = any(x.register.kind == "g" for i in self.body for x in i.sources)
         return Translation(
             text,
-            {name: at for at, name in enumerate(self.routine.slots)},
-            tuple(self.routine.literals),
-            [counted.get(at, never) for at in range(len(self.body))],
-            sizes | {"lds": lds_offsets(self.program.lds)[-1]},
-            self.analysis.lanes,
-            bool(self.uniformity.group_level)
-            or any(x.register.kind == "g" for i in self.body for x in i.sources),
-            {str(n): (layout.step, layout.lanes) for n, layout in self.memory.layouts.items()},
+            slots={name: at for at, name in enumerate(self.routine.slots)},
+            literals=tuple(self.routine.literals),
+            counters=[counted.get(at, never) for at in range(len(self.body))],
+            sizes=sizes,
+            lanes=self.analysis.lanes,
+            reads_global=bool(self.uniformity.group_level) or reads_g,
+            layouts=layouts,
         )
 
     # Regions
 
     def _region(self, start: int, stop: int, condition: int | None) -> None:
         """Instructions start .. stop - 1 for every gang of the batch. With ``condition``, the flow
-        instruction there is evaluated at the end: variables any_true and any_false then tell what
-        the work-items found.
+        instruction there is evaluated at the end: variables any_true and any_false then say how
+        the work-items voted.
         """
         if start == stop and condition is None and start:
             return
@@ -203,9 +195,8 @@ class Translator:
         for name in ("any_true", "any_false") if condition is not None else ():
             self.routine.store(self.routine.variable(name, "i1"), 0)
         number, spill = self.ir.const(0, "i64"), self.spill
-        if (
-            self.batches.gangs > 1
-        ):  # no loop for a single gang: LLVM would hoist everything out of it and spill it
+        # No loop for a single gang: LLVM would hoist everything out of it and spill it.
+        if self.batches.gangs > 1:
             counter = self.routine.variable(f"gang_at{self.ir.names}", "i64")
             self.routine.store(counter, 0)
             self.ir.label(head)
@@ -216,78 +207,29 @@ class Translator:
         self.registers.gang = self.batches.gang(self.batch, self.where, number, spill)
         opening = len(self.ir.lines)
         self.registers.modified = set()
-        if (
-            self.uniformity.barriers and not start
-        ):  # registers that start at zero, wherever they are read first
+        # Registers that start at zero, wherever they are read first.
+        if self.uniformity.barriers and not start:
             self.registers.modified = {
                 self.registers.cell_variable(self.analysis.cell(web)) for web in self.webs.entry
             }
         self.straight(start, stop)
         if condition is not None:
             self._test(condition)
-        self._save(condition if condition is not None else stop - 1)
+        self.spilled.save(condition if condition is not None else stop - 1)
         if self.batches.gangs > 1:
             self.routine.add(counter, 1)
             self.ir.go(head)
             self.ir.label(done)
         closing, self.ir.lines = self.ir.lines[opening:], self.ir.lines[:opening]
-        self._restore(start)
+        self.spilled.restore(start)
         self.ir.lines += closing
 
     def _test(self, condition: int) -> None:
         """Add the gang's votes on a branch of the whole group to any_true and any_false."""
         self.count_segment((condition,))
-        value = self.condition(condition)
-        for name, found in (("any_true", value), ("any_false", ~value)):
-            self.routine.store(name, self.routine.load(name) | found.any())
-
-    def _live_cells(self, at: int, live: int) -> set[str]:
-        return {self.analysis.cell(web).name for web in self.webs.between(at, live)}
-
-    def _kept_at(self, name: str) -> Vec:
-        """Where a cell is kept between regions: all cells of the same part of a register in one
-        place, since no two of them are live at once, and the whole should fit the host's first
-        cache.
-        """
-        cell = self.registers.touched[name]
-        if cell.part not in self.offsets:
-            bytes = max(cell.n, 1) * SIZES[cell.kind] // 8
-            self.offsets[cell.part] = -(-self.size // bytes) * bytes
-            self.size = self.offsets[cell.part] + bytes
-        return self.registers.gang.spill.at(self.offsets[cell.part])
-
-    def _restore(self, start: int) -> None:
-        """Give every cell of the region its value at the start: what was kept, or zero."""
-        webs = self.webs
-        between = self.uniformity.barriers and start
-        kept = self._live_cells(start - 1, webs.live[start]) if between else set()
-        first = {self.analysis.cell(web).name for web in webs.entry} if not start else set()
-        for name in self.registers.touched:
-            kind, n = self.routine.variables[name]
-            if name in kept:
-                self.routine.store(name, self._kept_at(name).load(kind, n))
-            elif (
-                name in first
-            ):  # a register that is read before it is written: a zero that LLVM doesn't know
-                zero = self.routine.literal(0)
-                self.routine.store(
-                    name, (zero.cast("zext", "i64") if kind == "i64" else zero).lanes(n)
-                )
-            else:
-                self.routine.store(name, 0)
-        if between:
-            self.routine.store("issued", self.registers.gang.spill.load("i64"))
-        else:
-            self.routine.store("issued", 0)
-
-    def _save(self, last: int) -> None:
-        if not self.uniformity.barriers:
-            return
-        live = self._live_cells(last, self.webs.live_after(last))
-        for name in self.registers.touched:
-            if name in live and name in self.registers.modified:
-                self._kept_at(name).store(self.routine.load(name))
-        self.registers.gang.spill.store(self.routine.load("issued"))
+        value = self.flow.condition(condition)
+        for name, votes in (("any_true", value), ("any_false", ~value)):
+            self.routine.store(name, self.routine.load(name) | votes.any())
 
     # Control flow that holds barriers
 
@@ -297,7 +239,7 @@ class Translator:
         for at in range(start, stop):
             flow = self.body[at].op.flow
             barrier = self.uniformity.is_barrier(at)
-            if not barrier and not (flow and at in self.group_flow):
+            if not barrier and not (flow and at in self.flow.group_flow):
                 continue
             tested = flow in ("if", "break", "continue")
             through = barrier or flow in ("loop", "endloop")  # part of the region before it
@@ -306,15 +248,15 @@ class Translator:
             if tested:
                 self._decide(at)
             if flow:
-                self.follow(at)
+                self.flow.translate(at)
         self._region(begun, stop, None)
 
     def _decide(self, at: int) -> None:
-        apart, together = self.ir.new("apart"), self.ir.new("together")
-        self.ir.branch(
-            self.routine.load("any_true") & self.routine.load("any_false"), apart, together
-        )
-        self.ir.label(apart)
+        """Give up if the work-items of the group voted for two ways."""
+        divided, together = self.ir.new("apart"), self.ir.new("together")
+        votes_differ = self.routine.load("any_true") & self.routine.load("any_false")
+        self.ir.branch(votes_differ, divided, together)
+        self.ir.label(divided)
         self.routine.give_up(DIVERGED, at)
         self.ir.label(together)
 
@@ -337,8 +279,8 @@ class Translator:
             if loop:
                 self._counted_loop(loop)
                 at = loop.inside.stop
-            elif at not in self.group_flow:
-                self.follow(at)
+            elif at not in self.flow.group_flow:
+                self.flow.translate(at)
             at += 1
 
     def _step(self, at: int, stop: int) -> int:
@@ -366,10 +308,10 @@ class Translator:
         )
         begun, turns = routine.variable(f"before{at}", "i64"), routine.variable(f"turns{at}", "i64")
         routine.store(begun, routine.load("issued"))
-        self.counted.add(at)
+        self.flow.begun.add(at)
         ir.go(head)
 
-        ir.label(rest)  # first, as it tells what strips have to count
+        ir.label(rest)  # first, as it shows what strips have to count
         first = len(self.segments)
         self.straight(at, loop.inside.stop + 1, False)
         issued = sum(map(len, self.segments[first:]))
@@ -382,7 +324,7 @@ class Translator:
         self._strip(loop, routine.load(turns))
         ir.branch(routine.load(turns).cmp("slt", STRIP), rest, head)
 
-        ir.label(head)  # last, as the strip tells what it reads by lines
+        ir.label(head)  # last, as the strip shows what it reads by lines
         spare = routine.bound() - (routine.load("issued") - routine.load(begun))
         most = spare.two("sdiv", issued).call("smin", STRIP)
         safe = safe_turns(loop, self.registers, self.coordinates)
@@ -420,93 +362,3 @@ class Translator:
         self.routine.add_count(1 + len(self.segments), self.registers.gang.count)
         self.segments.append(segment)
         self.routine.add("issued", len(segment))
-
-    def follow(self, at: int) -> None:
-        """Translate a flow instruction."""
-        getattr(self, f"visit_{self.body[at].op.flow}")(at)
-
-    # Branches
-
-    def _decision(self, at: int) -> Vec:
-        """i1: whether the branch is taken, by all lanes or, where it holds a barrier, by the whole
-        group.
-        """
-        return (
-            self.routine.load("any_true") if at in self.group_flow else self.condition(at).lanes(0)
-        )
-
-    def condition(self, at: int) -> Vec:
-        """i1 of a flow instruction: a scalar, or one per lane; set where it has none."""
-        i = self.body[at]
-        if not i.sources:
-            return self.ir.const(1, "i1")
-        self.memory.read_global(at)
-        values = [self.registers.component(at, n, 0) for n in range(len(i.sources))]
-        if i.controls.relop:
-            a, b = values[0].both(values[1])
-            return self.floats.compare(i.controls.relop, a.bits("float"), b.bits("float"))
-        return values[0].cmp(i.op.relation, 0)
-
-    # A label at7 begins what stands at instruction 7, behind7 what follows it.
-
-    def visit_if(self, at: int) -> None:
-        yes = self.ir.new("then")
-        self.ir.branch(self._decision(at), yes, f"at{self.program.matching[at]}")
-        self.ir.label(yes)
-
-    def visit_else(self, at: int) -> None:
-        self.ir.go(f"at{self.program.matching[at]}")
-        self.ir.label(f"at{at}")
-
-    def visit_endif(self, at: int) -> None:
-        self.ir.label(f"at{at}")
-
-    def visit_loop(self, at: int) -> None:
-        if at not in self.counted:  # else it began with strips
-            self.routine.store(self.routine.variable(f"before{at}", "i64"), self._issued(at))
-        self.ir.label(f"at{at}")
-        self._poll(at)
-
-    def visit_break(self, at: int) -> None:
-        end, stay = self.program.matching[self.program.matching[at]], self.ir.new("stay")
-        self.ir.branch(
-            self._decision(at),
-            f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}",
-            stay,
-        )
-        self.ir.label(stay)
-
-    visit_continue = visit_break
-
-    def visit_endloop(self, at: int) -> None:
-        self.ir.label(f"at{at}")
-        self.ir.go(f"at{self.program.matching[at]}")
-        self.ir.label(f"behind{at}")
-
-    # Programs that don't end
-
-    def _issued(self, at: int) -> Vec:
-        """The count of instructions that ends runaway programs. A loop with barriers reads the
-        first gang's.
-        """
-        return self.spill.load("i64") if at in self.group_flow else self.routine.load("issued")
-
-    def _poll(self, at: int) -> None:
-        """At the head of a loop: stop if told, or if it has run for too long, by the first
-        work-item here.
-        """
-        e = self.ir
-        stop, on = e.new("endless"), e.new("go")
-        e.branch(
-            (self._issued(at) - self.routine.load(f"before{at}")).cmp("ugt", self.routine.bound()),
-            stop,
-            on,
-        )
-        e.label(stop)
-        if at in self.group_flow:
-            item = self.batch * math.prod(self.program.group)
-        else:
-            item = self.registers.gang.item[0].cast("zext", "i64")
-        self.routine.report(ITEM, item)
-        self.routine.give_up(ENDLESS, at)
-        e.label(on)
