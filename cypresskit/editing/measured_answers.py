@@ -22,7 +22,7 @@ from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.price import launch_prices
+from cypresskit.timing.price import price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -246,8 +246,7 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     works for it), ``price`` (the share of the launch that it costs) and a ``text`` that says both;
     and a ``message`` on the ``dearest`` line.
     """
-    report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
-    prices = launch_prices(report)
+    prices = price(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
     rows: dict[int, Answer] = {}
     for each in prices.lines:
         line = each.work.calls[0] if each.work.calls else each.line

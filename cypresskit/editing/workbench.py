@@ -9,19 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.editing import measured_answers, page_files, pure_answers
+from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
+from cypresskit.editing.last_state import still_html
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import resolve
-from cypresskit.timing.price import Prices, launch_prices
+from cypresskit.timing.prices import Prices
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
+FIRST = 1024  # N at which a kernel is timed for its first still
 
 
 def workbench(
@@ -139,7 +142,9 @@ class Workbench:
     @property
     def prices(self) -> Prices:
         """What each line costs, at the same size; it takes some seconds. See ``ck.price``."""
-        return launch_prices(self.report)
+        prices = self.report.prices
+        assert isinstance(prices, Prices)
+        return prices
 
     @property
     def _timed_at(self) -> int | None:
@@ -154,13 +159,34 @@ class Workbench:
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}, {_summary(self._pure())}"
 
+    def _first_answers(self) -> dict[str, Answer]:
+        """The answers to the text as it is, for the still. What isn't right isn't timed here: that
+        is for the process beside the kernel, which may end.
+        """
+        answers = self._pure()
+        if "card" not in answers.get("code", {}):
+            return answers
+        try:
+            mine, seen = measured_answers.judged_kernel(
+                self.text, self.path.name, **self._convention
+            )
+        except (ValueError, TypeError) as error:
+            return answers | {"verdict": unknown_launch(error)}
+        answers["verdict"] = measured_answers.verdict_answer(seen)
+        known = self._edits.known(self.text)
+        if seen.right:
+            n = self._timed_at or (known.n if known else 0) or FIRST
+            answers["clocks"] = measured_answers.clocks_answer(mine, n)[0]
+        return answers
+
     def _pure(self) -> dict[str, Answer]:
         return dict(pure_answers.pure_answers(self.text, self.path.name))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return data | {PLAIN: repr(self)}, metadata
+        still = still_html(self.path.name, self.text, self._first_answers())
+        return data | {PLAIN: repr(self), HTML: still}, metadata
 
     def _begin(self) -> Any:
         """The widget, made when it is first shown."""
