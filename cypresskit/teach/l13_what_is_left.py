@@ -1,23 +1,32 @@
-"""Lesson 13: figures of then and now side by side, the reader's own GPU, and the checks of the
-three exercises.
+"""Lesson 13: figures of then and now side by side, the reader's own GPU and their own kernel on
+it, and the checks of the exercises.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from shutil import which
+from typing import Any
 
-from cypresskit.teach.check import chance
+import numpy as np
+
+from cypresskit.isolated import Answer
+from cypresskit.teach.check import Halted, Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.today import figures, record
 
 EVERY = {row["case"]: row["value"] for row in record()["rows"]}
 
 
+def has_gpu() -> bool:
+    """Whether kernels in CUDA can run on this computer."""
+    return bool(which("nvidia-smi") and find_spec("numba_cuda"))
+
+
 def own() -> dict | None:
     """The record of the reader's GPU, measured now, in a minute or a few; None without a GPU or
     numba-cuda.
     """
-    if not (which("nvidia-smi") and find_spec("numba_cuda")):
+    if not has_gpu():
         return None
     from cypresskit.today.experiments import Bench
 
@@ -137,3 +146,74 @@ def check_gained(e, b, a):
     another.
     """
     return gain(e, b, a)
+
+
+@exercise
+def check_product(product: Answer) -> Verdict:
+    """Exercise 4: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
+    thread; run in numba's simulator at three shapes.
+    """
+    rng = np.random.default_rng(200)
+    for k, m, n in ((3, 16, 16), (5, 16, 32), (8, 32, 16)):
+        a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
+        shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
+        c = tried("product(a, b)", product, a, b, hint=f"it was called with {shapes}.")
+        _compare_product(c, a, b, shapes)
+    speed = figures("block")["8 x 8"]
+    return Verdict(
+        True,
+        "C is right at three shapes, in numba's simulator. On an"
+        f" {record()['device']} such a kernel was measured at {speed:,.0f} Gflop/s.",
+    )
+
+
+def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
+    """Raise ``Halted`` with the slip, if ``c`` isn't transpose(a) b."""
+    want = a.T @ b
+    unless(
+        isinstance(c, np.ndarray), "product returns no array.", "keep the last line, `return c`."
+    )
+    shape = c.shape
+    finding = f"For {shapes}, product returns an array of shape {shape}, not {want.shape}."
+    unless(shape == want.shape, finding, "keep the last line, `return c`.")
+    if np.array_equal(c, want):
+        return
+    case = f"For {shapes}, C"
+    hint = "each thread has to put its block into c: which rows and columns are its own?"
+    unless(np.any(c), f"{case} is all zero.", hint)
+    last = np.outer(a[-1], b[-1])
+    hint = "every k adds its products to what the block holds."
+    unless(not np.array_equal(c, last), f"{case} has the products of the last k alone.", hint)
+    exchanged = shape[0] == shape[1] and np.array_equal(c, want.T)
+    hint = "row i of the block belongs to a, and to y; column j to b, and to x."
+    unless(not exchanged, f"{case} has rows and columns exchanged.", hint)
+    i, j = np.argwhere(c != want)[0]
+    wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
+    raise Halted(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
+
+
+def timed(product: Callable, n: int = 4096) -> str:
+    """How fast the kernel of exercise 4 is at N = ``n`` on this computer's GPU; the record's figure
+    without one. Raises ``ArithmeticError`` if its result isn't numpy's.
+    """
+    speed = figures("block")["8 x 8"]
+    known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
+    if not has_gpu():
+        return f"No CUDA GPU and numba-cuda here. {known}"
+    from cypresskit.today.experiments import Bench, cuda, operands
+
+    kernels: list = []
+    compile_kernel = cuda.jit
+
+    def kept(function):
+        kernels.append(compile_kernel(function))
+        return kernels[-1]
+
+    try:
+        cuda.jit = kept
+        product(*(part[:, :64].copy() for part in operands(64, "float32")))
+    finally:
+        cuda.jit = compile_kernel
+    bench = Bench(n=n)
+    bench.product("block", "mine", kernels[-1], n, 8)
+    return f"Here: {bench.rows[-1]['value']:,.0f} Gflop/s at N = {n}. {known}"

@@ -1,5 +1,7 @@
 """Lesson 13."""
 
+import numpy as np
+
 from cypresskit.today import record
 
 
@@ -17,3 +19,36 @@ def gained(experiment, before, after):
 def any_row(experiment, before, after):
     value = {row["case"]: row["value"] for row in record()["rows"]}
     return value[after] / value[before]
+
+
+def product(
+    update="block[i, j] += a[k, 8 * y + i] * b[k, 8 * x + j]",
+    store="c[8 * y + i, 8 * x + j] = block[i, j]",
+    last="return c",
+):
+    """An answer to exercise 4 with these lines."""
+    text = f"""
+def product(a, b):
+    global cuda
+    from numba import cuda
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        block = cuda.local.array((8, 8), np.float32)
+        block[:] = 0
+        for k in range(a.shape[0]):
+            for i in range(8):
+                for j in range(8):
+                    {update}
+        for i in range(8):
+            for j in range(8):
+                {store}
+
+    c = np.zeros((a.shape[1], b.shape[1]), np.float32)
+    kernel[(b.shape[1] // 16, a.shape[1] // 16), (2, 2)](a, b, c)
+    {last}
+"""
+    names = {"np": np}
+    exec(compile(text, "answers/l13.py", "exec"), names)
+    return names["product"]
