@@ -1,0 +1,210 @@
+"""The climb: one kernel of the reader's own, carried from lesson to lesson.
+
+``keep`` runs a lesson's text, writes it into ``my_kernel.il``, where any editor may change it, and
+remembers its speed in ``my_climb.json`` beside it: the road shows these speeds. Whoever skips a
+lesson gets the text so far from ``so_far``. Speeds are simulated at N = 2048, as the road's are.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cypresskit.compiler import CompileError
+from cypresskit.draw.road import FIGURES, REFERENCE
+from cypresskit.il import ILError
+from cypresskit.kernels import KERNELS
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.generated import block_kernel
+from cypresskit.kernels.own import kernel as own_kernel
+from cypresskit.kernels.own import resolve
+from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.machine import KernelError
+from cypresskit.published import kernel as published
+from cypresskit.saving import save_file
+from cypresskit.teach.kernels import run_gemm
+from cypresskit.timing import simulate
+
+FILE, SPEEDS = Path("my_kernel.il"), Path("my_climb.json")
+HEAD = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_output_generic o0
+dcl_cb cb0[5]
+dcl_literal l0, 1.0, -0.5, 0.0, 0.0
+"""
+NAIVE = """mad r0.xy, vWinCoord0.yx, l0.x, l0.y   ; r0.x: the row of C; r0.y: the column
+mov r0.z, l0.z                         ; k = 0
+mov r10, l0.z                          ; the sum
+whileloop
+    ge r1.x, r0.z, cb0[0].z            ; k done?
+    break_logicalnz r1.x
+    sample_resource(0)_sampler(0) r2, r0.zx00   ; a number of A
+    sample_resource(1)_sampler(1) r3, r0.yz00   ; a number of B
+    mad r10.x, r2.x, r3.x, r10.x       ; sum = a * b + sum
+    add r0.z, r0.z, l0.x               ; k = k + 1
+endloop
+mov o0.x, r10.x                        ; C gets the sum
+"""
+TOLERANCE = 0.02  # of the good par, which is the book's own kernel
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the climb: the launch on the road that is its good par, and what makes a kernel of
+    what the reader wrote.
+    """
+
+    good: str
+    launched: Callable[[Any], Kernel]
+
+
+def _naive(text: str) -> TextKernel:
+    """A kernel of the twelve lines of lesson 00; errors count the lines from the text's first."""
+    like = KERNELS["sgemm_naive"]
+    shaped = own_kernel(like.text, like=like, block=(1, 1), k_step=1, name="my_kernel")
+    assert isinstance(shaped, TextKernel)
+    return replace(shaped, source=f"{text.rstrip()}\nendmain\nend\n", before=HEAD)
+
+
+def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
+    """What makes a kernel of a whole text: with the first of these blocks that gives a right
+    product, else with the first.
+    """
+
+    def launched(text: str) -> TextKernel:
+        kernels = [replace(block_kernel(*s), source=text, name="my_kernel") for s in shapes]
+        return next((kernel for kernel in kernels[1:] if _is_right(kernel)), kernels[0])
+
+    return launched
+
+
+STEPS = {
+    "00": Step("sgemm_naive 2048", _naive),
+    "01": Step("block_4x4 2048", _block((4, 4))),
+    "02": Step("block_8x8 2048", _block((4, 8), (8, 8))),
+    "12": Step("sgemm_tn 2048", resolve),  # an entry brings its block along
+}
+
+
+class Seen:
+    """A small product by a reader's kernel: C, and which of its elements are wrong."""
+
+    def __init__(self, got: np.ndarray, right: np.ndarray) -> None:
+        self.got, self.wrong = got, got != right
+
+    def __repr__(self) -> str:
+        rows = [
+            " ".join(f"{value:5g}{'!' if bad else ' '}" for value, bad in zip(*row, strict=True))
+            for row in zip(self.got, self.wrong, strict=True)
+        ]
+        return f"C, {self._said()}:\n" + "\n".join(rows)
+
+    def _repr_html_(self) -> str:
+        style = "padding: 2px 8px; text-align: right; font-variant-numeric: tabular-nums"
+        rows = []
+        for values, wrong in zip(self.got, self.wrong, strict=True):
+            cells = [
+                f'<td style="{style}; background: {"#d55e00" if bad else "#009e73"};'
+                f' color: {"#000" if bad else "#fff"}">{escape(f"{value:g}")}</td>'
+                for value, bad in zip(values, wrong, strict=True)
+            ]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        return f"<p>C, {self._said()}:</p><table>{''.join(rows)}</table>"
+
+    def _said(self) -> str:
+        count = int(self.wrong.sum())
+        return "all right" if not count else f"{count} of {self.wrong.size} elements wrong"
+
+
+def seen(lesson: str, text: str | Kernel) -> "Seen | str":
+    """C of a small product of whole numbers by a lesson's kernel, with wrong elements in red; or
+    why there is none.
+    """
+    try:
+        mine = STEPS[lesson].launched(text)
+        return Seen(*_product(mine, 8, 4))
+    except (ILError, CompileError, KernelError, ValueError) as error:
+        return _reason(error)
+
+
+def keep(lesson: str, text: str | Kernel) -> str:
+    """Try a lesson's kernel, keep it in ``my_kernel.il`` if it is right, and say its speed and its
+    three pars. It says what is wrong otherwise, and keeps the file as it is.
+    """
+    step = STEPS[lesson]
+    try:
+        mine = step.launched(text)
+        for blocks in (1, 3):
+            got, right = _product(mine, 8 * blocks, 4 * blocks)
+            if not np.array_equal(got, right):
+                i, j = np.argwhere(got != right)[0]
+                return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
+        gflops = simulate(mine, REFERENCE).gflops
+    except (ILError, CompileError, KernelError, ValueError) as error:
+        return f"Not kept yet: {_reason(error)}"
+    save_file(FILE, mine.text)
+    save_file(SPEEDS, json.dumps(mine_so_far() | {lesson: round(gflops, 1)}) + "\n")
+    paper = published("sgemm_tn")["gflops_max"]
+    good = FIGURES[step.good][0]
+    return (
+        f"Right, and kept in {FILE}: {gflops:,.0f} Gflop/s at N = {REFERENCE}.\n"
+        f"Pars: right, reached; good, {good:,.0f}, {_reached(gflops, good)};"
+        f" the paper's, {paper:,}, {_reached(gflops, paper)}."
+    )
+
+
+def mine_so_far() -> dict[str, float]:
+    """The Gflop/s of the reader's kernel by lesson, for ``ck.draw.road(..., mine=...)``."""
+    try:
+        kept = json.loads(SPEEDS.read_text(encoding="utf-8"))
+        return {str(lesson): float(gflops) for lesson, gflops in kept.items() if lesson in STEPS}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def so_far(lesson: str) -> str:
+    """The reader's text as it stands when a lesson begins: the file's, or the book's for whoever
+    skipped what comes before.
+    """
+    if FILE.exists():
+        return FILE.read_text(encoding="utf-8")
+    before = [step for name, step in STEPS.items() if name < lesson]
+    if len(before) < 2:
+        return _naive(NAIVE).text
+    side = 4 if len(before) == 2 else 8
+    return block_kernel(side, side).text
+
+
+def _reached(gflops: float, par: float) -> str:
+    return "reached" if gflops >= (1 - TOLERANCE) * par else "not yet"
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().removesuffix(" (max_instructions raises the limit.)")
+
+
+def _is_right(kernel: Kernel) -> bool:
+    """Whether a kernel runs and gives a right small product."""
+    try:
+        got, right = _product(kernel, 8, 4)
+    except (ILError, CompileError, KernelError, ValueError):
+        return False
+    return np.array_equal(got, right)
+
+
+def _product(kernel: Kernel, least: int, turns: int) -> tuple[np.ndarray, np.ndarray]:
+    """C of small whole numbers by a kernel, and what it should be: at least ``least`` rows and
+    columns, in whole blocks, and so many turns of its loop.
+    """
+    m, n = (-(-least // side) * side for side in kernel.block)
+    k = turns * kernel.k_step
+    rng = np.random.default_rng([m, n, k])
+    a, b = (rng.integers(1, 5, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    got, _ = run_gemm(kernel.program, kernel, a.T.copy() if kernel.trans_a else a, b)
+    return got, a @ b
