@@ -118,7 +118,8 @@ def test_the_road_ends_each_lesson_and_hides_later_ones(lesson):
         str(road.about.values()).count("Gflop/s") == len(shown) == len(repr(road).splitlines()) - 1
     )
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
-    assert source.read_text().rstrip().count(f"\n```python\nck.draw.road({lesson})\n```\n") == 1
+    cell = f"ck.draw.road({lesson}, mine=ck.teach.climb.mine_so_far())"
+    assert source.read_text().rstrip().count(f"\n```python\n{cell}\n```\n") == 1
 
 
 def test_own_bars_stand_behind_the_climb_with_their_figures():

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from cypresskit.isolated import Answer
-from cypresskit.teach.check import Halted, Verdict, chance, exercise, tried, unless
+from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.today import figures, record
-
-EVERY = {row["case"]: row["value"] for row in record()["rows"]}
 
 
 def has_gpu() -> bool:
@@ -115,42 +113,9 @@ def check_smallest(f, w, s):
     return f * s / w
 
 
-def any_cases() -> tuple:
-    """A random experiment of the record, and two of its cases."""
-    experiment = chance.choice(
-        ("block", "double", "size", "warps", "bank, one warp", "bank, 32 warps")
-    )
-    return experiment, *chance.sample([*figures(experiment)], 2)
-
-
-@formula_exercise(
-    [("block", "1 x 1", "8 x 8"), ("bank, one warp", "32", "33"), ("double", "4 x 4", "1 x 1")],
-    {
-        "several experiments have such a case: look at the experiment, too.": lambda e, b, a: (
-            EVERY[a] / EVERY[b]
-        ),
-        "where the unit is a time, less is better.": lambda e, b, a: figures(e)[a] / figures(e)[b],
-        "upside down: better means more than 1.": lambda e, b, a: gain(e, a, b),
-        "a case may be worse: then it is less than 1.": lambda e, b, a: max(
-            gain(e, b, a), gain(e, a, b)
-        ),
-        "that is how much more; asked is how many times.": lambda e, b, a: gain(e, b, a) - 1,
-    },
-    "find the two rows, divide their values, and mind the unit.",
-    " times",
-    name="gained",
-    draw=any_cases,
-)
-def check_gained(e, b, a):
-    """Exercise 3: ``gained(experiment, before, after)``, how many times better one case is than
-    another.
-    """
-    return gain(e, b, a)
-
-
 @exercise
 def check_product(product: Answer) -> Verdict:
-    """Exercise 4: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
+    """Exercise 3: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
     thread; run in numba's simulator at three shapes.
     """
     rng = np.random.default_rng(200)
@@ -193,7 +158,7 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
 
 
 def timed(product: Callable, n: int = 4096) -> str:
-    """How fast the kernel of exercise 4 is at N = ``n`` on this computer's GPU; the record's figure
+    """How fast the kernel of exercise 3 is at N = ``n`` on this computer's GPU; the record's figure
     without one. Raises ``ArithmeticError`` if its result isn't numpy's.
     """
     speed = figures("block")["8 x 8"]
