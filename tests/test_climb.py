@@ -46,16 +46,32 @@ def test_a_right_text_is_kept_with_its_speed(lesson, text, gflops, said):
     assert said in words
     assert ck.assemble(climb.FILE.read_text()).registers
     assert climb.so_far("12") == climb.FILE.read_text()
-    assert climb.mine_so_far()[lesson] == pytest.approx(gflops, rel=0.02)
+    report = climb.mine_so_far()[f"my {lesson}"]
+    assert report.gflops == pytest.approx(gflops, rel=0.02)
+    climb._reports.clear()
+    assert ck.simulate(climb.mine_so_far()[f"my {lesson}"], 2048).gflops == report.gflops
+
+
+def test_the_road_has_my_bars():
+    climb.keep("00", climb.NAIVE)
+    climb.keep("01", FOUR)
+    caption = ck.draw.road(1, mine=climb.mine_so_far()).captions[0]
+    assert "**Yours: my 00**" in caption and "**Yours: my 01**" in caption
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"00": 3}', '{"00": {"text": ""}}'])
+def test_a_damaged_file_is_no_kernel(text):
+    climb.KEPT.write_text(text)
+    assert climb.mine_so_far() == {}
 
 
 @pytest.mark.parametrize(("lesson", "text", "said"), WRONG)
 def test_a_wrong_text_is_not_kept(lesson, text, said):
     climb.keep("00", climb.NAIVE)
-    before = climb.FILE.read_text(), climb.mine_so_far()
+    before = climb.FILE.read_text(), climb.KEPT.read_text()
     words = climb.keep(lesson, text)
     assert words.startswith("Not kept yet: ") and said in words
-    assert (climb.FILE.read_text(), climb.mine_so_far()) == before
+    assert (climb.FILE.read_text(), climb.KEPT.read_text()) == before
 
 
 def test_a_kernel_breaks_in_colour():

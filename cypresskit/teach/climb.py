@@ -1,7 +1,7 @@
 """The climb: one kernel of the reader's own, carried from lesson to lesson.
 
 ``keep`` runs a lesson's text, writes it into ``my_kernel.il``, where any editor may change it, and
-remembers its speed in ``my_climb.json`` beside it: the road shows these speeds. Whoever skips a
+remembers it by lesson in ``my_climb.json`` beside it: the road has a bar for each. Whoever skips a
 lesson gets the text so far from ``so_far``. Speeds are simulated at N = 2048, as the road's are.
 """
 
@@ -27,9 +27,9 @@ from cypresskit.machine import KernelError
 from cypresskit.published import kernel as published
 from cypresskit.saving import save_file
 from cypresskit.teach.kernels import run_gemm
-from cypresskit.timing import simulate
+from cypresskit.timing import Report, simulate
 
-FILE, SPEEDS = Path("my_kernel.il"), Path("my_climb.json")
+FILE, KEPT = Path("my_kernel.il"), Path("my_climb.json")
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
@@ -51,6 +51,7 @@ whileloop
 endloop
 mov o0.x, r10.x                        ; C gets the sum
 """
+FIELDS = {"text", "block", "k_step"}
 TOLERANCE = 0.02  # of the good par, which is the book's own kernel
 
 
@@ -145,11 +146,14 @@ def keep(lesson: str, text: str | Kernel) -> str:
             if not np.array_equal(got, right):
                 i, j = np.argwhere(got != right)[0]
                 return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
-        gflops = simulate(mine, REFERENCE).gflops
+        report = simulate(mine, REFERENCE)
     except (ILError, CompileError, KernelError, ValueError) as error:
         return f"Not kept yet: {_reason(error)}"
     save_file(FILE, mine.text)
-    save_file(SPEEDS, json.dumps(mine_so_far() | {lesson: round(gflops, 1)}) + "\n")
+    kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
+    save_file(KEPT, json.dumps(_kept() | {lesson: kept}, indent=1) + "\n")
+    _reports[lesson, mine.text] = report
+    gflops = report.gflops
     paper = published("sgemm_tn")["gflops_max"]
     good = FIGURES[step.good][0]
     return (
@@ -159,11 +163,28 @@ def keep(lesson: str, text: str | Kernel) -> str:
     )
 
 
-def mine_so_far() -> dict[str, float]:
-    """The Gflop/s of the reader's kernel by lesson, for ``ck.draw.road(..., mine=...)``."""
+def mine_so_far() -> dict[str, Report | Kernel]:
+    """The reader's kernels by lesson, for ``ck.draw.road(..., mine=...)``: the report of each that
+    was timed in this session, else the kernel.
+    """
+    found: dict[str, Report | Kernel] = {}
+    for lesson, kept in sorted(_kept().items()):
+        like = KERNELS["sgemm_naive"] if lesson == "00" else block_kernel(8, 8)
+        block, name = tuple(kept["block"]), f"my {lesson}"
+        mine = own_kernel(kept["text"], like=like, block=block, k_step=kept["k_step"], name=name)
+        found[name] = _reports.get((lesson, kept["text"]), mine)
+    return found
+
+
+#: Of each lesson's text that was timed in this session.
+_reports: dict[tuple[str, str], Report] = {}
+
+
+def _kept() -> dict[str, dict]:
+    """What is kept of each lesson; nothing from a file that is damaged."""
     try:
-        kept = json.loads(SPEEDS.read_text(encoding="utf-8"))
-        return {str(lesson): float(gflops) for lesson, gflops in kept.items() if lesson in STEPS}
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+        return {lesson: kept[lesson] for lesson in STEPS if set(kept.get(lesson, ())) == FIELDS}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
