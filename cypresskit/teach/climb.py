@@ -56,7 +56,7 @@ TOLERANCE = 0.02  # of the good par, which is the book's own kernel
 
 
 @dataclass(frozen=True)
-class Step:
+class ClimbStep:
     """A step of the climb: the launch on the road that is its good par, and what makes a kernel of
     what the reader wrote.
     """
@@ -86,14 +86,14 @@ def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
 
 
 STEPS = {
-    "00": Step("sgemm_naive 2048", _naive),
-    "01": Step("block_4x4 2048", _block((4, 4))),
-    "02": Step("block_8x8 2048", _block((4, 8), (8, 8))),
-    "12": Step("sgemm_tn 2048", resolve),  # an entry brings its block along
+    "00": ClimbStep("sgemm_naive 2048", _naive),
+    "01": ClimbStep("block_4x4 2048", _block((4, 4))),
+    "02": ClimbStep("block_8x8 2048", _block((4, 8), (8, 8))),
+    "12": ClimbStep("sgemm_tn 2048", resolve),  # an entry brings its block along
 }
 
 
-class Seen:
+class SmallProduct:
     """A small product by a reader's kernel: C, and which of its elements are wrong."""
 
     def __init__(self, got: np.ndarray, right: np.ndarray) -> None:
@@ -123,13 +123,13 @@ class Seen:
         return "all right" if not count else f"{count} of {self.wrong.size} elements wrong"
 
 
-def seen(lesson: str, text: str | Kernel) -> "Seen | str":
+def seen(lesson: str, text: str | Kernel) -> "SmallProduct | str":
     """C of a small product of whole numbers by a lesson's kernel, with wrong elements in red; or
     why there is none.
     """
     try:
         mine = STEPS[lesson].launched(text)
-        return Seen(*_product(mine, 8, 4))
+        return SmallProduct(*_product(mine, 8, 4))
     except (ILError, CompileError, KernelError, ValueError) as error:
         return _reason(error)
 
