@@ -15,6 +15,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.il import dataflow
+from tools.random_edits import random_edits
 
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -289,6 +290,21 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
         assert "problem" in talk.answers["clocks"]
     finally:
         talk.close()
+
+
+def test_random_edits_are_all_answered_and_none_raises():
+    """Whatever is typed, every part that can come comes, and is plain data."""
+    memory = JobMemory()
+    for number, (name, text) in enumerate(random_edits(7, 24)):
+        said = []
+        pure_answers.text_answer(text, name)
+        job = {"edit": str(number), "text": text, "name": "my.il", "n": 128, "like": name}
+        job |= {"block": None, "k_step": None, "parts": ["code", "verdict", "clocks", "replay"]}
+        answer_job(job, memory, said.append, lambda _: False)
+        json.dumps(said, allow_nan=False)
+        assert said[-1]["type"] == "done"
+        assert not [message for message in said if message["type"] == "trouble"], text
+        assert {message["edit"] for message in said} == {str(number)}
 
 
 # -- the file

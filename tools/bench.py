@@ -32,7 +32,10 @@ from unittest.mock import patch
 import numpy as np
 
 import cypresskit as ck
+from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.pure_answers import text_answer
 from tools import book
+from tools.random_edits import random_edits
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("bench.json")
@@ -279,6 +282,53 @@ def lessons() -> Iterator[Row]:
             yield row(f"{path.stem[:2]}: {name}", *once, least=1, most=1, note=begin)
 
 
+EDITS = 300  # of the catalogue's kernels
+#: Seconds, on a machine where `loop` takes 3.
+PART_LIMITS = {"text": 0.2, "code": 0.6, "verdict": 1.0, "clocks": 2.0}
+
+
+def edits() -> Iterator[Row]:
+    """Random edits on the workbench, from the edit to each part of its answer, that within which 95
+    % of them have it: 10**8 turns of a loop. The note says how many are within their time
+    """
+    turns = loop()
+    taken = edit_times(EDITS, seed=1)
+    for part, limit in PART_LIMITS.items():
+        times = sorted(times[part] for times in taken if part in times)
+        within = sum(time <= limit / 3 * turns for time in times) / len(times)
+        note = f"{100 * within:.1f} % of {len(times)} within {limit:g} s where the loop takes 3"
+        once = partial(float, times[int(0.95 * len(times))]), partial(float, turns)
+        yield row(f"an edit: {part}", *once, least=1, most=1, note=note)
+
+
+class PartClock:
+    """Notes how long each part of an answer took, from now."""
+
+    def __init__(self) -> None:
+        self.begun, self.times = process_time(), dict[str, float]()
+
+    def note(self, message: dict) -> None:
+        if message["type"] == "trouble":
+            sys.exit(message["message"])
+        if message["type"] == "answer":
+            self.times[message["part"]] = process_time() - self.begun
+
+
+def edit_times(count: int, seed: int) -> list[dict[str, float]]:
+    """Of each random edit, the seconds of computing until each part of its answer is there."""
+    memory = JobMemory(n=2048)
+    taken: list[dict[str, float]] = []
+    for number, (name, text) in enumerate(random_edits(seed, count)):
+        job = {"edit": str(number), "text": text, "name": f"{name}.il", "like": name}
+        job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
+        clock = PartClock()
+        text_answer(text, name)
+        clock.note({"type": "answer", "part": "text"})
+        answer_job(job, memory, clock.note, lambda _: False)
+        taken.append(clock.times)
+    return taken
+
+
 COUNT = "() => { let s = 0; for (let i = 0; i < 1e7; i++) s += i % 7; return s }"
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -334,7 +384,8 @@ def pages() -> Iterator[Row]:
 
 
 GROUPS = {
-    group.__name__: group for group in (arithmetic, threads, clock, words, start, lessons, pages)
+    group.__name__: group
+    for group in (arithmetic, threads, clock, words, start, edits, lessons, pages)
 }
 
 

@@ -92,10 +92,14 @@ class Case:
     def best(self) -> Answer:
         return measured_answers.best_answer(self._judge())
 
-    def replay(self) -> Answer:
+    def replay(self) -> Answer | None:
+        """Of the element that is asked for, or of the first wrong one."""
         mine = self._judge()
         assert self.seen is not None
-        return measured_answers.replay_answer(mine, self.seen, self.job["row"], self.job["column"])
+        place = self.job.get("element") or (self.seen.wrong and self.seen.wrong[:2])
+        if not place:
+            return None
+        return measured_answers.replay_answer(mine, self.seen, *place)
 
     def prices(self) -> Answer:
         n = self.job.get("n") or measured_answers.SIZES[-1]

@@ -128,5 +128,5 @@ def _figures(answers: Mapping[str, Answer]) -> Iterator[str]:
     ]
     if "bound" in clocks:
         figures.append(f"bound by {clocks['bound']}")
-        figures += [f"{unit} {share:.0%}" for unit, share in clocks["busy"].items()]
+        figures += [f"{unit} {share:.0%}" for unit, share in clocks.get("busy", {}).items()]
     yield from (_words(FIGURES, TOP + 12 + 20 * n, line) for n, line in enumerate(figures))

@@ -24,7 +24,6 @@ from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
-FIRST = 1024  # N at which a kernel is timed for its first still
 
 
 def workbench(
@@ -160,23 +159,21 @@ class Workbench:
         return f"Workbench: {self.path.name}, {_summary(self._pure())}"
 
     def _first_answers(self) -> dict[str, Answer]:
-        """The answers to the text as it is, for the still. What isn't right isn't timed here: that
-        is for the process beside the kernel, which may end.
+        """The answers to the text as it is, for the still. Nothing is timed here, since that takes
+        its time; how fast it is, the history knows.
         """
         answers = self._pure()
         if "card" not in answers.get("code", {}):
             return answers
         try:
-            mine, seen = measured_answers.judged_kernel(
-                self.text, self.path.name, **self._convention
-            )
+            _, seen = measured_answers.judged_kernel(self.text, self.path.name, **self._convention)
         except (ValueError, TypeError) as error:
             return answers | {"verdict": unknown_launch(error)}
         answers["verdict"] = measured_answers.verdict_answer(seen)
         known = self._edits.known(self.text)
-        if seen.right:
-            n = self._timed_at or (known.n if known else 0) or FIRST
-            answers["clocks"] = measured_answers.clocks_answer(mine, n)[0]
+        if known is not None and known.gflops:
+            sizes = [known.n] * 3
+            answers["clocks"] = {"gflops": known.gflops, "size": sizes, "bound": known.bound}
         return answers
 
     def _pure(self) -> dict[str, Answer]:
