@@ -45,11 +45,23 @@ def test_a_right_text_is_kept_with_its_speed(lesson, text, gflops, said):
     assert found and float(found[1].replace(",", "")) == pytest.approx(gflops, rel=0.02)
     assert said in words
     assert ck.assemble(climb.FILE.read_text()).registers
-    assert climb.so_far("12") == climb.FILE.read_text()
+    assert climb.so_far("12") == climb.FILE.read_text() == climb.start("12")[0]
+    mine = climb.FILE.read_text()
+    verified = ck.verify(ck.kernel(mine, like=climb.mine_so_far()[f"my {lesson}"].launched))
+    assert verified.right, "with any alpha and beta"
     report = climb.mine_so_far()[f"my {lesson}"]
     assert report.gflops == pytest.approx(gflops, rel=0.02)
     climb._reports.clear()
     assert ck.simulate(climb.mine_so_far()[f"my {lesson}"], 2048).gflops == report.gflops
+
+
+def test_the_contest_begins_where_i_am():
+    contest = ck.teach.contest
+    assert climb.start("12") == (contest.write(8, 8, 1).text, (8, 8), 1)
+    climb.keep("02", FOUR_BY_EIGHT)
+    text, block, steps = climb.start("12")
+    assert (block, steps) == ((4, 8), 1)
+    assert contest.judge(contest.entry(text, block, steps), n=256).report
 
 
 def test_the_road_has_my_bars():

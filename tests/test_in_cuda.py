@@ -33,6 +33,13 @@ def cuda_cell(number: str) -> str:
     return cell.source
 
 
+@pytest.mark.parametrize("number", [*SLIPS, "13"])
+def test_what_a_kernel_names_is_imported_in_its_lesson(number):
+    (path,) = (ROOT / "notebooks/source").glob(f"{number}_*.md")
+    first = next(c.source for c in book.read(path).cells if c.cell_type == "code")
+    assert "import numpy as np" in first and "import cypresskit as ck" in first
+
+
 def printed(text: str, capsys) -> str:
     """What a cell prints."""
     linecache.cache["<cuda>"] = (len(text), None, text.splitlines(keepends=True), "<cuda>")

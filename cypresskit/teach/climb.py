@@ -6,6 +6,7 @@ lesson gets the text so far from ``so_far``. Speeds are simulated at N = 2048, a
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
@@ -34,6 +35,7 @@ HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
 dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_resource_id(2)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
 dcl_output_generic o0
 dcl_cb cb0[5]
 dcl_literal l0, 1.0, -0.5, 0.0, 0.0
@@ -49,8 +51,25 @@ whileloop
     mad r10.x, r2.x, r3.x, r10.x       ; sum = a * b + sum
     add r0.z, r0.z, l0.x               ; k = k + 1
 endloop
-mov o0.x, r10.x                        ; C gets the sum
+mul r10.x, r10.x, cb0[0].x             ; times alpha, which is 1 here
 """
+TAIL = """; plus beta times the old C, if beta isn't 0
+if_logicalnz cb0[4].x
+    sample_resource(2)_sampler(2) r2, r0.yx00
+    mad r10.x, r2.x, cb0[0].y, r10.x
+endif
+mov o0.x, r10.x
+endmain
+end
+"""
+#: A store of four numbers of the block, and the same of alpha times them plus beta times the old C.
+STORE = re.compile(r"(?m)^( *)mov (g\[[^\]]*\]), (r\d+) *(;.*)?$")
+SCALED = r"""\1mul \3, \3, cb0[0].x
+\1if_logicalnz cb0[4].x
+\1    mov r2, \2
+\1    mad \3, r2, cb0[0].y, \3
+\1endif
+\1mov \2, \3"""
 FIELDS = {"text", "block", "k_step"}
 TOLERANCE = 0.02  # of the good par, which is the book's own kernel
 
@@ -70,7 +89,16 @@ def _naive(text: str) -> TextKernel:
     like = KERNELS["sgemm_naive"]
     shaped = own_kernel(like.text, like=like, block=(1, 1), k_step=1, name="my_kernel")
     assert isinstance(shaped, TextKernel)
-    return replace(shaped, source=f"{text.rstrip()}\nendmain\nend\n", before=HEAD)
+    return replace(shaped, source=f"{text.rstrip()}\n{TAIL}", before=HEAD)
+
+
+def scaled(text: str) -> str:
+    """The text of a block kernel that stores to ``g[...]``, with alpha and beta, so that it can do
+    all that a kernel of the catalogue can. ``r2`` is free behind the loop.
+    """
+    if "cb0[0].x" in text:
+        return text
+    return STORE.sub(SCALED, text)
 
 
 def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
@@ -79,7 +107,8 @@ def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
     """
 
     def launched(text: str) -> TextKernel:
-        kernels = [replace(block_kernel(*s), source=text, name="my_kernel") for s in shapes]
+        whole = scaled(text)
+        kernels = [replace(block_kernel(*s), source=whole, name="my_kernel") for s in shapes]
         return next((kernel for kernel in kernels[1:] if _is_right(kernel)), kernels[0])
 
     return launched
@@ -111,8 +140,8 @@ class SmallProduct:
         rows = []
         for values, wrong in zip(self.got, self.wrong, strict=True):
             cells = [
-                f'<td style="{style}; background: {"#d55e00" if bad else "#009e73"};'
-                f' color: {"#000" if bad else "#fff"}">{escape(f"{value:g}")}</td>'
+                f'<td style="{style}; background: {"#d55e00" if bad else "#009e73"}; color: #000">'
+                f"{escape(f'{value:g}')}</td>"
                 for value, bad in zip(values, wrong, strict=True)
             ]
             rows.append(f"<tr>{''.join(cells)}</tr>")
@@ -199,7 +228,17 @@ def so_far(lesson: str) -> str:
     if len(before) < 2:
         return _naive(NAIVE).text
     side = 4 if len(before) == 2 else 8
-    return block_kernel(side, side).text
+    return block_kernel(side, side, scaled=True).text
+
+
+def start(lesson: str) -> tuple[str, tuple[int, int], int]:
+    """The text with which a lesson begins, as ``so_far``, its block, and its steps of k a turn."""
+    for kept in _kept().values():
+        if kept["text"] == so_far(lesson):
+            rows, columns = kept["block"]
+            return kept["text"], (rows, columns), kept["k_step"]
+    side = (1, 4, 8)[max(0, sum(name < lesson for name in STEPS) - 1)]
+    return so_far(lesson), (side, side), 1
 
 
 def _reached(gflops: float, par: float) -> str:
