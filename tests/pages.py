@@ -59,6 +59,7 @@ VIEWS = {
     "texture_fetch": lambda: draw.texture_fetch(fetches=4),
     "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
+    "price": lambda: draw.price("sgemm_64x64_lds", 256),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),

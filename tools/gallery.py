@@ -47,6 +47,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
+    "price": ("The price of a line: which one is dear?", draw.price),
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

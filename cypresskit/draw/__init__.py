@@ -21,6 +21,7 @@ from cypresskit.draw.performance import performance
 from cypresskit.draw.pipelines import timeline
 from cypresskit.draw.player import Player, load
 from cypresskit.draw.predict import Prediction, predict
+from cypresskit.draw.price import price
 from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.road import road
@@ -49,6 +50,7 @@ __all__ = [
     "load",
     "performance",
     "predict",
+    "price",
     "reduction",
     "register_block",
     "road",

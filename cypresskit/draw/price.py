@@ -1,0 +1,367 @@
+"""What each line of a kernel costs, beside the clauses that it runs in.
+
+Drawn from prices (``ck.price``). On the left the lines of IL, each with two bars: pale for its
+work, the share of the launch in which its unit works for it, and full for its price, the share
+that would be saved if it took no time. On the right SIMD engine 0, a row for each wavefront slot:
+a click on a line lights up the clauses that it is in, and the other way round. Left out: lines with
+hardly any work, and all engines but one.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import numpy as np
+from bokeh.core.properties import value
+
+from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
+from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.kernels.own import Source
+from cypresskit.tables import quantity
+from cypresskit.timing import LinePrice, Prices, Report
+from cypresskit.timing import price as priced
+from cypresskit.timing.work import BARRIER
+
+WIDE, HIGH, TOP = 1250, 470, 44
+NUMBER, LIVE, TEXT = 66, (74, 56), 140  # right edge of the lines' numbers; live registers; IL
+BARS, WORK, PRICE = (400, 210), 668, 728  # left edge and width of the bars; columns of figures
+CLOCKS, ROW = (790, 450), 34  # left edge and width of the engine's rows, and the highest of them
+LETTERS, LEAST = 34, 15  # of a line of IL that is shown; the least height of a row of the listing
+FRAMES = 90
+INKS = {"ALU": "alu", "texture": "texture", "LDS": "b", "stores": "c"}
+STATES = ("ALU", "start", "end"), ("TEX", "start", "served"), ("WRITE", "start", "end")
+
+
+def price(
+    given: Prices | Report | Source = "sgemm_nn",
+    n: int = 1024,
+    window: tuple[float, float] = (2000, 5000),
+) -> Player:
+    """A player of what each line of a kernel costs, over a ``window`` (clocks) of an engine.
+
+    ``given`` are prices of ``ck.price``, a report, or a kernel, which is simulated with size ``n``.
+    First it asks which lines are the dear ones.
+    """
+    prices = _prices(given, n)
+    report = prices.report
+    rows = _rows(prices)
+    if not rows or not report.timeline:
+        raise ValueError(f"{report.kernel}: no line of it has work to draw")
+    clocks = _clocks(report, window)
+    sheet = Sheet(f"The price of a line: {report.kernel}")
+    sheet.stage(
+        f"Lines of {report.kernel} with work and price; clauses of a SIMD engine", WIDE, HIGH
+    )
+    keys = _keys(report)
+    _draw_lines(sheet, prices, rows, keys)
+    _draw_engine(sheet, report, clocks)
+    sheet.about |= {key: _story(prices, key, keys) for key in sorted(set(keys.values()))}
+    key = sheet.key(
+        ("work (pale) and price, ALU", "alu", "box"),
+        ("texture unit", "texture", "box"),
+        ("LDS", "b", "box"),
+        ("stores", "c", "box"),
+        ("registers that are live", "soft", "box"),
+    )
+    note = sheet.note(
+        "Prices are modelled, and don't add up: of two lines that hide each other, neither has one."
+    )
+    text = str(prices).splitlines()[1:]
+    guess = _guess(rows)
+    return sheet.player(
+        _captions(prices, clocks), text, below=[key, note], step="Clock", guess=guess
+    )
+
+
+def _prices(given: Prices | Report | Source, n: int) -> Prices:
+    if isinstance(given, Prices):
+        return given
+    return given.prices if isinstance(given, Report) else priced(given, n, progress=False)
+
+
+def _clocks(report: Report, window: tuple[float, float]) -> np.ndarray:
+    """The clock of each frame: the window, or the whole timeline if that is over by then."""
+    last = max(event.end for event in report.timeline)
+    begin, end = window if window[1] <= last else (0.0, min(window[1] - window[0], last))
+    return np.linspace(begin, end, FRAMES)
+
+
+def _rows(prices: Prices) -> list[list[LinePrice]]:
+    """The lines with work, in rows: those of a kind that follow one another are together."""
+    most = max(line.share for line in prices.lines)
+    some = [line for line in prices.lines if line.share >= most / 50 or line.price >= 0.005]
+    return [list(row) for _, row in groupby(some, lambda n: (n.opcode, n.unit, n.together))]
+
+
+def _name(row: list[LinePrice]) -> str:
+    """What a row is called: "lines 45 to 52, sample"."""
+    first, last = row[0], row[-1]
+    lines = f"line {first.line}" if len(row) == 1 else f"lines {first.line} to {last.line}"
+    return f"{lines}, {first.opcode}"
+
+
+def _guess(rows: list[list[LinePrice]]) -> Guess:
+    """The question, with the rows that have most work as answers."""
+    likely = sorted(rows, key=lambda row: -sum(line.share for line in row))[:3]
+    best = max(rows, key=lambda row: max(line.price for line in row))
+    likely = sorted([*likely, *([] if best in likely else [best])], key=lambda row: row[0].line)
+    dearest = max(best, key=lambda line: line.price)
+    truth = (
+        f"line {dearest.line}, `{dearest.text}`: {100 * dearest.price:.1f} % of the launch, for"
+        f" {100 * dearest.share:.1f} % of work"
+    )
+    return Guess("Where is the dear line?", [_name(row) for row in likely], truth, _name(best))
+
+
+def _captions(prices: Prices, clocks: np.ndarray) -> list[str]:
+    report, dearest = prices.report, prices.dearest
+    asks = "Pale bars are work. Which line would save most if it took no time?"
+    says = (
+        f"Line {dearest.line} is the dearest: done in no time, it would end the launch"
+        f" {100 * dearest.price:.1f} % sooner."
+    )
+    head = f"**{report.kernel}**, clock"
+    return [
+        f"{head} {clock:.0f}. {says if share == 1 else asks}"
+        for clock, share in zip(clocks, _revealed())
+    ]
+
+
+def _revealed() -> np.ndarray:
+    """The share of the prices that each frame shows: nothing at first, all from the middle on."""
+    return np.clip(np.linspace(-1, 2.5, FRAMES), 0, 1)
+
+
+def _heights(rows: list[list[LinePrice]]) -> tuple[np.ndarray, float]:
+    """The height of each row, and of a line in it."""
+    counts = np.array([len(row) for row in rows])
+    room = HIGH - TOP - 4
+    line = float(LEAST)
+    while line > 2 and np.maximum(counts * line, LEAST).sum() > room:
+        line -= 0.1
+    return np.maximum(counts * line, LEAST), line
+
+
+def _draw_lines(
+    sheet: Sheet, prices: Prices, rows: list[list[LinePrice]], keys: dict[int, int]
+) -> None:
+    """The lines of IL, their live registers, and their bars."""
+    heights, high = _heights(rows)
+    tops = TOP + np.concatenate(([0], np.cumsum(heights)[:-1]))
+    lines = [line for row in rows for line in row]
+    y = np.concatenate(
+        [
+            top + (np.arange(len(row)) + 0.5) * (high if len(row) > 1 else LEAST)
+            for top, row in zip(tops, rows)
+        ]
+    )
+    thick = np.concatenate([[high if len(row) > 1 else LEAST] * len(row) for row in rows])
+    sheet.words([LIVE[0], TEXT, BARS[0]], 14, ["live", "line of IL", ""], bold=True, size=14)
+    sheet.words(BARS[0], 14, "work and price", bold=True, size=14)
+    sheet.words([WORK, PRICE], 32, ["work", "price"], "soft", align="right", size=12)
+    _draw_live(sheet, prices.report, lines, y, thick)
+    middle = tops + np.minimum(heights, LEAST) / 2
+    numbers = [f"{row[0].line}" + (f"-{row[-1].line}" if len(row) > 1 else "") for row in rows]
+    sheet.words(NUMBER, middle, numbers, "soft", align="right", size=12)
+    texts = [_elided(row[0].text) for row in rows]
+    sheet.words(TEXT, middle, texts, size=12, font=value("monospace"))
+    many = [n for n, row in enumerate(rows) if len(row) > 1]
+    if many:
+        count = [f"{len(rows[n])} such lines" for n in many]
+        below = [n for n in many if heights[n] >= 2 * LEAST]
+        counted = [count[many.index(n)] for n in below]
+        if below:
+            sheet.words(TEXT, middle[below] + LEAST, counted, "soft", size=12)
+    _draw_bars(sheet, lines, y, thick, keys)
+    work = [f"{100 * np.mean([line.share for line in row]):.1f} %" for row in rows]
+    sheet.words(WORK, middle, work, "soft", align="right", size=12)
+    cost = [f"{100 * np.mean([line.price for line in row]):.1f} %" for row in rows]
+    scattered = [any(line.scatters for line in row) for row in rows]
+    names = ["", *(f"~ {c}" if wide else c for c, wide in zip(cost, scattered))]
+    shown = np.where(_revealed()[:, np.newaxis] == 1, 1 + np.arange(len(rows)), 0)
+    x = np.full(len(rows), PRICE)
+    sheet.numbers("prices", x, middle, shown, names=names, align="right", bold=True, size=12)
+
+
+def _draw_bars(
+    sheet: Sheet, lines: list[LinePrice], y: np.ndarray, thick: np.ndarray, keys: dict[int, int]
+) -> None:
+    left, wide = BARS
+    scale = wide / max(max(line.share, line.price) for line in lines)
+    tips = [_tip(line) for line in lines]
+    revealed = _revealed()[:, np.newaxis]
+    for unit, ink in INKS.items():
+        here = [n for n, line in enumerate(lines) if line.unit == unit]
+        if not here:
+            continue
+        some = [lines[n] for n in here]
+        share = np.array([max(line.share * scale, 1) for line in some])
+        cost = np.array([max(line.price, 0) * scale for line in some])
+        gap = np.where(thick[here] > 6, 3, 0.6)
+        sheet.boxes(
+            f"work {unit}",
+            left + share / 2,
+            y[here],
+            share,
+            thick[here] - gap,
+            ink=ink,
+            alpha=0.35,
+            words=[tips[n] for n in here],
+            key=[keys.get(line.line, -1) for line in some],
+        )
+        width = np.maximum(cost * revealed, 0.01)
+        sheet.boxes(f"price {unit}", left + width / 2, y[here], width, 0.45 * thick[here], ink=ink)
+
+
+def _draw_live(
+    sheet: Sheet, report: Report, lines: list[LinePrice], y: np.ndarray, thick: np.ndarray
+) -> None:
+    """How many registers are live at each line, and what fewer would be good for."""
+    live = _live(report)
+    counts = np.array([live.get(line.line, 0) for line in lines])
+    left, wide = LIVE
+    width = np.maximum(wide * counts / max(max(live.values(), default=1), 1), 0.5)
+    words = [
+        f"{quantity(count, 'register')} of IL live at line {line.line}"
+        for count, line in zip(counts, lines)
+    ]
+    gap = np.where(thick > 6, 3, 0)
+    sheet.boxes("live", left + width / 2, y, width, thick - gap, ink="soft", alpha=0.5, words=words)
+
+
+def _live(report: Report) -> dict[int, int]:
+    """The registers of IL that are live before each line."""
+    assert report.launch is not None
+    program = report.launch.code.program
+    numbering = Numbering(program)
+    found: dict[int, int] = {}
+    for instruction, bits in zip(program.body, liveness(program, numbering)):
+        count = len({number for number, _ in numbering.keys(bits)})
+        found[instruction.line] = max(found.get(instruction.line, 0), count)
+    return found
+
+
+def room(report: Report) -> str:
+    """How many registers a kernel has, and how many fewer would make room for more wavefronts."""
+    launch = report.launch
+    assert launch is not None
+    lds, group = (
+        sum(size for _, size in launch.shape.program.lds.values()),
+        launch.shape.group_wavefronts,
+    )
+    text = f"{quantity(report.registers, 'register')}: room for {report.active}"
+    for registers in range(report.registers - 1, 0, -1):
+        more = report.device.active_wavefronts(registers, lds, group)
+        if more > report.active:
+            return f"{text}; with {registers}, {report.registers - registers} fewer, for {more}"
+    return f"{text}, and fewer registers would make no more"
+
+
+def _draw_engine(sheet: Sheet, report: Report, clocks: np.ndarray) -> None:
+    """The clauses of SIMD engine 0, a row for each wavefront slot."""
+    left, wide = CLOCKS
+    first, last = float(clocks[0]), float(clocks[-1])
+    pitch = min(ROW, (HIGH - TOP - 30) / report.active)
+
+    def to_x(clock):
+        return left + (clock - first) * wide / (last - first)
+
+    sheet.words(left, 14, f"SIMD engine 0, clocks {first:.0f} to {last:.0f}", bold=True, size=14)
+    sheet.words(left, 32, room(report), "soft", size=12)
+    y = TOP + 12 + pitch * np.arange(report.active)
+    axis = TimeAxis(clocks, to_x)
+    events = list(zip(report.timeline, clause_of_events(report)))
+    for kind, begin, finish in STATES:
+        here = [
+            (event, clause)
+            for event, clause in events
+            if event.kind == kind
+            and getattr(event, begin) < last
+            and getattr(event, finish) > first
+        ]
+        if not here:
+            continue
+        start = np.clip([getattr(event, begin) for event, _ in here], first, last)
+        end = np.clip([getattr(event, finish) for event, _ in here], first, last)
+        slot = np.array([event.slot for event, _ in here])
+        said = [
+            f"wavefront {event.wavefront}: clocks {event.start:.0f} to {event.end:.0f}"
+            for event, _ in here
+        ]
+        ink = {"ALU": "alu", "TEX": "texture", "WRITE": "c"}[kind]
+        sheet.progress_bars(
+            f"clauses {kind}",
+            Bars(start, end, y[slot], max(0.62 * pitch, 4)),
+            axis,
+            future="faint",
+            ink=ink,
+            words=said,
+            key=[clause for _, clause in here],
+        )
+    high = pitch * report.active
+    sheet.play_head("head", to_x(clocks), TOP + 12 + high / 2 - pitch / 2, high + 8)
+
+
+def clause_of_events(report: Report) -> list[int]:
+    """The number of the clause that each event of the timeline is, an index into the code's
+    control-flow instructions; -1 where it isn't known.
+    """
+    launch = report.launch
+    assert launch is not None
+    running: dict[int, Iterator[int]] = {}
+    for path in launch.walk(min(launch.round, report.wavefronts)):
+        for wavefront in path.wavefronts.tolist():
+            running[wavefront] = _controls(path)
+    return [next(running.get(event.wavefront, iter(())), -1) for event in report.timeline]
+
+
+def _controls(path) -> Iterator[int]:
+    """The clauses that a wavefront of a path runs, one after the other."""
+    for body, turns in path.segments:
+        controls = [clause.control for clause in body if clause.kind != BARRIER]
+        for _ in range(turns):
+            yield from controls
+
+
+def _keys(report: Report) -> dict[int, int]:
+    """The clause that each line is in: that of its access, or the one with most of its slots."""
+    assert report.launch is not None
+    found: dict[int, tuple[int, int]] = {}
+    for n, control in enumerate(report.launch.code.controls):
+        accesses = [*control.fetches, *([control.store] if control.store else [])]
+        weights = {part.line: 1000 for part in accesses}
+        for operation in control.operations:
+            weights[operation.line] = weights.get(operation.line, 0) + 1
+        for line, weight in weights.items():
+            found[line] = max(found.get(line, (0, -1)), (weight, n))
+    return {line: n for line, (_, n) in found.items()}
+
+
+def _story(prices: Prices, key: int, keys: dict[int, int]) -> str:
+    """A sentence on a clause: its lines, and how long wavefronts stood at it."""
+    lines = [line for line in prices.lines if keys.get(line.line) == key]
+    if not lines:
+        return "A clause of the loop's control flow."
+    first, last = lines[0].line, lines[-1].line
+    name = f"Line {first}" if first == last else f"Lines {first} to {last}"
+    waits = {kind: sum(line.work.waited[kind] for line in lines) for kind in lines[0].work.waited}
+    all_waits = sum(sum(line.work.waited.values()) for line in prices.lines)
+    shares = {kind: 100 * clocks / max(all_waits, 1) for kind, clocks in waits.items()}
+    cost = max(lines, key=lambda line: line.price)
+    return (
+        f"**{name}** are one clause. Of all waiting, {shares['unit']:.0f} % is for its unit,"
+        f" {shares['data']:.0f} % for its data. Its dearest line is {cost.line},"
+        f" {100 * cost.price:.1f} % of the launch."
+    )
+
+
+def _tip(line: LinePrice) -> str:
+    span = f" ({100 * line.low:.1f} to {100 * line.high:.1f}: it scatters)" if line.scatters else ""
+    return (
+        f"{line.line}: {line.text}, {100 * line.share:.1f} % of the {line.unit}'s clocks are its"
+        f" work, price {100 * line.price:.1f} %{span}"
+    )
+
+
+def _elided(text: str) -> str:
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
