@@ -95,8 +95,7 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
-    from cypresskit.timing.price import price
-    from cypresskit.timing.simulate import simulate
+    from cypresskit.timing.simulate import price, simulate
     from cypresskit.timing.sweep import sweep
 else:
 

@@ -1,4 +1,5 @@
-"""``simulate``: how many clocks a kernel takes on a device, and why.
+"""``simulate``: how many clocks a kernel takes on a device, and why; ``price``: what each of its
+lines costs.
 
 The compiled code is followed without data, which gives every wavefront's clauses and the cache
 lines of their accesses (``walk``); the chip runs them (``engine``), all or as much as it takes to
@@ -21,7 +22,7 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.account import Seen, TimedLaunch, seen_lines
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.prices import launch_prices
+from cypresskit.timing.prices import Prices, launch_prices
 from cypresskit.timing.report import Explanation, Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
 from cypresskit.timing.walk import keep
@@ -118,6 +119,20 @@ def simulate(
         launched=launched,
     )
     return keep(_reports, key, report, KEPT) if key else report
+
+
+def price(kernel: Source | Code, n: int | None = None, **options) -> Prices:
+    """The price of each line of a kernel.
+
+    Takes what ``simulate`` takes, and returns ``Prices``: a table of the kernel's lines, each with
+    its work, and with the share of the launch that would be saved if it took no time. It takes some
+    seconds. ``Prices.what_if`` has the same launch on chips that lack one limit.
+
+        ck.price("sgemm_nn", 2048).dearest
+    """
+    prices = simulate(kernel, n, **options).prices
+    assert isinstance(prices, Prices)
+    return prices
 
 
 def timed_launch(
