@@ -2,14 +2,17 @@
 
 import random
 from collections import Counter
+from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
+from answers import planted
 from faults import Fault, plant
 
 import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.verification import product
+from cypresskit.teach import l12_contest as contest
 
 SINGLE = "sgemm_tn"
 
@@ -151,6 +154,53 @@ def test_a_layout_of_the_lds_is_followed_through_it():
     assert all(reading.path for reading in readings)
     stores = [i.line for i in ck.kernels[name].program.body if i.op.store]
     assert all(set(reading.path) & set(stores) for reading in readings)
+
+
+def exercises() -> list[tuple[str, str, str]]:
+    """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
+    found = []
+    for check, (right, wrong) in planted().items():
+        texts = [text for text in (right[0], *(w for w, _ in wrong)) if isinstance(text, str)]
+        if check.__name__ == "check_two_steps":
+            texts = [contest.with_loop(text).text for text in texts]
+        if texts and texts[0].lstrip().startswith(("il_", ";")):
+            found += [(check.__name__, texts[0], text) for text in texts[1:]]
+    return found
+
+
+def test_the_planted_line_of_the_exercises_wrong_answers_is_named():
+    """The lines that differ from a right answer; where those add nothing, what is missing."""
+    outcomes: list[bool] = []
+    missed: list[str] = []
+    for check, right, wrong in exercises():
+        try:
+            like = ck.kernel(right)
+            kernel = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+        except ValueError:  # it multiplies no matrices, or doesn't assemble
+            continue
+        if ck.verify(kernel).wrong is None:
+            continue
+        trace = ck.trace_element(kernel)
+        lines = right.splitlines(), wrong.splitlines()
+        codes = SequenceMatcher(None, *lines, autojunk=False).get_opcodes()
+        changes = {n for kind, _, _, a, b in codes if kind != "equal" for n in range(a + 1, b + 1)}
+        faults = [term for term in trace.terms if not term.right]
+        named = {*trace.blamed, *(line for term in faults for line in term.lines)}
+        absent = all(term.kind == "missing" for term in faults)
+        outcomes.append(bool(changes & named) or absent)
+        if not outcomes[-1]:
+            missed.append(f"{check}, lines {changes}: {trace}")
+    assert len(outcomes) > 20
+    assert sum(outcomes) >= 0.9 * len(outcomes), "\n".join(missed)
+
+
+def test_a_product_in_another_register_is_named_with_it():
+    kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mad r12, r2.x, r4, r12"))
+    trace = ck.trace_element(kernel, 0, 0)
+    assert "line 54 adds it to r12.x, which isn't stored here." in trace.notes[0]
+    kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mul r10, r2.x, r4"))
+    trace = ck.trace_element(kernel, 0, 0)
+    assert "line 54 adds it to r10.x, which the next turn overwrites." in trace.notes[0]
 
 
 @pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])

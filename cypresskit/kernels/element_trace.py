@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.kernels.catalogue import BYTES, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.verification import LONGEST, Product, Size, product, verify
+from cypresskit.kernels.verification import LONGEST, Product, Size, factors, product, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.provenance import (
@@ -72,7 +72,8 @@ class Term:
     0 if it is missing. ``factors`` are the elements that were read. ``times`` is what it is
     multiplied with, alpha where it is right. ``k`` is its place in the right sum, or None. ``note``
     says in a sentence what is wrong, ``blame`` is the line to mend, and ``lines`` are all that
-    touched the term, that one first. ``step`` counts the launch's instructions up to ``line``.
+    touched the term or an address of its factors, that one first. ``step`` counts the launch's
+    instructions up to ``line``.
     """
 
     kind: str
@@ -147,8 +148,8 @@ def trace_element(
     column: int | None = None,
     *,
     size: Size | None = None,
-    alpha: float = 2.0,
-    beta: float = -1.0,
+    alpha: float | None = None,
+    beta: float | None = None,
     seed: int = 12,
 ) -> ElementTrace:
     """Each term that went into an element of C, with the line that added it.
@@ -185,6 +186,7 @@ def trace_element(
     Line 54 multiplies A[0, 1], where A[0, 0] belongs.
     """
     known = resolve(kernel)
+    alpha, beta = factors(known.program, alpha, beta)
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta, seed=seed)
         first = _smallest(known)
@@ -290,6 +292,7 @@ class _Tracer:
         value = self.seen.value(node, tuple(range(word, word + min(self.words, 2))))
         self.item = node[1]
         self.line = self.seen.line(node[0])
+        self.store = node[0]
         counted = self._counted(value)
         self.lost = [each for each in counted if not each.amount.times]
         counted = [each for each in counted if each.amount.times]
@@ -443,6 +446,8 @@ class _Tracer:
     def _old_terms(self, there: list[_Counted], old: MatrixElement) -> list[Term]:
         """The terms that are the old C: beta times, once."""
         total, beta = sum(each.amount.times for each in there), self.given.beta
+        if not beta and not there:
+            return []
         if total == beta:
             return [self._term("right", each, None) for each in there[:1]]
         if not total:
@@ -483,8 +488,9 @@ class _Tracer:
     def _strangers(self, strangers: list[_Counted], missing: list[int]) -> list[Term]:
         """The terms that the right sum doesn't have, each with what belongs in its place."""
         result = []
+        nowhere = [k for k in missing if tuple(sorted(self.wanted(k))) not in self._made]
         for each in strangers:
-            k = self._instead(each, missing)
+            k = self._instead(each, nowhere)
             if k is None:
                 line = self._line(each)
                 product = " ".join(map(str, each.elements))
@@ -492,6 +498,7 @@ class _Tracer:
                 result.append(self._term("wrong", each, None, note, line))
                 continue
             missing.remove(k)
+            nowhere.remove(k)
             result.append(self._exchanged(each, k, self.wanted(k)))
         return result
 
@@ -547,6 +554,8 @@ class _Tracer:
             reason, blame = self._reason(k, term)
             note = f"Term k = {k}, {' '.join(map(str, self.wanted(k)))}, is missing{reason}."
         lines = (blame, *term.lines) if blame else term.lines
+        for matrix in {reading.element.matrix for reading in term.factors if not reading.line}:
+            lines += self._addresses_of(matrix)
         return replace(term, note=note, blame=blame, lines=tuple(dict.fromkeys(lines)))
 
     def _reason(self, k: int, term: Term) -> tuple[str, int]:
@@ -562,11 +571,55 @@ class _Tracer:
             if set(each.elements) & wanted and each.amount.scaled:
                 line = self.seen.line(each.amount.scaled[0])
                 return f": line {line} multiplies one of them by 0", line
+        if made := self._made.get(tuple(sorted(wanted))):
+            return self._astray(*made[-1])
         read = list(dict.fromkeys(reading.line for reading in term.factors if reading.line))
         if all(reading.line for reading in term.factors):
             lines = " and ".join(map(str, read))
             return f": what is read at line {lines} is multiplied nowhere", read[-1]
-        return ": one of them is never read", read[-1] if read else 0
+        absent = next(reading.element for reading in term.factors if not reading.line)
+        fetch = self._fetch_of(absent.matrix)
+        where = f", though line {fetch} reads {absent.matrix}" if fetch else ""
+        return f": {absent} is never read{where}", fetch
+
+    def _fetch_of(self, matrix: str) -> int:
+        """The first line at which the work-item read a matrix, or 0."""
+        steps = self._steps_of(matrix)
+        return self.seen.line(min(steps)) if steps else 0
+
+    def _steps_of(self, matrix: str) -> list[int]:
+        """The steps in which the work-item read a matrix."""
+        return [s for e, steps in self._held.items() if e.matrix == matrix for s in steps]
+
+    def _addresses_of(self, matrix: str) -> tuple[int, ...]:
+        """The lines that computed where the work-item reads a matrix."""
+        steps = self._steps_of(matrix)
+        return tuple(self.seen.addresses(max(steps), self.item)) if steps else ()
+
+    def _astray(self, step: int, component: int) -> tuple[str, int]:
+        """Where a product went that never came to the element, as the end of a sentence, and the
+        line to mend.
+        """
+        line, dest = self.seen.line(step), self.kernel.program.body[self.seen.steps[step].at].dest
+        assert dest is not None
+        register = f"{dest.register}.{'xyzw'[component]}"
+        later = self.seen.overwritten(step, component, self.item)
+        if later is None:
+            return f": line {line} adds it to {register}, which isn't stored here", line
+        other = self.seen.line(later)
+        again = "the next turn" if other == line else f"line {other}"
+        return f": line {line} adds it to {register}, which {again} overwrites", other
+
+    @cached_property
+    def _made(self) -> dict[tuple[MatrixElement, ...], list[tuple[int, int]]]:
+        """The steps, and components, in which the work-item multiplied two elements."""
+        found: dict[tuple[MatrixElement, ...], list[tuple[int, int]]] = defaultdict(list)
+        for step, component, value in self.seen.products(self.item):
+            for key, amount in value.terms.items():
+                if key.step == step and len(key.factors) == 2 and amount.times:
+                    elements = tuple(sorted(self.element(f.word) for f in key.factors))
+                    found[elements].append((step, component))
+        return found
 
     def _low_at(self, elements: tuple[MatrixElement, ...]) -> int:
         """The line that adds a product with the low part of a double-double a second time, or 0."""
@@ -616,6 +669,9 @@ class _Tracer:
             touched += [reading.line, *reading.path]
         touched += [self.seen.line(step) for step in each.amount.scaled]
         touched.append(self.line)
+        for reading in readings:
+            touched += reading.addresses
+        touched += self.seen.addresses(self.store, self.item)
         lines = tuple(dict.fromkeys(touched))
         times, step = each.amount.times, self._when(each)
         return Term(kind, self._line(each), readings, times, k, note, blame, lines, step)

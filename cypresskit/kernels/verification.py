@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.dataflow import components, uses
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.slips import mistakes
@@ -88,14 +89,16 @@ class Verification:
     def __str__(self) -> str:
         at = " and ".join(f"{m} x {n}" for m, n, _ in self.sizes)
         if self.right:
-            return f"{self.kernel.name} is right at {at}."
+            unknown = _unknown(self.kernel.program)
+            without = f"; it doesn't read {unknown}" if unknown else ""
+            return f"{self.kernel.name} is right at {at}{without}."
         assert self.size is not None
         m, n, k = self.size
         lines = [f"{self.kernel.name} is wrong at {m} x {n}, k = {k}."]
         if self.wrong is not None:
             where = f"{self.wrong_count:,} of {m * n:,} elements are wrong"
-            factors = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
-            lines.append(f"{self.wrong}, with {factors}; {where}.")
+            scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
+            lines.append(f"{self.wrong}, with {scalars}; {where}.")
         lines += [self.error] if self.error else []
         lines += [str(self.findings)] if self.findings else []
         return "\n".join(lines)
@@ -104,7 +107,7 @@ class Verification:
 
 
 def verify(
-    kernel: Source, *, alpha: float = 2.0, beta: float = -1.0, seed: int = 12
+    kernel: Source, *, alpha: float | None = None, beta: float | None = None, seed: int = 12
 ) -> Verification:
     """Whether a kernel multiplies rightly, with every check on.
 
@@ -113,7 +116,8 @@ def verify(
     kernel
         A kernel, or its name, text, file or program.
     alpha, beta
-        Whole numbers, with which C = alpha op(A) op(B) + beta C.
+        Whole numbers, with which C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0
+        for a kernel that never reads them.
     seed
         Of the random whole numbers from -4 to 4 in the matrices.
 
@@ -133,6 +137,7 @@ def verify(
     sgemm_tn is right at 8 x 16 and 16 x 8.
     """
     known = resolve(kernel)
+    alpha, beta = factors(known.program, alpha, beta)
     rows, columns = known.multiple
     sizes = [(rows, 2 * columns), (2 * rows, columns)]
     if known.vector:
@@ -145,6 +150,38 @@ def verify(
             return outcome
         passed.append(given.size)
     return Verification(known, True, tuple(passed), alpha=alpha, beta=beta)
+
+
+def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[float, float]:
+    """alpha and beta of a product that tries a kernel: as given, or else 2 and -1 if it reads them,
+    1 and 0 if it doesn't.
+    """
+    reads_alpha, reads_beta = _factors_read(program)
+    if alpha is None:
+        alpha = 2.0 if reads_alpha else 1.0
+    if beta is None:
+        beta = -1.0 if reads_beta else 0.0
+    return alpha, beta
+
+
+def _factors_read(program: Program) -> tuple[bool, bool]:
+    """Whether a program reads alpha and beta from cb0, in any precision."""
+    read = {
+        (source.register.element, component)
+        for i in program.body
+        for _, source, positions in uses(program, i)
+        if (source.register.kind, source.register.index) == ("cb", 0)
+        for component in components(source, positions)
+    }
+    alpha = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
+    beta = {(0, 1), (1, 2), (1, 3), *((3, component) for component in range(4))}
+    return bool(read & alpha), bool(read & beta)
+
+
+def _unknown(program: Program) -> str:
+    """Which of alpha and beta a program doesn't read, "" if it reads both."""
+    names = ("alpha", "beta")
+    return " and ".join(n for n, r in zip(names, _factors_read(program), strict=True) if not r)
 
 
 def product(
@@ -170,14 +207,14 @@ def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
     """What is wrong with a product, or None."""
-    factors = {"alpha": given.alpha, "beta": given.beta}
+    scalars = {"alpha": given.alpha, "beta": given.beta}
     try:
         arguments = given.arguments(kernel)
         findings = _findings(kernel, given, arguments)
         ended = all(finding.kind != "endless loop" for finding in findings)
         result = _result(kernel, given, arguments) if ended else None
     except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
-        return Verification(kernel, False, passed, given.size, error=str(error), **factors)
+        return Verification(kernel, False, passed, given.size, error=str(error), **scalars)
     wrong, count = None, 0
     if result is not None:
         shown = result[..., 0] if kernel.precision == "double-double" else result
@@ -199,7 +236,7 @@ def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verif
         findings,
         result=result,
         expected=given.expected,
-        **factors,
+        **scalars,
     )
 
 
@@ -218,8 +255,8 @@ def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
     plain = kernel.precision in ("single", "double")
     if plain and not (kernel.streams or kernel.buffer or kernel.packed):
         matrices = [matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c)]
-        factors = {"alpha": given.alpha, "beta": given.beta}
-        return check_gemm(kernel, *matrices, **factors, max_instructions=LONGEST)
+        scalars = {"alpha": given.alpha, "beta": given.beta}
+        return check_gemm(kernel, *matrices, **scalars, max_instructions=LONGEST)
     names: dict = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
     if kernel.buffer:
         names = {}

@@ -25,6 +25,7 @@ from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
+MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
 MOST_TERMS = 4096  # of a value; what has more is mixed
 
 
@@ -239,9 +240,9 @@ class Provenance(Observer):
 
     # Which steps belong to a value
 
-    def slice(self, node: Node) -> list[Node]:
-        """The steps that passed data on to a step, in the order in which they ran."""
-        found, open_nodes = {node}, [node]
+    def slice(self, *nodes: Node) -> list[Node]:
+        """The steps that passed data on to some steps, in the order in which they ran."""
+        found, open_nodes = set(nodes), list(nodes)
         while open_nodes:
             for earlier in self._sources(open_nodes.pop()):
                 if earlier not in found:
@@ -315,6 +316,35 @@ class Provenance(Observer):
                         lines.add(self.line(earlier))
                         open_nodes.append(earlier)
         return sorted(lines)
+
+    def products(self, item: int) -> Iterator[tuple[int, int, FormalSum]]:
+        """Each step in which a work-item multiplied, a component that it wrote, and what that then
+        held.
+        """
+        nodes = [
+            (number, item)
+            for number, step in enumerate(self.steps)
+            if step.active[item] and self.body[step.at].op.name in MULTIPLY
+        ]
+        values: Results = {}
+        for each in self.slice(*nodes):
+            values[each] = self._evaluated(each, values)
+        for node in nodes:
+            yield from ((node[0], component, value) for component, value in values[node].items())
+
+    def overwritten(self, step: int, component: int, item: int) -> int | None:
+        """The step that first wrote to a component without the sum that a step left there, or
+        None.
+        """
+        dest = self.body[self.steps[step].at].dest
+        assert dest is not None
+        for number in self.definitions[dest.register.index, component]:
+            if number <= step or not self.steps[number].active[item]:
+                continue
+            if (step, item) not in self._sources((number, item)):
+                return number
+            step = number
+        return None
 
     def held(self, item: int) -> Iterator[tuple[int, MemoryWord]]:
         """The words of memory that a work-item read, or loaded from the LDS, and the steps."""
