@@ -239,9 +239,9 @@ def test_kernels_fetch_what_the_formula_says(name, words):
 
 
 def test_the_best_block_is_neither_the_smallest_nor_the_largest():
-    speeds = {size: pace(size, n=768, k=96).gflops for size in (1, 4, 8, 16)}
+    speeds = {size: pace(size, n=768).gflops for size in (1, 4, 8, 16)}
     assert max(speeds, key=speeds.get) == 8
-    assert pace(1, n=192, k=96).bound in ("texture", "latency", "too few wavefronts")
+    assert pace(1, n=192).bound in ("texture", "latency", "too few wavefronts")
 
 
 def test_a_chip_with_more_registers_likes_large_blocks_better():
