@@ -122,7 +122,7 @@ def blocked_time(
     errors as for `gemm_out_of_core`. Without ``overlap`` the program waits for every copy and every
     kernel.
     """
-    return _Blocked(m, n, k, machine, kernel, block, None, overlap, ()).plan_all()
+    return _Blocked((m, n, k), machine, kernel, block=block, overlap=overlap).plan_all()
 
 
 def gemm_out_of_core(
@@ -163,7 +163,8 @@ def gemm_out_of_core(
         )
     product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, device=device, **launching)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
-    work = _Blocked(m, n, k, Machine(device, use_chips=1), chosen, block, depth, True, data)
+    machine = Machine(device, use_chips=1)
+    work = _Blocked((m, n, k), machine, chosen, block=block, depth=depth, matrices=data)
     timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
@@ -197,16 +198,16 @@ class _Blocked:
 
     def __init__(
         self,
-        m: int,
-        n: int,
-        k: int,
+        size: tuple[int, int, int],
         machine: Machine,
-        kernel,
-        block,
-        depth: int | None,
-        overlap,
-        matrices: tuple,
+        kernel: str | Kernel,
+        *,
+        block: int | None = None,
+        depth: int | None = None,
+        overlap: bool = True,
+        matrices: tuple = (),
     ):
+        m, n, k = size
         check_whole(m=m, n=n, k=k)
         check_type(Machine, machine=machine)
         depth = strip_depth(machine.device, depth)

@@ -89,7 +89,7 @@ def four_stage(
     errors as for `five_stage`. Its kernel by default uses a global buffer, which can lie in any
     memory but isn't cached.
     """
-    return _Pipeline(False, m, n, k, machine, kernel, **options).plan_all()
+    return _Pipeline((m, n, k), machine, kernel, five=False, **options).plan_all()
 
 
 def five_stage(
@@ -110,7 +110,16 @@ def five_stage(
     ``timeline.execute()``. Raises ``ValueError`` for impossible sizes and blocks that don't fit the
     card, ``TypeError`` for matrices of another type than the kernel's.
     """
-    return _Pipeline(True, m, n, k, machine, kernel, block, cpu_share, matrices).plan_all()
+    plan = _Pipeline(
+        (m, n, k),
+        machine,
+        kernel,
+        five=True,
+        block=block,
+        cpu_share=cpu_share,
+        matrices=matrices,
+    )
+    return plan.plan_all()
 
 
 def static_share(machine: Machine) -> float:
@@ -160,16 +169,16 @@ class _Pipeline:
 
     def __init__(
         self,
-        five: bool,
-        m: int,
-        n: int,
-        k: int,
+        size: tuple[int, int, int],
         machine: Machine,
         kernel: str | Kernel,
+        *,
+        five: bool,
         block: int = BLOCK,
         cpu_share: float = 0.0,
         matrices: Matrices | None = None,
     ) -> None:
+        m, n, k = size
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
@@ -187,14 +196,14 @@ class _Pipeline:
                 f"the matrices are {matrices.c.dtype}, and {self.kernel.name} takes"
                 f" {self.kernel.dtype}"
             )
-        self.m, self.n, self.k, self.block, self.size = m, n, k, block, self.kernel.dtype.itemsize
+        self.m, self.n, self.k, self.block = m, n, k, block
+        self.size = self.kernel.dtype.itemsize
         piece = -(-block // (PARTS * PIECES if five else PARTS))
         strips = 2.0 * self.size * k * block
         buffers = {"two strips of A": strips, "two of B": strips}
-        check_card(
-            machine.device,
-            buffers | ({"two sub-blocks of C": 2.0 * self.size * piece * block} if five else {}),
-        )
+        if five:
+            buffers["two sub-blocks of C"] = 2.0 * self.size * piece * block
+        check_card(machine.device, buffers)
         self.plan = Plan(machine, real=matrices is not None)
         self.rate = kernel_rate(self.kernel, min(piece, m), min(block, n), k, machine.device)
         self.gpu_rows = m - round(cpu_share * m)
@@ -203,10 +212,10 @@ class _Pipeline:
         """Plan each chip's columns of C, and the CPU's rows."""
         machine, (down, across) = self.plan.machine, self.kernel.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
-        for chip, own in enumerate(
-            split(0, self.n, -(-self.n // machine.chips), across) if rows else []
-        ):
-            self._chip(chip, rows, split(own.start, own.stop, self.block, across))
+        if rows:
+            chips_columns = split(0, self.n, -(-self.n // machine.chips), across)
+            for chip, columns in enumerate(chips_columns):
+                self._chip(chip, rows, split(columns.start, columns.stop, self.block, across))
         if self.gpu_rows < self.m:
             self._cpu(range(self.gpu_rows, self.m), split(0, self.n, self.block))
         return self.plan.run(2.0 * self.m * self.n * self.k)

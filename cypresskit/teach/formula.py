@@ -7,7 +7,8 @@ results are never shown, so copying the numbers from earlier messages doesn't pa
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from dataclasses import dataclass
+from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
 
 import numpy as np
@@ -52,9 +53,10 @@ def formula_exercise(
 
         @wraps(right)
         def check(answer) -> Verdict:
-            return _judged(
-                answer, called, right, cases, slips, hint, unit, draw or (lambda: drawn(cases))
+            formula = Formula(
+                right, called, cases, slips, hint, unit, draw or partial(drawn, cases)
             )
+            return formula.judged(answer)
 
         del check.__wrapped__  # it takes an answer, not what the answer takes
         return exercise(check, called)
@@ -62,45 +64,77 @@ def formula_exercise(
     return made
 
 
-def _judged(
-    answer, name: str, right: Callable, cases, slips: Slips, hint: str, unit: str, draw: Callable
-) -> Verdict:
-    """The verdict on an answer; see ``formula_exercise``."""
-    if draws_own():
-        cases = [draw() for _ in cases]
-    want = [right(*case) for case in cases]
-    whether = isinstance(want[0], bool)
-    calls = [f"{name}({', '.join(map(_text, case))})" for case in cases]
-    results = [_result(call, answer, case, hint, whether) for call, case in zip(calls, cases)]
-    fine = [_same(value, right) for value, right in zip(results, want)]
-    if all(fine):
-        for case in [draw() for _ in range(DRAWN)]:
-            value = _result(f"{name}({', '.join(map(_text, case))})", answer, case, hint, whether)
+@dataclass(frozen=True)
+class Formula:
+    """A formula that an exercise asks for: see ``formula_exercise``. ``right`` computes it,
+    ``draw`` makes a random case.
+    """
+
+    right: Callable
+    name: str
+    cases: Sequence[tuple]
+    slips: Slips
+    hint: str
+    unit: str
+    draw: Callable[[], tuple]
+
+    def judged(self, answer: Callable) -> Verdict:
+        """The verdict on a student's function."""
+        cases = [self.draw() for _ in self.cases] if draws_own() else self.cases
+        want = [self.right(*case) for case in cases]
+        results = [self.result(answer, case) for case in cases]
+        fine = [_same(result, value) for result, value in zip(results, want)]
+        if not all(fine):
+            return self.refused(cases, results, want)
+
+        self.try_others(answer)
+        finding = f"{len(cases)} calls give what they should; {self.call(cases[0])} is"
+        return Verdict(True, f"{finding} {_text(want[0])}{self.unit}.")
+
+    def try_others(self, answer: Callable) -> None:
+        """End the check if the answer is wrong for numbers other than those that are shown."""
+        for case in [self.draw() for _ in range(DRAWN)]:
+            result, want = self.result(answer, case), self.right(*case)
             finding = (
-                f"The {len(cases)} calls that are shown are right, but it is wrong for other"
+                f"The {len(self.cases)} calls that are shown are right, but it is wrong for other"
                 " numbers."
             )
-            why = f"{hint} Does it compute from what it is given?"
-            if _rounded(value, right(*case)):
+            why = f"{self.hint} Does it compute from what it is given?"
+            if _rounded(result, want):
                 why = ROUNDED
-            unless(_same(value, right(*case)), finding, why)
-        return Verdict(
-            True, f"{len(cases)} calls give what they should; {calls[0]} is {_text(want[0])}{unit}."
+            unless(_same(result, want), finding, why)
+
+    def refused(self, cases: Sequence[tuple], results: list[float], want: list[float]) -> Verdict:
+        """The verdict on wrong results: the first of them, and the slip that explains them all."""
+        fine = [_same(result, value) for result, value in zip(results, want)]
+        n = fine.index(False)
+        finding = (
+            f"{self.call(cases[n])} gives {_text(results[n])}{self.unit};"
+            f" it should be {_text(want[n])}{self.unit}."
         )
-    n = fine.index(False)
-    finding = f"{calls[n]} gives {_text(results[n])}{unit}; it should be {_text(want[n])}{unit}."
-    for slip_hint, slip in slips.items():
-        if all(_same(value, slip(*case)) for value, case in zip(results, cases)):
-            return Verdict(False, finding, slip_hint)
-    if not whether and all(map(_rounded, results, want)):
-        hint = ROUNDED
-    if any(fine):
-        if (
-            results[0] and len(set(results)) == 1 and not whether
-        ):  # a number, not the 0 of before one begins
-            hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
-        hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
-    return Verdict(False, finding, hint)
+        for slip_hint, slip in self.slips.items():
+            if all(_same(result, slip(*case)) for result, case in zip(results, cases)):
+                return Verdict(False, finding, slip_hint)
+
+        whether = isinstance(want[0], bool)
+        hint = self.hint
+        if not whether and all(map(_rounded, results, want)):
+            hint = ROUNDED
+        if any(fine):
+            # A number in every call, but not the 0 with which one begins.
+            if results[0] and len(set(results)) == 1 and not whether:
+                hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
+            hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
+        return Verdict(False, finding, hint)
+
+    def result(self, answer: Callable, case: tuple) -> float:
+        """What the answer returns for a case; anything but a number ends the check."""
+        whether = isinstance(self.right(*case), bool)
+        return _result(self.call(case), answer, case, self.hint, whether)
+
+    def call(self, case: tuple) -> str:
+        """A call of the student's function, as it would be written."""
+        return f"{self.name}({', '.join(map(_text, case))})"
 
 
 def drawn(cases: Sequence[tuple]) -> tuple:

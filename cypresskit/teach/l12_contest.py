@@ -272,7 +272,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     runs: dict[int, Run] = {}
     for (m, n, k), alpha, beta in (((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (deep, -2.0, 1.0)):
         seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
-        wrong, runs[m] = _compared(kernel, m, n, k, alpha, beta, seed)
+        wrong, runs[m] = _compared(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
         if wrong:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
@@ -294,11 +294,12 @@ def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, 
 
 
 def _compared(
-    kernel: Kernel, m: int, n: int, k: int, alpha: float, beta: float, seed: int
+    kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
 ) -> tuple[str, Run]:
     """The fault in a random product, "" if there is none, after a comparison of every element; and
     the run's counts.
     """
+    m, n, k = size
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
     problem = _problem if beta == 0 else _problem.__wrapped__  # odd sizes don't come again
     a, b, c, product = problem(m, n, k, most, seed)
@@ -310,11 +311,10 @@ def _compared(
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
         # No values: the numbers are others each time
-        return (
-            f"{many} elements are wrong, the first C[{i}, {j}]",
-            run,
-        )
-    return (f"{run.out_of_range:,} fetches lie outside A and B" if run.out_of_range else ""), run
+        return f"{many} elements are wrong, the first C[{i}, {j}]", run
+    if run.out_of_range:
+        return f"{run.out_of_range:,} fetches lie outside A and B", run
+    return "", run
 
 
 def tied(one: float, other: float, gain: float = 1.0) -> bool:

@@ -94,11 +94,8 @@ def simulate(
         kernel = launched = resolve(kernel)
         again = partial(again, kernel=kernel)  # its file may have changed by then
         size = _size(kernel, device, m, n, k, count)
-        code, name, precision = (
-            compile(kernel.program, device, style),
-            kernel.name,
-            kernel.precision,
-        )
+        code = compile(kernel.program, device, style)
+        name, precision = kernel.name, kernel.precision
         shapes = kernel.shape(*size, 1.0, beta, count)
         flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
         key = kernel, code, size, layout, beta, count, flops, exact
@@ -156,24 +153,20 @@ def timed_launch(
     """
     _check_shape(shape, device)
     launch = TimedLaunch(code, shape, device, layout)
-    active = launch.active
     result = sample(
-        code, shape, device, layout, active, exact=exact, progress=progress, policy=policy
+        code, shape, device, layout, launch.active, exact=exact, progress=progress, policy=policy
     )
+    seen = seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part)
     return _report(
-        name,
-        device,
-        size,
-        flops,
-        precision,
-        code.gprs,
-        active,
-        shape.wavefronts,
-        result,
-        again,
         launch,
-        seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part),
-        launched,
+        result,
+        seen,
+        name=name,
+        size=size,
+        flops=flops,
+        precision=precision,
+        again=again,
+        launched=launched,
     )
 
 
@@ -225,9 +218,9 @@ def _check_shape(shape: Shape, device: Device) -> None:
     most = device.texture_side
     if not shape.wavefronts:
         raise ValueError(f"{shape.program.name}: the domain {shape.domain} is empty")
-    for number, of in shape.textures.items():
-        if max(of.width, of.height) > most:
-            size = f"{of.height:,} rows of {of.width:,} texels"
+    for number, texture in shape.textures.items():
+        if max(texture.width, texture.height) > most:
+            size = f"{texture.height:,} rows of {texture.width:,} texels"
             limit = f"a texture of the {device.name} has at most {most:,} rows of {most:,} texels"
             raise ValueError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
 
@@ -250,72 +243,82 @@ def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int
 
 
 def _report(
-    name,
-    device: Device,
-    size,
-    flops,
-    precision: str,
-    gprs,
-    active,
-    wavefronts,
-    of: Sample,
-    again,
     launch: TimedLaunch,
+    result: Sample,
     seen: Seen,
-    launched: Kernel | None = None,
+    *,
+    name: str,
+    size: tuple[int, int, int] | None,
+    flops: float,
+    precision: str,
+    again: Callable[..., Report] | None,
+    launched: Kernel | None,
 ) -> Report:
-    counts = {what: count / of.part for what, count in of.outcome.counts.items()}
-    engines = of.clocks * device.simd_engines
-    channel_clocks = of.clocks * device.memory_channels
-    line_clocks = device.line_bytes / device.l2_slice_bytes_clock
-    busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    through = counts["l2_asked"] + counts["l2_passed"]
-    busy["L2"] = through * line_clocks / (of.clocks * device.l2_slices)
-    busy["DRAM"] = counts["dram"] / channel_clocks
-    busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
-    out = of.outcome
-    last = {unit: out.done[unit][-1] / of.part / of.clocks for unit in ("dram", "dram_rows")}
+    """The report on a launch, from what was simulated of it."""
+    device, active, wavefronts = launch.device, launch.active, launch.shape.wavefronts
+    outcome, clocks = result.outcome, result.clocks
+    counts = {what: count / result.part for what, count in outcome.counts.items()}
+    busy = _busy(counts, clocks, device)
+
+    last = {unit: outcome.done[unit][-1] / result.part / clocks for unit in ("dram", "dram_rows")}
     channels = list(zip(last["dram"].tolist(), last["dram_rows"].tolist()))
-    occupied = float((out.end - out.start).sum() / (out.end_clock * device.simd_engines * active))
+    lived = float((outcome.end - outcome.start).sum())
+    occupied = lived / (outcome.end_clock * device.simd_engines * active)
     rounds = wavefronts / (active * device.simd_engines)
-    hits = {
-        level.upper(): (
-            1 - counts[f"{level}_missed"] / counts[f"{level}_asked"]
-            if counts[f"{level}_asked"]
-            else 0.0
-        )
-        for level in ("l1", "l2")
-    }
-    read = counts["l2_missed"] + counts["l2_passed"]
-    moved = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
+    # A report may be given again, so nobody may change it: its tables are read-only.
     return Report(
         kernel=name,
         device=device,
         size=size,
-        clocks=of.clocks,
-        seconds=of.clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
+        clocks=clocks,
+        seconds=clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
         flops=flops,
         peak_gflops=device.peak_gflops(precision),
         bound=bound(busy, occupied, rounds, channels),
-        registers=gprs,
+        registers=launch.code.gprs,
         active=active,
         wavefronts=wavefronts,
-        simulated=of.share,
-        busy=read_only(busy),  # a report may be given again, so nobody may change it
-        hits=read_only(hits),
-        bytes=read_only(
-            {"L1": counts["delivered"]}
-            | {level: n * device.line_bytes for level, n in moved.items()}
-        ),
-        error=of.error,
-        use=_use(out, device),
-        events=out.timeline,
+        simulated=result.share,
+        busy=read_only(busy),
+        hits=read_only({level.upper(): _hit_rate(counts, level) for level in ("l1", "l2")}),
+        bytes=read_only(_bytes(counts, device)),
+        error=result.error,
+        use=_use(outcome, device),
+        events=outcome.timeline,
         again=again,
         launch=launch,
         seen=seen,
         explain=Explanation(launch_prices, why),
         launched=launched,
     )
+
+
+def _busy(counts: dict[str, float], clocks: float, device: Device) -> dict[str, float]:
+    """The share of the time, 0 to 1, in which each unit is busy, on average over its copies."""
+    engines = clocks * device.simd_engines
+    busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
+    line_clocks = device.line_bytes / device.l2_slice_bytes_clock
+    through = counts["l2_asked"] + counts["l2_passed"]
+    busy["L2"] = through * line_clocks / (clocks * device.l2_slices)
+    channel_clocks = clocks * device.memory_channels
+    busy["DRAM"] = counts["dram"] / channel_clocks
+    busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
+    return busy
+
+
+def _hit_rate(counts: dict[str, float], level: str) -> float:
+    """The share of a cache's lines that were there when they were asked for; 0 if none was."""
+    asked = counts[f"{level}_asked"]
+    return 1 - counts[f"{level}_missed"] / asked if asked else 0.0
+
+
+def _bytes(counts: dict[str, float], device: Device) -> dict[str, float]:
+    """Bytes that L1, L2 and DRAM gave, and bytes written."""
+    read = counts["l2_missed"] + counts["l2_passed"]
+    lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
+    return {"L1": counts["delivered"]} | {
+        level: count * device.line_bytes for level, count in lines.items()
+    }
 
 
 def _use(out: Outcome, device: Device) -> Use:

@@ -110,14 +110,15 @@ class Surfaces:
         address = self._addresses(texture.width, texture.texel)
         side = TILE if self.layout == "tiled" else 1
         base = self.bases[resource] // self.line
-        made = self._stream(address, x, y, on & inside, motion, base, side=side)
+        made = self._stream(address, x, y, on & inside, motion=motion, base=base, side=side)
         items = on.reshape(-1, 64).sum(axis=1)  # who looks beside the texture gets zeros
         return replace(made, delivered=np.repeat(items * texture.texel, made.phases))
 
     def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
         """The lines of an output stream's pixels (x, y)."""
         address = self._addresses(self.shape.domain[0], self.shape.outputs[number].texel)
-        return self._stored(self._stream(address, x, y, on, Motion(), GLOBAL, uncached=True))
+        made = self._stream(address, x, y, on, motion=Motion(), base=GLOBAL, uncached=True)
+        return self._stored(made)
 
     def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
         """The lines of elements ``x`` of global memory. Raises ``ValueError`` for those that are
@@ -133,7 +134,9 @@ class Surfaces:
                 f" memory of the {self.geometry.name} ends at g[{most - 1}]"
                 f" ({self.geometry.memory_bytes:,} bytes): try smaller matrices"
             )
-        made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL, uncached=True)
+        made = self._stream(
+            lambda x, y: x * 16, x, 0 * x, on, motion=motion, base=GLOBAL, uncached=True
+        )
         return self._stored(made) if stores else made
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
@@ -147,10 +150,22 @@ class Surfaces:
         return replace(made, cost=np.full_like(made.cost, self.geometry.store_clocks))
 
     def _stream(
-        self, address: Callable, x, y, on, motion: Motion, base: int, side: int = 1, uncached=False
+        self,
+        address: Callable,
+        x: np.ndarray,
+        y: np.ndarray,
+        on: np.ndarray,
+        *,
+        motion: Motion,
+        base: int,
+        side: int = 1,
+        uncached: bool = False,
     ) -> Stream:
-        """The pattern comes back when the access has moved by whole lines, and by whole tiles."""
-        phases, dx, dy = 1, motion.x, motion.y
+        """The stream of an access that moves on from turn to turn. Its pattern comes back when it
+        has moved by whole lines, and by whole tiles, ``side`` texels high and wide.
+        """
+        dx, dy = motion.x, motion.y
+        phases = 1
         while (
             address(dx * phases, dy * phases) % self.line
             or dx * phases % side
@@ -158,22 +173,21 @@ class Surfaces:
         ):
             phases += 1
         phases = min(phases, int(np.max(motion.turns)))
-        addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)]).reshape(
-            phases, -1, 64
+
+        addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)])
+        entries = addresses.reshape(phases, -1, 64).transpose(1, 0, 2).reshape(-1, 64)
+        return stream(
+            entries,
+            np.repeat(on.reshape(-1, 64), phases, axis=0),
+            banks=self.geometry.texture_banks,
+            quads_per_clock=self.geometry.quads_per_clock,
+            line_bytes=self.line,
+            merge=uncached or self.geometry.l1_bytes > 0,
+            base=base,
+            phases=phases,
+            step=int(address(dx * phases, dy * phases)) // self.line,
+            uncached=uncached,
         )
-        step = int(address(dx * phases, dy * phases)) // self.line
-        unit = {
-            "banks": self.geometry.texture_banks,
-            "quads_per_clock": self.geometry.quads_per_clock,
-        }
-        how = unit | {
-            "line_bytes": self.line,
-            "merge": uncached or self.geometry.l1_bytes > 0,
-            "base": base,
-        }
-        active = np.repeat(on.reshape(-1, 64), phases, axis=0)
-        entries = addresses.transpose(1, 0, 2).reshape(-1, 64)
-        return stream(entries, active, phases=phases, step=step, uncached=uncached, **how)
 
     def _pitch(self, width: int, texel: int) -> int:
         """Bytes from a row to the next, whole lines."""
