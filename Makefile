@@ -48,12 +48,14 @@ format: $(VENV)/installed-tests  ## put the code in the project's style
 	$(bin)/ruff format cypresskit tests tools
 	@if [ -d node_modules ]; then npm run --silent format; fi
 
-oldest: $(bin)/python  ## the core's tests, and pictures, with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
+oldest: $(bin)/python  ## the core's tests, pictures, and a lesson in JupyterLab, with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
 	$(bin)/python -m pip install --quiet $$($(bin)/python -c 'import re, tomllib;\
 	 project = tomllib.load(open("pyproject.toml", "rb"))["project"];\
-	 lines = project["dependencies"] + project["optional-dependencies"]["draw"];\
-	 print(*(re.sub(">=([0-9.]+).*", r"==\1", line) for line in lines))') hypothesis pytest
+	 extras = project["optional-dependencies"];\
+	 lines = project["dependencies"] + extras["draw"] + extras["lab"];\
+	 print(*(re.sub(">=([0-9.]+).*", r"==\1", line) for line in lines if "cypresskit" not in line))') hypothesis pytest
 	PYTHONPATH=. $(bin)/python .ci/use_draw.py
+	PYTHONPATH=. $(bin)/python .ci/use_lab.py
 	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
 
 bench: $(VENV)/installed-tests  ## how fast is it, beside a yardstick of the same run? ARGS="clock --check"

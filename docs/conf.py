@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 import cypresskit  # noqa: E402
 from cypresskit.draw.player import scripts  # noqa: E402
+from cypresskit.today import record  # noqa: E402
 from tools import gallery  # noqa: E402
 
 project, release = "cypresskit", cypresskit.__version__
@@ -90,6 +91,40 @@ class View(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
+class Today(SphinxDirective):
+    """What the workbook's ideas gain on a GPU of today, as it was measured: a table of five."""
+
+    def run(self):
+        rows = [
+            (words, *gained(experiment, before, after))
+            for words, experiment, before, after in IDEAS
+        ]
+        cells = "".join(
+            f"<tr><td>{idea}</td><td><b>{times:.0f} x</b></td><td>{what}</td></tr>"
+            for idea, times, what in rows
+        )
+        return [nodes.raw("", f'<table class="ideas">{cells}</table>', format="html")]
+
+
+#: Words, and the experiment of `cypresskit.today` with the cases before and after.
+IDEAS = (
+    ("keep a block of C in registers", "block", "1 x 1", "8 x 8"),
+    ("enough warps to hide the waiting", "warps", "5", "16"),
+    ("a word of padding against bank conflicts", "bank, 32 warps", "32", "33"),
+    ("matrices that fill the chip", "size", "128", "2048"),
+    ("memory that the bus can reach by itself", "bus", "pageable", "pinned"),
+)
+
+
+def gained(experiment: str, before: str, after: str) -> tuple[float, str]:
+    """How many times better the second case is, and both figures with their unit."""
+    rows = {row["case"]: row for row in record()["rows"] if row["experiment"] == experiment}
+    first, second = (rows[case]["value"] for case in (before, after))
+    unit = rows[before]["unit"]
+    times = first / second if unit == "ns" else second / first
+    return times, f"{before}: {first:,g} {unit}; {after}: {second:,g} {unit}"
+
+
 class Views(SphinxDirective):
     """The stills of all pictures. Each leads to a page with nothing but the picture, which plays there."""
 
@@ -116,8 +151,12 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
-        front, *stills = re.findall(r"(?s)<!-- front -->.*?<!-- end -->", source[0])
-        source[0] = source[0].replace(front, (ROOT / "docs/front.md").read_text(encoding="utf-8"))
+        begin, front, *stills = re.findall(r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->", source[0])
+        page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
+        page = page.replace("<!-- story -->", begin.partition("\n")[2].strip())
+        if not (Path(app.outdir) / "compile/index.html").exists():  # see tools/site
+            page = re.sub(r"(?s)<!-- compile -->.*?<!-- end -->", "", page)
+        source[0] = source[0].replace(begin + front, page)
         for still in stills:  # which plays on top
             source[0] = source[0].replace(still, "")
     if not solutions:  # no link may lead to what is left out
@@ -130,13 +169,15 @@ def _left_out(link):
 
 
 def amend(app, name, template, context, doctree):
-    """Pages with pictures load what plays them, and go without a list of their headings: pictures take its place.
-    Headings have a level."""
+    """Pages with pictures load what plays them, and go without a list of their headings: pictures
+    take its place. Headings have a level, and boxes of code take the keys."""
     if pictures := "<cypresskit-picture" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
     if name == root_doc:
         app.add_js_file("front.js", loading_method="defer")
     context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
+    if body := context.get("body"):  # wide lines scroll, by keys, too
+        context["body"] = body.replace("<pre>", '<pre tabindex="0">')
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace(
         'role="heading"', 'role="heading" aria-level="2"'
@@ -153,6 +194,7 @@ def finish(app, error):
 
 def setup(app):
     app.add_directive("view", View)
+    app.add_directive("today", Today)
     app.add_directive("views", Views)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", end_sections, priority=400)

@@ -1,12 +1,93 @@
-// The first page's pictures play as soon as they are seen, each once, and without taking the keys.
+// The first page. Its pictures play as soon as they are seen, each once, and without taking the
+// keys; the first one is in its tenth second then. A button shows all of them, one after another.
+
+const BEGUN = 80 // the frame of the first picture's tenth second
+const STEP = 15_000 // milliseconds for each picture of the minute
+const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
+const CALM = matchMedia("(prefers-reduced-motion: reduce)")
+
+/** The page's pictures; those within a journey are its own.
+ * @returns {HTMLElement[]} */
+const pictures = () => [
+  ...document.querySelectorAll("article cypresskit-picture:not(cypresskit-picture *)"),
+]
+const isReady = (picture) => Boolean(picture.querySelector("[data-ready]"))
+
+/** The player that is seen in a picture; a journey has several. */
+const playerIn = (picture) => {
+  const players = [...picture.querySelectorAll(".cypresskit-player")]
+  if (picture.matches(".cypresskit-player")) players.unshift(picture)
+  return players.find((player) => player.getClientRects().length)
+}
+
+/** Play a picture from a frame on. */
+function play(picture, frame) {
+  const player = playerIn(picture)
+  if (!player) return
+  if (frame !== undefined) {
+    player.dataset.go = JSON.stringify({frame})
+    player.dispatchEvent(new Event("cypresskit-go"))
+  }
+  player.dispatchEvent(new Event("cypresskit-play"))
+}
+
 const sight = new IntersectionObserver(
   (found) => found.filter((one) => one.isIntersecting).forEach(begin),
   {threshold: 0.6},
 )
 function begin({target}) {
-  if (!target.querySelector("[data-ready]")) return setTimeout(begin, 100, {target})
+  if (!isReady(target)) return setTimeout(begin, 100, {target})
   sight.unobserve(target)
-  target.dispatchEvent(new Event("cypresskit-play"))
+  play(target, target === pictures()[0] ? BEGUN : undefined)
 }
-for (const place of document.querySelectorAll(".cypresskit-player"))
-  if (place.getClientRects().length) sight.observe(place)
+for (const picture of pictures()) sight.observe(picture)
+
+// -- the minute
+
+const minute = /** @type {HTMLButtonElement} */ (document.querySelector("#minute"))
+const said = document.querySelector("#minute-said")
+let ends = []
+
+/** Show a picture for its part of the minute, and what moves in it. */
+function show(number) {
+  const all = pictures()
+  const picture = all[number]
+  const title = picture.previousElementSibling?.querySelector("strong")?.textContent ?? ""
+  said.textContent = `${number + 1} of ${all.length}: ${title}`
+  picture.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "center"})
+  play(picture, 0)
+  const pitch = /** @type {HTMLInputElement} */ (picture.querySelector("input[type=number]"))
+  if (!pitch) return
+  PITCHES.forEach((words, n) => {
+    const lay = () => {
+      pitch.value = String(words)
+      pitch.dispatchEvent(new Event("change"))
+    }
+    ends.push(setTimeout(lay, (n * STEP) / PITCHES.length))
+  })
+}
+
+/** End the minute. */
+function stop(why = "") {
+  ends.forEach(clearTimeout)
+  ends = []
+  said.textContent = why
+  minute.textContent = "Play the minute"
+}
+
+if (minute) {
+  minute.hidden = false
+  minute.addEventListener("click", () => {
+    if (ends.length) return stop("Stopped.")
+    minute.textContent = "Stop"
+    pictures().forEach((_, number) => {
+      ends.push(setTimeout(show, number * STEP, number))
+    })
+    ends.push(setTimeout(stop, pictures().length * STEP, "That was the minute."))
+  })
+  // The reader goes on alone.
+  for (const hand of ["wheel", "touchmove", "keydown", "pointerdown"])
+    addEventListener(hand, ({target}) => {
+      if (ends.length && target !== minute) stop("Stopped: go on by yourself.")
+    })
+}
