@@ -519,6 +519,7 @@ def endless(tested, most, monkeypatch):
 
 
 def test_memory_does_not_grow_in_an_endless_loop(monkeypatch):
+    monkeypatch.setattr(walk._Walk, "_watch", lambda self, loop, at: None)  # turn by turn
     short, long_ = (endless("r0.x", most, monkeypatch) for most in (5_000, 20_000))
     assert short[0] < long_[0] < 40_000
     assert short[1] == long_[1]
@@ -527,3 +528,45 @@ def test_memory_does_not_grow_in_an_endless_loop(monkeypatch):
 def test_reports_a_break_that_cannot_change_at_once(monkeypatch):
     bundles, _ = endless("l0.w", 20_000, monkeypatch)
     assert bundles < 100
+
+
+def with_branches(seed, step, bound):
+    """A loop whose counter goes from 0 by ``step`` until it reaches ``bound``, and branches and
+    loops in it at random.
+    """
+    rng = random.Random(seed)
+    leave = ["ge r15.x, r10.x, l3.y", "break_logicalnz r15.x"]
+    block = [
+        "lt r2.x, r0.x, l0.z",
+        "if_logicalnz r2.x",
+        *Divergent(seed).block(rng.choice((1, 2))),
+        "endif",
+    ]
+    advance = ["add r10.x, r10.x, l3.x"]
+    pieces = [leave, block, advance]
+    rng.shuffle(pieces)
+    body = [line for piece in pieces for line in piece]
+    start = ["flr r0.xy, vWinCoord0.xy", "mov r0.zw, l0.ww", "mov r1, l0.wwww", "mov r9, l0.wwww"]
+    lines = [*start, "mov r10.x, l0.w", "whileloop", *body, "endloop", "mov g[0], r9"]
+    literals = f"dcl_literal l2, 7.0, 30.0, 0.0, 0.0\ndcl_literal l3, {step}, {bound}, 0.0, 0.0\n"
+    return literals + "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_loop_that_drifts_is_reported_after_few_of_its_turns(seed, monkeypatch):
+    step = random.Random(seed).choice((-1.0, -2.0, -0.5))
+    made = []
+    monkeypatch.setattr(walk, "Processor", lambda *args: made.append(Processor(*args)) or made[-1])
+    with pytest.raises(KernelError, match="this loop has not ended after 2,000,000 instructions"):
+        paths(shapes(with_branches(seed, step, 4.0), (16, 8)))
+    assert sum(processor.bundles for processor in made) < 100_000
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rehearsal_that_leaps_finds_the_end_of_a_loop(seed, monkeypatch):
+    """However late it is; as the one that runs every turn does."""
+    rng = random.Random(seed)
+    of = shapes(with_branches(seed, rng.choice((1.0, 0.5, 2.0)), rng.randint(90, 900)), (16, 8))
+    leapt = by_wavefront(paths(of))
+    monkeypatch.setattr(walk._Walk, "_watch", lambda self, loop, at: None)
+    assert by_wavefront(paths(of)) == leapt

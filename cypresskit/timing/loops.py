@@ -39,8 +39,8 @@ from cypresskit.timing.words import (
 
 MOST_TURNS = 1 << 22  # in which a loop is counted
 NEVER = float(1 << 40)  # a turn that no loop reaches
-#: Floats are exact in steps of 1 / 256 below 2^16, whole ones below 2^24.
-GRAINS = ((1, 2.0**24), (256, 2.0**16))
+#: Whole floats are exact below 2^24, those in steps of 1 / 2 below 2^23, and so on.
+GRAINS = tuple((grain, 2.0**24 / grain) for grain in (1, 2, 16, 256))
 BETWEEN = (0.1, 0.382, 0.5, 0.854)  # of all turns: where four of them are run, the middle one too
 TRIES = 16  # turns in which somebody may leave that are tried
 #: Clauses, stores and breaks: also breaks under a condition, where these aren't an ALU_BREAK.
@@ -50,6 +50,7 @@ COUNTABLE = re.compile(
 
 Register = tuple[int, int]  # number, channel
 Registers = dict[Register, Value]
+Compared = list[tuple[Operation, Value, Value]]  # of each comparison, its operands
 Turns = int | np.ndarray  # the same for all lanes, or of each lane
 
 
@@ -87,7 +88,7 @@ class _Turn:
 
     left: np.ndarray
     accesses: dict[int, list[MemoryRequest]] = field(default_factory=dict)
-    compared: list[tuple[Operation, Value, Value]] = field(default_factory=list)
+    compared: Compared = field(default_factory=list)
     registers: Registers = field(default_factory=dict)
 
     @property
@@ -148,7 +149,7 @@ class CountedLoop:
         self.processor.masks.set(stay)
         second = self._turn(first.registers)
         moving = {
-            place: _Moving(self.before.get(place, ZERO), first.registers[place], word, stay)
+            place: Moving(self.before.get(place, ZERO), first.registers[place], word, stay)
             for place, word in second.registers.items()
             if place[0] < TEMPORARY and word is not self.before.get(place)
         }
@@ -222,10 +223,10 @@ class CountedLoop:
         """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
         used = _wavefronts(stay)
         turns = np.where(_wavefronts(second.left & stay) | ~used, 1.0, NEVER)
-        meetings = self._meetings(first, second, stay)
+        found = meetings(first.compared, second.compared, stay)
         tried = np.ones(len(turns))
         for _ in range(TRIES):
-            following = [np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in meetings]
+            following = [np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in found]
             tried = np.minimum.reduce([np.full(len(turns), NEVER), *following])
             undecided = (turns == NEVER) & (tried < NEVER)
             if not undecided.any():
@@ -237,25 +238,6 @@ class CountedLoop:
         if self.limit < 3 and turns.max() == NEVER:
             raise NotCounted
         return _of_lanes(np.where(turns == NEVER, self.limit, turns), used)
-
-    def _meetings(self, first: _Turn, second: _Turn, stay: np.ndarray) -> list[np.ndarray]:
-        """The turns in which a comparison may come out differently from the turn before: arrays
-        that have a row for each wavefront, or one for all.
-        """
-        found = []
-        for (o, a, b), (_, c, d) in zip(first.compared, second.compared, strict=True):
-            if any(word.loaded is not NOBODY for word in (a, b, c, d)):
-                continue
-            start = _number(a, o) - _number(b, o)
-            step = _number(c, o) - _number(d, o) - start
-            with np.errstate(all="ignore"):
-                meet = np.floor(np.where(step != 0, -start / step, NEVER))
-            for turn in (meet, meet + 1):
-                turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NEVER)
-                if turn.size > 1:
-                    turn = np.where(stay, turn, NEVER).reshape(-1, 64)
-                found.append(turn.reshape(turn.size // 64 or 1, -1))
-        return found
 
     def _motion(
         self, now: MemoryRequest, then: MemoryRequest, turns: Turns, stay: np.ndarray
@@ -277,7 +259,7 @@ class CountedLoop:
         self,
         first: _Turn,
         motions: list[Motion],
-        moving: "dict[Register, _Moving]",
+        moving: "dict[Register, Moving]",
         registers,
         turn: Turns,
         turns: Turns,
@@ -307,7 +289,27 @@ class CountedLoop:
         return found
 
 
-class _Moving:
+def meetings(first: Compared, second: Compared, stay: np.ndarray) -> list[np.ndarray]:
+    """The turns in which a comparison of lanes that ``stay`` may come out differently from the turn
+    before, from those of turns 0 and 1: arrays that have a row for each wavefront, or one for all.
+    """
+    found = []
+    for (o, a, b), (_, c, d) in zip(first, second, strict=True):
+        if any(word.loaded is not NOBODY for word in (a, b, c, d)):
+            continue
+        start = number(a, o) - number(b, o)
+        step = number(c, o) - number(d, o) - start
+        with np.errstate(all="ignore"):
+            meet = np.floor(np.where(step != 0, -start / step, NEVER))
+        for turn in (meet, meet + 1):
+            turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NEVER)
+            if turn.size > 1:
+                turn = np.where(stay, turn, NEVER).reshape(-1, 64)
+            found.append(turn.reshape(turn.size // 64 or 1, -1))
+    return found
+
+
+class Moving:
     """What a register holds at the beginning of any turn but the first, from what it holds at the
     beginning of the first three.
     """
@@ -354,8 +356,16 @@ class _Moving:
         far = np.abs(number) >= self.below
         return Value(bits, far, UNKNOWN) if far.any() else Value(bits)
 
+    def turns_below(self, active: np.ndarray) -> float:
+        """The first turn in which an active lane holds a float that is too large to be told."""
+        if self.constant is not None or not self.float:
+            return NEVER
+        with np.errstate(all="ignore"):
+            turns = np.floor((self.below - np.abs(self.start)) / np.abs(self.step))
+        return float(np.where(active, turns, NEVER).min())
 
-def _number(word: Value, o: Operation) -> np.ndarray:
+
+def number(word: Value, o: Operation) -> np.ndarray:
     """The numbers that a comparison takes the word for."""
     if o.row.kind == "float":
         return word.bits.view(np.float32).astype(np.float64)

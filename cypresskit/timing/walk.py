@@ -19,8 +19,16 @@ from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, S
 from cypresskit.machine import shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
 from cypresskit.machine.vliw import Processor
+from cypresskit.timing.drift import NEXT, Comparisons, Drift, WatchedTurn
 from cypresskit.timing.history import History
-from cypresskit.timing.loops import CountedLoop, EndlessError, can_count, loop_body, loop_end
+from cypresskit.timing.loops import (
+    BETWEEN,
+    CountedLoop,
+    EndlessError,
+    can_count,
+    loop_body,
+    loop_end,
+)
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.surfaces import Motion, Surfaces
@@ -87,7 +95,8 @@ def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path
 @dataclass(eq=False)
 class _RunningLoop:
     """A loop that is being run: its wavefronts that are still in it, how many turns they have run
-    one by one, and what they last held in the registers that tests depend on.
+    one by one, and what they last held in the registers that tests depend on. While its turns are
+    ``watched``, the last of them.
     """
 
     start: int
@@ -95,6 +104,7 @@ class _RunningLoop:
     turns: int = 0
     seen: dict[tuple[int, int], Value] = field(default_factory=dict)
     active: np.ndarray | None = None
+    watched: list[WatchedTurn] = field(default_factory=list)
 
 
 class _Walk:
@@ -114,7 +124,7 @@ class _Walk:
         self.stepped, self.counted = stepped, frozenset[int]()
         self.x, self.y, exist = shape.lanes(surfaces.shape, wavefronts)
         ids = shape.input_registers(surfaces.shape, self.x, self.y)
-        words = MarkedWords(code.program)
+        words = self.words = MarkedWords(code.program)
         self.memory = Requests(words)
         self.processor = Processor(
             address_slice(code), ids, surfaces.shape.constants, words, self.memory, exist
@@ -172,7 +182,8 @@ class _Walk:
         if self.recording:
             self.history.end_segment(members)
         following = self.processor.step(at)
-        if masks.count and at not in self.stepped and can_count(self.code, at):
+        watched = self.words.compared is not None
+        if masks.count and at not in self.stepped and not watched and can_count(self.code, at):
             self._count(at)
         self.loops.append(_RunningLoop(at, members))
         return following
@@ -199,6 +210,8 @@ class _Walk:
 
     def _end_turn(self, at: int) -> int:
         masks, loop = self.processor.masks, self.loops[-1]
+        if not self.recording:
+            self._watch(loop, at)
         running = self.members(masks.loops[-1].running.copy())  # which changes in place
         if self.recording:
             self.history.end_turn(loop.members)
@@ -208,6 +221,8 @@ class _Walk:
         loop.members = running
         following = self.processor.step(at)
         if following > at:
+            if loop.watched:
+                self.words.compared = None
             self.loops.pop()
             return following
         loop.turns += 1
@@ -220,6 +235,68 @@ class _Walk:
             if self._accesses(loop.start):
                 self._rehearse(following, at + 1)
         return following
+
+    def _watch(self, loop: _RunningLoop, at: int) -> None:
+        """Watch three turns of a loop that has run for long, at whose end ``at`` it is, and leap
+        over those that go by as they did.
+        """
+        begun = loop.turns >= REHEARSED and loop.turns & (loop.turns - 1) == 0
+        if not loop.watched and (self.words.compared is not None or not begun):
+            return
+        loop.watched.append(self._turn_now())
+        self.words.compared = Comparisons(self.processor)
+        if len(loop.watched) == 3:
+            watched, loop.watched = loop.watched, []
+            self._leap(watched, loop.start, at)
+            self.words.compared = None
+
+    def _turn_now(self) -> WatchedTurn:
+        processor = self.processor
+        registers = {place: processor.registers.get(place, ZERO) for place in self.tested}
+        running = processor.masks.loops[-1].running.copy()
+        compared = self.words.compared or Comparisons(processor)
+        return WatchedTurn(registers, compared, running, self.issued.copy())
+
+    def _leap(self, watched: list[WatchedTurn], start: int, at: int) -> None:
+        """Pass over the turns of a drifting loop in which no comparison comes out differently: only
+        what its tests depend on is moved. Some of these turns are run, for a check.
+        """
+        try:
+            drift = Drift(*watched)
+        except NotCounted:
+            return
+        if not drift.running.any():
+            return
+        left = (MAX_INSTRUCTIONS - int(self.issued.max())) // drift.issued + 1
+        turns = int(min(drift.turns() - 1, NEXT + left))
+        if turns <= NEXT + len(BETWEEN):
+            return
+        for turn in [*(int(NEXT + share * (turns - NEXT)) for share in BETWEEN), turns - 1]:
+            if not drift.expects(turn, self._tried(drift, turn, start, at)):
+                return
+        self._move(drift, turns)
+        self.issued += (turns - NEXT) * (watched[2].issued - watched[1].issued)
+
+    def _tried(self, drift: Drift, turn: int, start: int, at: int) -> WatchedTurn:
+        """A turn of the loop from ``start`` to ``at``, which is run and taken back."""
+        processor = self.processor
+        registers, queue, masks = processor.registers, [*processor.queue], processor.masks
+        issued, loops = self.issued.copy(), [replace(loop) for loop in self.loops]
+        processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
+        processor.masks.next_iteration()
+        self._move(drift, turn)
+        self.words.compared = Comparisons(self.processor)
+        self._run(start + 1, at)
+        found = self._turn_now()
+        processor.registers, processor.queue, processor.masks = registers, queue, masks
+        self.issued, self.loops = issued, loops
+        return found
+
+    def _move(self, drift: Drift, turn: int) -> None:
+        """Set what tests depend on to what it is at the beginning of a turn."""
+        registers = self.processor.registers
+        for place, word in drift.registers(turn).items():
+            registers[place] = self.words.merge(word, registers.get(place, ZERO), drift.running)
 
     def _endless(self, start: int) -> KernelError:
         what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
