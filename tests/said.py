@@ -216,3 +216,14 @@ def assert_held(player: Player, rules: dict[str, Rule], **how) -> None:
     assert not faults, "\n".join([f"{len(faults)} of {player.title}:", *faults[:12]])
     lies = unnoticed(player, rules, **how)
     assert not lies, "\n".join([f"{len(lies)} lies pass in {player.title}:", *lies[:12]])
+
+
+def assert_true(texts: Iterable[Said], rules: dict[str, Rule]) -> None:
+    """Fail if any of these texts isn't true, or if a number ten times too large passed."""
+    faults, lies = [], []
+    for text in texts:
+        faults.append(fault(text, rules))
+        lies += [lie for lie in altered(text.text) if not fault(text._replace(text=lie), rules)]
+    faults = [words for words in faults if words]
+    assert not faults, "\n".join([f"{len(faults)}:", *faults[:12]])
+    assert not lies, "\n".join([f"{len(lies)} lies pass:", *lies[:12]])

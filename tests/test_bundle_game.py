@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from said import Rule, Said, assert_true
+
 import cypresskit as ck
 from cypresskit.compiler import Bundle, Code, Read, compile
 from cypresskit.compiler.legality import CONSTANTS, SLOT_SETS, check
@@ -247,3 +249,58 @@ def test_a_card_is_dragged_into_a_slot_in_jupyterlabs_width(page, tmp_path):
     page.drag_and_drop(f"{GAME} .slot >> nth=0", f"{GAME} .list")
     page.get_by_text("Taken back.").wait_for(timeout=2000)  # out of its slot
     assert page.locator(GAME).bounding_box()["height"] < 620
+
+
+def rules(shown: dict, packed: int) -> dict[str, Rule]:
+    """What the numbers have to be: of the code of a level as both styles pack it."""
+    level, code = shown["level"], shown["code"]
+    needs = {}
+    for style, name in (("amd", "AMD's way"), ("best", "Looking ahead")):
+        bundles = [b for c in code[style].main_loop for b in c.bundles]
+        needs[name] = len(bundles)
+    operations = {
+        len([part for c in made.main_loop for b in c.bundles for part in b.parts])
+        for made in code.values()
+    }
+
+    def line(say: Said, numbers):
+        return bool(numbers) and say.text == f"{int(numbers[0])} {level['lines'][int(numbers[0])]}"
+
+    return {
+        r"@: # operations": lambda _, numbers: [n for n in numbers if n in operations],
+        r"You: #(, # hints)?": lambda _, numbers: [packed] * len(numbers),  # each by a hint
+        r"(AMD's way|Looking ahead): #": lambda say, _: [needs[say.text.split(":")[0]]],
+        r"lower bound: #": lambda *_: [26],
+        r"Chosen: line #, .*": lambda _, numbers: [n for n in numbers if n in level["lines"]],
+        r"# .*": line,
+        r"#": lambda say, _: [say.index + 1],
+    }
+
+
+def test_every_number_of_the_loop_is_the_codes(page, tmp_path):
+    """Of the kernel's loop, before the first bundle and after two."""
+    program = ck.kernels["sgemm_tn"].program
+    shown = {
+        "level": bundle_game().data["levels"][2],
+        "code": {style: compile(program, style=style) for style in ("amd", "best")},
+    }
+    page.goto(bundle_game().save(tmp_path / "game.html").as_uri())
+    page.wait_for_selector(f"{GAME}[data-ready]")
+    choice = page.get_by_role("button", name="sgemm_tn: ")
+    choice.click()
+    for packed in (0, 2):
+        for _ in range(packed):
+            for key in ("h", "Enter", "b"):
+                page.keyboard.press(key)
+        texts = [Said(choice.inner_text(), 0, "choice")]
+        for where in (
+            ".row code",
+            ".done .count",
+            ".others span",
+            ".pile span",
+            ".board > div > p",
+        ):
+            words = page.locator(f"{GAME} {where}").all_inner_texts()
+            texts += [Said(text, 0, where, n) for n, text in enumerate(words)]
+        assert len(texts) > 8
+        assert_true(texts, rules(shown, packed))

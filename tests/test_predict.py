@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import without_a_loop
+from said import Said, assert_true
 
 from cypresskit import draw
 from cypresskit.draw.predict import number
@@ -166,3 +167,12 @@ def test_controls_show_text_too_and_begin_where_asked():
     assert box._repr_mimebundle_()["text/plain"] == "Controls for b (run this cell to use them)"
     slider.value = 4
     assert place.outputs[0]["data"]["text/plain"] == "b is 4"
+
+
+@pytest.mark.parametrize(("entry", "truth"), [("8", 31), ("1,500", 2720), ("0.5", 0.25)])
+def test_every_number_of_an_answer_is_the_guess_or_the_truth(entry, truth):
+    guess = entered(draw.predict("How many?", unit="bundles"), entry)
+    rules = {r"How many\? You said #, and it is # bundles.*": lambda *_: [number(entry), truth]}
+    assert_true([Said(guess.said(truth), 0, "said")], rules)
+    noted = {r".*Noted: #\. Now run the next cell.*": lambda *_: [number(entry)]}
+    assert_true([Said(guess._status.value, 0, "status")], noted)
