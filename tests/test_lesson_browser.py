@@ -309,6 +309,37 @@ def test_the_first_page_is_a_lesson_and_asks_nothing(lab, page):
     assert not page.locator(".jp-DirListing:visible, .jp-Dialog, .Toastify__toast").count()
 
 
+COUNTS = """() => ({
+    documents: Bokeh.documents.length,
+    roots: [...Bokeh.index.roots].length,
+    players: document.querySelectorAll("cypresskit-picture").length,
+    nodes: document.querySelector(".jp-NotebookPanel:not(.lm-mod-hidden)")
+        .querySelectorAll("*").length,
+    heap: performance.memory.usedJSHeapSize / 1e6,
+})"""
+
+
+def test_a_cell_that_runs_thirty_times_leaves_what_three_leave(lab, page):
+    """In JupyterLab itself. How much memory that takes is printed, not tested."""
+    lab.write(
+        page,
+        "again.ipynb",
+        "import cypresskit as ck\nck.draw.load()",
+        "ck.draw.exponents()  # run 0",
+    )
+    lab.run(page, "ck.draw.load()")
+    counts = []
+    for run in range(30):
+        lab.run(page, ("# run", f"# run {run}", f"# run {run + 1}"))
+        page.wait_for_function("() => document.querySelector('cypresskit-picture [data-ready]')")
+        page.wait_for_timeout(100)  # what was there before is given back
+        counts.append(page.evaluate(COUNTS))
+    memory = [count.pop("heap") for count in counts]
+    print(f"JavaScript's memory after 3 and 30 runs: {memory[2]:.0f} and {memory[29]:.0f} MB")
+    assert counts[29] == counts[2], counts
+    assert counts[29]["documents"] == counts[29]["players"] == 1
+
+
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)

@@ -7,7 +7,9 @@ import json
 import re
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from xml.etree import ElementTree
 
+import hostile
 import ipywidgets
 import pytest
 from pages import view
@@ -147,39 +149,51 @@ def test_the_format_names_every_field_of_the_data():
         assert fields == set(shown.FIELDS.split())
 
 
-HOSTILE = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
+#: What of hostile texts has become a part of the page, at any depth.
+BECAME = """() => {
+    const all = (root) => [...root.querySelectorAll("*")].flatMap(
+        (one) => [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])])
+    const active = (one) => one.matches(".hostile") || one.hasAttribute("onmouseover")
+    return all(document).filter(active).length + Number(Boolean(window.hostile))
+}"""
 
 
-def hostile_pictures():
-    """Every text argument of what draws has a tag in it."""
-    guess = ck.draw.predict(HOSTILE, choices=[HOSTILE, "b"])
-    yield ck.draw.curves({HOSTILE: {0: 1, 1: 2}}, HOSTILE, HOSTILE, title=HOSTILE, guess=guess)
-    yield ck.draw.timeline(pipeline_named(), names=(HOSTILE,))
-    lines = ck.kernels["sgemm_naive"].program.lines
-    program = ck.assemble("\n".join([*lines[:-1], f"; {HOSTILE}", lines[-1]]), HOSTILE)
-    yield ck.draw.bundles(program)
-
-
-def pipeline_named():
-    from cypresskit.host import Resource, Task, run
-
-    tasks = [Task(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: 2.0}, {}, {HOSTILE: HOSTILE}, 2e6)]
-    return run(tasks, {HOSTILE: Resource(HOSTILE, 100.0, "bytes")}, 1e9)
-
-
-def test_hostile_text_becomes_no_element_in_any_picture(stage):
-    for picture in hostile_pictures():
+@pytest.mark.parametrize("view", hostile.PICTURES)
+def test_a_hostile_text_stays_text_in_every_picture(stage, view):
+    """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
+    with everything that can be pointed at or chosen.
+    """
+    for kind in ("a tag", "the end of a script", "quotes and marks", "very long"):
+        picture = hostile.PICTURES[view](hostile.TEXTS[kind])
         stage.put(picture.embedded())
         stage.wait_for_function(SHOWN)
-        stage.keyboard.press("End")
-        found = stage.evaluate(
-            """() => {
-            const all = (root) => [...root.querySelectorAll("*")].flatMap(
-                (one) => [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])])
-            return all(document).filter((one) => one.matches(".hostile")).length + !!window.hostile
-        }"""
-        )
-        assert not found, picture.title
+        for key in ("ArrowDown", "End"):
+            stage.keyboard.press(key)
+        assert not stage.evaluate(BECAME), kind
+        assert not stage.errors, kind
+        wide = stage.evaluate("() => document.documentElement.scrollWidth")
+        assert wide < 3000, f"{kind}: {wide} pixels wide"
+
+
+@pytest.mark.parametrize("kind", hostile.TEXTS)
+@pytest.mark.parametrize("view", hostile.PICTURES)
+def test_whatever_a_text_is_a_picture_can_be_saved(view, kind, tmp_path):
+    """As a page and as a still that is well-formed, and its text form can be printed."""
+    text = hostile.TEXTS[kind]
+    picture = hostile.PICTURES[view](text)
+    still = ElementTree.fromstring(picture.save(tmp_path / "still.svg").read_text("utf-8"))
+    assert not [part for part in still.iter() if part.tag.endswith(("img", "script"))]
+    html = picture.bundle()["text/html"]
+    assert len(html) < 1_000_000, "a long name is cut"
+    assert html.encode() and repr(picture).encode()
+    for tag in ("class=hostile", "onerror=", "<!--"):
+        assert tag not in re.sub(r'alt="[^"]*"', "", html)
+
+
+def test_every_view_is_fed_hostile_texts_or_takes_none():
+    views = {name for name in ck.draw.__all__ if name.islower()}
+    others = {"controls", "follow", "load", "predict"}
+    assert views <= {*hostile.PICTURES, *hostile.NO_TEXT, *others}
 
 
 def test_hostile_names_and_values_become_no_element_in_controls(page):
@@ -193,7 +207,7 @@ def test_hostile_names_and_values_become_no_element_in_controls(page):
 def hostile_controls():
     """All HTML that controls write."""
     seen = []
-    box = ck.draw.controls(lambda **_: "text", **{HOSTILE: [HOSTILE, "b"], "n": [1, 2]})
+    box = ck.draw.controls(lambda **_: "text", **{hostile.TAG: [hostile.TAG, "b"], "n": [1, 2]})
     seen.append(box._repr_mimebundle_()["text/html"])
     widgets = [box]
     while widgets:
@@ -203,13 +217,13 @@ def hostile_controls():
             seen.append(widget.value)
         elif getattr(widget, "description", ""):
             assert not widget.description_allow_html
-    failing = ck.draw.controls(fail, **{HOSTILE: [1, 2]})
+    failing = ck.draw.controls(fail, **{hostile.TAG: [1, 2]})
     seen += [child.value for child in failing.children if isinstance(child, ipywidgets.HTML)]
     return seen
 
 
 def fail(**_):
-    raise TypeError(HOSTILE)
+    raise TypeError(hostile.TAG)
 
 
 # -- keys

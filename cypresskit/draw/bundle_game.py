@@ -9,7 +9,6 @@ those that the compiler gave, and never run out.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 
 from cypresskit.compiler import Bundle, Code, Operation, Read, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
@@ -65,7 +64,7 @@ def _marks(lines: dict[int, str]) -> str:
         f'<rect x="{x}" y="{y}" width="76" height="{high}" fill="none"/>' for x, y, high in boxes
     ]
     return "".join(
-        [*drawn, *(f'<text x="{x}" y="{y}">{escape(words)}</text>' for words, x, y in parts)]
+        [*drawn, *(f'<text x="{x}" y="{y}">{theme.escaped(words)}</text>' for words, x, y in parts)]
     )
 
 
@@ -186,9 +185,9 @@ def level(name: str, program: Program) -> dict:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
     slots = Counter(part.row.slots for card in deck for part in card.parts)
     return {
-        "name": f"{name}: {len(deck)} operations",
+        "name": theme.readable(f"{name}: {len(deck)} operations"),
         "cards": [card.as_dict(colours[card.parts[0].line]) for card in deck],
-        "lines": {n: program.lines[n - 1].split(";")[0].strip() for n in lines},
+        "lines": {n: theme.readable(program.lines[n - 1].split(";")[0].strip()) for n in lines},
         "needs": {STYLES[style]: len(bundles) for style, bundles in packed.items()},
         "least": max(fewest_bundles(slots), *longest),
     }

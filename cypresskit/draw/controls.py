@@ -11,10 +11,10 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from html import escape
 from numbers import Real
 from threading import current_thread, main_thread
 
+from cypresskit.draw import theme
 from cypresskit.draw.shown import Shown
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
@@ -29,7 +29,11 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
     import ipywidgets as widgets
 
     options = [(_label(value), value) for value in values]
-    given = {"options": options, "value": start.get(name, values[0]), "description": name}
+    given = {
+        "options": options,
+        "value": start.get(name, values[0]),
+        "description": theme.readable(name),
+    }
     if slider:
         return widgets.SelectionSlider(continuous_update=False, **given)
     small = {
@@ -40,13 +44,13 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
 
 
 def _label(value) -> str:
-    return "empty" if value is None else str(value)
+    return "empty" if value is None else theme.readable(str(value))
 
 
 def _saved(shown: Shown | str) -> str:
     """What a saved notebook holds of a view, as HTML."""
     if isinstance(shown, str):
-        return f"<pre>{escape(shown)}</pre>"
+        return f"<pre>{theme.escaped(shown)}</pre>"
     return shown.bundle()["text/html"]
 
 
@@ -94,7 +98,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
 
     def words() -> str:
         """What the sliders are at, as HTML. A menu says itself what it is at."""
-        return escape(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
+        return theme.escaped(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
 
     def draw() -> None:
         status.value = f'<span role="status">Computing {words()} ...</span>'
@@ -104,7 +108,7 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         # Whatever it is, whoever moved the slider has to see it.
         except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            said = escape(f"{kind}{error}")
+            said = theme.escaped(f"{kind}{error}")
             status.value = f'<span role="alert">{words()}: {said}</span>'
             return
         # Set, not displayed: what is displayed here would, without a browser, become an output of
@@ -114,7 +118,11 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         nonlocal first
         if first is None:
             first = _saved(shown)
-        data = {"text/plain": shown} if isinstance(shown, str) else shown.bundle(still=False)
+        data = (
+            {"text/plain": theme.readable(shown)}
+            if isinstance(shown, str)
+            else shown.bundle(still=False)
+        )
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         # The sliders say for themselves what they are at, but not to those who only listen.
         status.value = f'<span role="status" style="{HEARD}">{words()}</span>'
@@ -138,10 +146,11 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     settings = "".join(
-        f"<p>{escape(name)}: <b>{escape(_label(widget.value))}</b></p>"
+        f"<p>{theme.escaped(name)}: <b>{theme.escaped(_label(widget.value))}</b></p>"
         for name, widget in chosen.items()
     )
-    saved = {"text/plain": f"Controls for {', '.join(chosen)} (run this cell to use them)"}
+    names = theme.readable(", ".join(chosen))
+    saved = {"text/plain": f"Controls for {names} (run this cell to use them)"}
     if first is not None:
         saved["text/html"] = settings + first + MOVES
     made = whole._repr_mimebundle_

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from html import escape
 from string import Template
 
 import numpy as np
@@ -127,7 +126,7 @@ class Parts:
     """
 
     def __init__(self, title: str) -> None:
-        self.title, self.inks = title, theme.Inks()
+        self.title, self.inks = theme.readable(title), theme.Inks()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         self.picks: list[dict] = []
@@ -182,13 +181,13 @@ class Player(Shown):
         self.tracks = parts.tracks
         self.figures = parts.figures
         self.about = parts.about
-        self._text = text
+        self._text = theme.readable(text)
         self._inks = parts.inks
         if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
             raise ValueError(
                 f"a player needs as many frames in each track as captions: {len(captions)}"
             )
-        self.captions = list(captions)
+        self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess, dials, listing = settings.guess, settings.dials, settings.listing
         usual = len(captions) // 3 if guess else -1
@@ -218,7 +217,7 @@ class Player(Shown):
             css=theme.packaged("player.css"),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
-            step=escape(settings.step),
+            step=theme.escaped(settings.step),
             dials="".join(map(_dial, dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
@@ -236,7 +235,10 @@ class Player(Shown):
                 "firstFrame": settings.first_frame,
                 "captions": [theme.html(caption) for caption in self.captions],
                 "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
-                "dials": [[name, list(values)] for name, values in dials],
+                "dials": [
+                    [theme.readable(name), [theme.readable(v) for v in values]]
+                    for name, values in dials
+                ],
                 "figures": self.figures,
                 "fitted": [list(text) for text in self._inks.fitted],
                 "sceneOfKey": list(parts.scene_of_key.items()),
@@ -246,7 +248,7 @@ class Player(Shown):
                 "label": f"{self.title}. {keys}".strip(),
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "listing": {
-                    "lines": [escape(line.replace("    ", "  ")) for line in lines],
+                    "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
                     "current": current,
                 },
                 "marks": list(settings.marks),
@@ -254,7 +256,7 @@ class Player(Shown):
                 "question": f"<b>Guess first:</b> {question}",
                 "right": theme.html(guess.right) if guess else "",
                 "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-                "step": settings.step,
+                "step": theme.readable(settings.step),
                 "stillFrame": self.still_frame,
                 "tracks": [track.as_dict() for track in self.tracks],
                 "truth": theme.html(guess.truth) if guess else "",
@@ -321,7 +323,7 @@ def _buttons(labels: Iterable[str]) -> str:
 
 
 def _dial(dial: tuple[str, Sequence[str]]) -> str:
-    name, most = escape(dial[0]), len(dial[1]) - 1
+    name, most = theme.escaped(dial[0]), len(dial[1]) - 1
     return (
         f'<label><span></span><input type="range" value="0" max="{most}"'
         f' aria-label="{name}"></label>'

@@ -8,9 +8,10 @@ asks, where ``cypresskit marks`` reads them.
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from math import inf, isfinite
 from typing import Any
+
+from cypresskit.draw import theme
 
 KEPT = "cypresskit"  # what of an output's metadata is ours
 BETWEEN = " | "  # choices, in the text form
@@ -52,13 +53,8 @@ class Prediction:
     def __init__(
         self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str
     ) -> None:
-        self.question, self.choices, self.curve, self.top, self.unit = (
-            question,
-            choices,
-            curve,
-            top,
-            unit,
-        )
+        self.question, self.unit = theme.readable(question), theme.readable(unit)
+        self.choices, self.curve, self.top = choices, curve, top
         self._widget: Any = None
         self._entries: list = []
         self.handle: Any = None  # of the output that asks
@@ -144,7 +140,7 @@ class Prediction:
                 for x in self.curve
             ]
         elif self.choices:
-            options = [(str(choice), choice) for choice in self.choices]
+            options = [(theme.readable(str(choice)), choice) for choice in self.choices]
             self._entries = [
                 widgets.ToggleButtons(
                     options=options, value=None, style={"button_width": "initial"}, tooltip=asked
@@ -154,7 +150,7 @@ class Prediction:
             field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": asked}
             self._entries = [widgets.Text(**field)]
             unit = [widgets.Label(self.unit)]
-        question = widgets.HTML(f"<b>Your guess:</b> {escape(self.question)}")
+        question = widgets.HTML(f"<b>Your guess:</b> {theme.escaped(self.question)}")
         self._status = widgets.HTML(self._noted())
         for entry in self._entries:
             entry.observe(self._note, "value")
@@ -169,11 +165,11 @@ class Prediction:
         entered = "" if self.curve or self.choices else self._entries[0].value.strip()
         if entered and self.value is None:
             said = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
-            return f'<b role="alert" style="color: {RED}">{escape(said)}</b>'
+            return f'<b role="alert" style="color: {RED}">{theme.escaped(said)}</b>'
         if self.value is None:
             return "Then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
-        return f'<span role="status">Noted: {escape(value)}. Now run the next cell.</span>'
+        return f'<span role="status">Noted: {theme.escaped(value)}. Now run the next cell.</span>'
 
 
 def _shown_guess(value) -> str:

@@ -8,7 +8,6 @@ a track; anything else stands still. On a *stage* a unit is about a pixel, and w
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -155,7 +154,7 @@ class Sheet(Parts):
             **options,
         )
         self.figures.append(fig)
-        self.labels[fig.id] = label
+        self.labels[fig.id] = theme.readable(label)
         self.fig = fig
         return fig
 
@@ -166,7 +165,13 @@ class Sheet(Parts):
         """
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
-        still = {column: value for column, value in columns.items() if np.ndim(value) < 2}
+        still = {
+            column: [theme.readable(v) if isinstance(v, str) else v for v in value]
+            if isinstance(value, list)
+            else value
+            for column, value in columns.items()
+            if np.ndim(value) < 2
+        }
         source = ColumnDataSource(still, name=name, selection_policy=self._policy)
         for column, value in columns.items():
             if np.ndim(value) == 2:
@@ -182,7 +187,8 @@ class Sheet(Parts):
             frames = frames.astype(
                 np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32
             )
-        self.tracks.append(Track(source, column, frames, **how))
+        names = [theme.readable(name) for name in how.pop("names", ())]
+        self.tracks.append(Track(source, column, frames, names=names, **how))
 
     def glyph(
         self,
@@ -484,7 +490,7 @@ class Sheet(Parts):
             mark = f'<span class="key {look}" style="color:{colour}"></span>'
             if look == "star":
                 mark = f'<b class="star">{STAR}</b> '
-            spans.append(f'<span class="keyed">{mark}{escape(words)}</span>')
+            spans.append(f'<span class="keyed">{mark}{theme.escaped(words)}</span>')
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:

@@ -11,7 +11,6 @@ import json
 import re
 import zlib
 from functools import cache
-from html import escape
 from pathlib import Path
 from string import Template
 
@@ -96,7 +95,7 @@ def still_image(svg: str, text: str) -> str:
     """A still as HTML, with ``text`` in place of it for those who can't see it."""
     image = base64.b64encode(svg.encode()).decode()
     return (
-        f'<div class="cypresskit-still"><img alt="{escape(text)}"'
+        f'<div class="cypresskit-still"><img alt="{theme.escaped(text)}"'
         f' src="data:image/svg+xml;base64,{image}" style="max-width: 100%"><p>{ADVICE}</p></div>'
     )
 
@@ -137,7 +136,7 @@ class Shown:
         and selection: see page.js.
         """
         return PAGE.substitute(
-            title=escape(self.title),
+            title=theme.escaped(self.title),
             look=theme.packaged("look.css"),
             scripts=scripts,
             player=self.embedded(links=bool(links)),

@@ -5,7 +5,6 @@ It is drawn from the same figures and sources as the moving picture. Left out: w
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -169,7 +168,7 @@ def _text(
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" font-size="{size:.1f}"'
-        f" {more}>{escape(str(text))}</text>"
+        f" {more}>{theme.escaped(str(text))}</text>"
     )
 
 
@@ -199,6 +198,7 @@ def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Ink
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {below:.0f}" width="{WIDTH}"'
         ' font-family="sans-serif"'
-        f' role="img"><title>{escape(title)}</title><style>svg{{{colours[0]};background:#fff}}'
+        f' role="img"><title>{theme.escaped(title)}</title>'
+        f"<style>svg{{{colours[0]};background:#fff}}"
         f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>{''.join(parts)}</svg>"
     )

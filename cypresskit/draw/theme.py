@@ -55,6 +55,28 @@ LINK = r"\[(lesson \d\d)\]\((\w+)\)", r'<a href="\2.ipynb" target="_blank">\1</a
 MARKS = (LINK, (r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
+#: What no page, picture or message may hold: halves of surrogates, and control letters.
+UNREADABLE = re.compile(
+    r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e]"
+)
+#: A word that is longer is cut.
+LONG_WORD = re.compile(r"\S{201,}")
+
+
+def readable(text: str) -> str:
+    """Text as it can be shown, whoever wrote it: what can't be encoded or would turn its
+    surroundings around becomes the sign for an unknown letter, and words of more than 200 letters
+    are cut.
+    """
+    text = UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return LONG_WORD.sub(lambda word: f"{word[0][:199]}\N{HORIZONTAL ELLIPSIS}", text)
+
+
+def escaped(text: object) -> str:
+    """Text as HTML."""
+    return escape(readable(str(text)))
+
+
 def faded(colour: str, alpha: float) -> str:
     """A translucent colour: at 0.65, dark and light words below it can still be read."""
     return f"rgba({','.join(str(int(colour[n : n + 2], 16)) for n in (1, 3, 5))},{alpha:g})"
@@ -64,7 +86,7 @@ def html(text: str) -> str:
     """Text as HTML, escaped: the one place where names of kernels, files and boards are.
     ``**bold**``, `` `code` `` and line ends are marks.
     """
-    text = escape(text)
+    text = escaped(text)
     for mark, tag in MARKS:
         text = re.sub(mark, tag, text)
     return text

@@ -25,7 +25,7 @@ class Toy(Shown):
     data: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return self.text
+        return theme.readable(self.text)
 
     def still(self) -> str:
         colours = (

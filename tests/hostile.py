@@ -1,0 +1,125 @@
+"""Texts that a reader may have written, or been handed, and every picture that shows such texts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from pages import reports
+
+import cypresskit as ck
+from cypresskit import draw, host
+from cypresskit.compiler import compile
+from cypresskit.draw.shown import Shown
+from cypresskit.host import Resource, Task, Timeline, run
+from cypresskit.machine.traffic import Traffic
+from cypresskit.timing import Report
+
+TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
+TEXTS = {
+    "a tag": TAG,
+    "the end of a script": "</script><!--<script>window.hostile = 1</script>",
+    "quotes and marks": '\'"`**[lesson 00](x" onmouseover="window.hostile=1)`**\\\' & $name @words',
+    "half a surrogate": "J\udcf6rg",
+    "control letters": "a\0b\x1b[2J\u202e\ufffe\x85\u2028c",
+    "very long": "A" * 100_000,
+}
+
+
+def report(text: str) -> Report:
+    """A report on a kernel and a board that are called so."""
+    true = reports()[1]
+    return replace(true, kernel=text, device=replace(true.device, name=text))
+
+
+def observed(text: str, *observers) -> None:
+    """A launch of a kernel that is called so."""
+    kernel, ones = ck.kernels["sgemm_tn"], np.ones((8, 64), np.float32)
+    program = replace(kernel.program, name=text)
+    ck.launch(program, **kernel.arguments(ones, ones, None, 1, 0), observers=list(observers))
+
+
+def traffic(text: str) -> Traffic:
+    heard = Traffic()
+    observed(text, heard)
+    return heard
+
+
+def recording(text: str) -> ck.Recording:
+    recorder = ck.Recorder(0)
+    observed(text, recorder)
+    return recorder.recording
+
+
+def timeline(text: str) -> Timeline:
+    """A task, its resource and its blocks that are called so."""
+    tasks = [Task(text, text, text, {text: 2.0}, {}, {text: text}, 2e6)]
+    return run(tasks, {text: Resource(text, 100.0, "bytes")}, 1e9)
+
+
+@cache
+def blocked() -> Timeline:
+    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
+
+
+def buffers(text: str) -> Timeline:
+    """A product in blocks, whose tasks have such labels."""
+    true = blocked()
+    spans = [replace(s, task=replace(s.task, name=text, label=text)) for s in true.spans]
+    return replace(true, spans=spans)
+
+
+def commented(text: str) -> ck.Program:
+    """A program with such a name and such a comment."""
+    line = " ".join(text.encode("ascii", "ignore").decode().replace("\0", "").split())[:1000]
+    lines = ck.kernels["sgemm_naive"].program.lines
+    program = ck.assemble("\n".join([*lines[:-1], f"; {line}", lines[-1]]))
+    return replace(program, name=text)
+
+
+def sheet(text: str) -> Shown:
+    """A picture of one's own."""
+    made = draw.sheet.Sheet(text)
+    made.stage(text, 100, 100)
+    made.words(5, 50, text)
+    made.boxes(text, [20, 40], 20, 10, 10, ink="a", words=[text, text], key=[1, 2])
+    made.about = {1: text, 2: [(0, text)]}
+    guess = draw.player.Guess(text, [text, "b"], text, text)
+    below = [made.key((text, "a", "box")), made.note(text)]
+    return made.player([text, text], [text], below=below, step=text, guess=guess)
+
+
+def dials(text: str) -> Shown:
+    made = draw.sheet.Sheet(text)
+    made.stage(text, 100, 100)
+    return made.player([text, text], dials=[(text, [text, text])])
+
+
+def curves(text: str) -> Shown:
+    guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
+    return draw.curves({text: {0: 1, 1: 2}}, text, text, title=text, guess=guess)
+
+
+#: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
+#: and names of the catalogue alone.
+PICTURES: dict[str, Callable[[str], Shown]] = {
+    "register_block": lambda text: draw.register_block(recording(text)),
+    "texture_fetch": lambda text: draw.texture_fetch(traffic(text), fetches=2),
+    "bundles": lambda text: draw.bundles(compile(commented(text))),
+    "wavefronts": lambda text: draw.wavefronts(report(text)),
+    "chip": lambda text: draw.chip(report(text)),
+    "channels": lambda text: draw.channels([report(text)]),
+    "roofline": lambda text: draw.roofline([report(text)]),
+    "performance": lambda text: draw.performance([report(text).row()]),
+    "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
+    "card_memory": lambda text: draw.card_memory(buffers(text)),
+    "curves": curves,
+    "block_race": lambda text: draw.block_race(
+        {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
+    ),
+    "bundle_game": lambda text: draw.bundle_game(commented(text)),
+    "a sheet": sheet,
+    "dials": dials,
+}
+#: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
+NO_TEXT = "dial explore exponents lds_pitch lds_transpose life reduction road waiting".split()
