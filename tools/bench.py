@@ -34,6 +34,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.pure_answers import text_answer
+from cypresskit.timing.prices import launch_prices
 from tools import book
 from tools.random_edits import random_edits
 
@@ -171,6 +172,16 @@ def clock() -> Iterator[Row]:
                     f"exact {spent(name, n, exact=True):.2f} s; clocks {sampled / exact:.4f} of its"
                 )
             yield row(f"{name} {n}", partial(spent, name, n), loop, most=3, note=note)
+
+
+def prices() -> Iterator[Row]:
+    """What each line of a kernel costs, all threads' time: 10**8 turns of a loop"""
+    for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
+        report = ck.simulate(name, 2048 if name != "sgemm_naive" else 512, progress=False)
+        work = partial(launch_prices, report)
+        note = f"{seconds(work, perf_counter):.2f} s on all processors"
+        once = partial(seconds, work)
+        yield row(f"{name} {report.size[1]}", once, loop, least=1, most=2, note=note)
 
 
 def words() -> Iterator[Row]:
@@ -385,7 +396,7 @@ def pages() -> Iterator[Row]:
 
 GROUPS = {
     group.__name__: group
-    for group in (arithmetic, threads, clock, words, start, edits, lessons, pages)
+    for group in (arithmetic, threads, clock, prices, words, start, edits, lessons, pages)
 }
 
 

@@ -116,11 +116,11 @@ def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, p
         for clause in body:
             first, last = _ends(code, clause)
             kind = "barrier" if clause.kind == BARRIER else "unit"
-            waits[sources[first]][kind] += ledger.unit_wait[clause_at] / part
-            waits[sources[last]]["data"] += ledger.data_wait[clause_at] / part
+            waits[sources[first]][kind] += float(ledger.unit_wait[clause_at]) / part
+            waits[sources[last]]["data"] += float(ledger.data_wait[clause_at]) / part
             clause_at += 1
             for stream, at in zip(clause.streams, clause.sources, strict=True):
-                read, written = ledger.read[stream_at], ledger.written[stream_at]
+                read, written = float(ledger.read[stream_at]), float(ledger.written[stream_at])
                 stream_at += 1
                 moves[sources[at]]["DRAM"] += read * line_bytes / part
                 if clause.kind == WRITE:

@@ -10,7 +10,8 @@ ALU.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.cache import place_of_least
 from cypresskit.timing.units.dispatch import dispatch_first, retire
 from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause, note_waits
-from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
+from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, make_ledger, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
@@ -57,7 +58,7 @@ class Outcome:
     counts: dict[str, float]
     simulated: float
     error: float
-    ledger: Ledger
+    ledger: Ledger = field(default_factory=partial(make_ledger, 0, 0))
 
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
         """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were

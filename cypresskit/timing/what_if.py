@@ -176,7 +176,7 @@ def why(report: Report) -> str:
     if report.flops:
         first = (
             f"{report.kernel} reaches {report.gflops:,.0f} of the {report.peak_gflops:,.0f} Gflop/s"
-            f" of the {board}: of the others, {' and '.join(parts)}"
+            f" of the {board}: of the rest, {' and '.join(parts)}"
         )
     return (
         f"{first}. Its dearest line is {line.line}, `{line.text}`: done in no time, it would end"
