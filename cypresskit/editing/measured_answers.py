@@ -22,9 +22,8 @@ from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.price import price
 from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing.simulate import price, simulate
 
 SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
 PATIENCE = 0.7  # than this, in seconds
