@@ -60,11 +60,11 @@ def score(
     done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))
     rows = [row for name in figures for row in _kernel(name, figures[name], done, device)]
     packed = published.kernel("sgemm_packed4")
-    some = [
+    speeds = [
         simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED
     ]
     rows.append(
-        _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in some])
+        _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in speeds])
     )
     # Flop/s times bytes per number
     need = {

@@ -33,15 +33,15 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
     lines = []
     for m, n in (tile, many):
-        shallow, deep = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
-        per_step = (deep.clocks - shallow.clocks) / (DEPTHS[1] - DEPTHS[0])
-        start = shallow.clocks - DEPTHS[0] * per_step
+        short, long = (simulate(kernel, n, m=m, k=k, device=device) for k in DEPTHS)
+        per_step = (long.clocks - short.clocks) / (DEPTHS[1] - DEPTHS[0])
+        start = short.clocks - DEPTHS[0] * per_step
         if start < 0:  # the beginning, with cold caches, costs no more than the rest
-            start, per_step = 0.0, deep.clocks / DEPTHS[1]
-        engines = 1 if shallow.wavefronts == 1 else device.simd_engines / shallow.wavefronts
+            start, per_step = 0.0, long.clocks / DEPTHS[1]
+        engines = 1 if short.wavefronts == 1 else device.simd_engines / short.wavefronts
         lines.append((round(engines * start, 1), round(engines * per_step, 2)))
     gflops = round(simulate(kernel, N, device=device).gflops, 1)
-    return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], shallow.active)
+    return Figures(card.gprs, card.loop_bundles, gflops, lines[0], lines[1], short.active)
 
 
 if __name__ == "__main__":

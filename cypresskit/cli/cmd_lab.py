@@ -91,18 +91,19 @@ def find_lessons(folder: Path | None = None) -> list[Path]:
     """The student's lessons in order, in ``folder`` or where one would look for them, copied there
     first if need be; ``CommandError`` if there are none.
     """
-    here = Path.cwd()
-    if folder is None and (lessons := _lessons(here)):
+    current = Path.cwd()
+    lessons = _lessons(current)
+    if folder is None and lessons:
         return lessons
     in_checkout = bool(_lessons(CHECKOUT))
     source = CHECKOUT if in_checkout else INSTALLED
     if not _lessons(source):
-        looked = "\n".join(f"  {place}" for place in (folder or here, CHECKOUT, INSTALLED))
+        looked = "\n".join(f"  {place}" for place in (folder or current, CHECKOUT, INSTALLED))
         raise CommandError(
             f"no lessons here: install the package, or run `make lab`. Looked in:\n{looked}"
         )
-    inside = in_checkout and CHECKOUT.parent in (here, *here.parents)
-    own = folder or (CHECKOUT.parent if inside else here) / FOLDER
+    inside = in_checkout and CHECKOUT.parent in (current, *current.parents)
+    own = folder or (CHECKOUT.parent if inside else current) / FOLDER
     if folder and _lessons(folder):
         return _lessons(folder)
     try:

@@ -80,10 +80,10 @@ class Recorder(Observer):
         width, height, _ = launch.domain
         if isinstance(self._wanted, tuple):
             x, y = self._wanted
-            self._item, there = x + y * width, 0 <= x < width and 0 <= y < height
+            self._item, exists = x + y * width, 0 <= x < width and 0 <= y < height
         else:
-            self._item, there = self._wanted, 0 <= self._wanted < launch.items
-        if not there:
+            self._item, exists = self._wanted, 0 <= self._wanted < launch.items
+        if not exists:
             raise ValueError(
                 f"there is no work-item {self._wanted} to record in a domain of {width} x {height}"
             )

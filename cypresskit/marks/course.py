@@ -67,9 +67,9 @@ def read(path: Path) -> Lesson:
     name = next(line[2:] for line in lines if line.startswith("# "))
     prose = frozenset(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
     code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
-    checks = [match[1] for source in code if (match := CHECK.search(source))]
+    checks = [match[1] for match in map(CHECK.search, code) if match]
     sources = [cell["source"] for cell in cells]
-    whys = [" ".join(match[1].split()) for text in sources if (match := QUESTION.match(text))]
+    whys = [" ".join(match[1].split()) for match in map(QUESTION.match, sources) if match]
     headings = (HEADING.match(text) for text in sources)
     titles = [match[2] for match in headings if match and match[1]]
     names = [f"{name}, exercise {number}: {title}" for number, title in enumerate(titles, 1)]

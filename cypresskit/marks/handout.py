@@ -36,8 +36,8 @@ def hand_out(lessons: Sequence[Path], target: Path, student: str = "", seed: str
             _insert_own(notebook["cells"], own_seed(seed, student))
         _save(target / lesson.name, notebook)
     first = json.loads((lessons[0].parent / "00_start_here.ipynb").read_text(encoding="utf-8"))
-    texts = (_source(cell) for cell in first["cells"])
-    words = next((match[1] for text in texts if (match := WORDS.search(text))), "")
+    matches = (WORDS.search(_source(cell)) for cell in first["cells"])
+    words = next((match[1] for match in matches if match), "")
     prose = {"cell_type": "markdown", "id": "words", "metadata": {}}
     first["cells"] = [prose | {"source": f"# Glossary\n\n{_linked(words, names)}"}]
     _save(target / GLOSSARY, first)

@@ -94,8 +94,8 @@ class CellChecks:
 
     def once(self, key: tuple[str, str]) -> None:
         """End the check if it is asked again in this cell: in a loop it would find the value."""
-        again = f"{key[1]} was asked before in this cell."
-        unless(key not in self.asked, again, "find the value, and then check it once in a cell.")
+        finding = f"{key[1]} was asked before in this cell."
+        unless(key not in self.asked, finding, "find the value, and then check it once in a cell.")
         if self.counts:
             self.asked.add(key)
 

@@ -268,9 +268,13 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
         *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
         chance.randrange(16, 64) | 1,
     )
-    deep = *(chance.randrange(64, 160) | 1 for _ in "mn"), chance.randrange(full, 2 * full) | 1
+    long_sums = (
+        *(chance.randrange(64, 160) | 1 for _ in "mn"),
+        chance.randrange(full, 2 * full) | 1,
+    )
     runs: dict[int, Run] = {}
-    for (m, n, k), alpha, beta in (((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (deep, -2.0, 1.0)):
+    products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
+    for (m, n, k), alpha, beta in products:
         seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
         wrong, runs[m] = _compared(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
         if wrong:
@@ -317,11 +321,12 @@ def _compared(
     return "", run
 
 
-def tied(one: float, other: float, gain: float = 1.0) -> bool:
-    """Whether samples don't tell if the higher one of two speeds is more than ``gain`` times the
-    other.
+def tied(first: float, second: float, gain: float = 1.0) -> bool:
+    """Whether two sampled speeds are too close to ``gain`` times each other to say which side the
+    true ones lie on.
     """
-    return gain / PHOTO * min(one, other) < max(one, other) < gain * PHOTO * min(one, other)
+    slow, fast = sorted((first, second))
+    return gain / PHOTO * slow < fast < gain * PHOTO * slow
 
 
 def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
@@ -330,8 +335,8 @@ def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> l
     """
     speeds = [judge(*entry, n).gflops for entry in entries]
     close = [
-        any(tied(one, other, gain) for other in speeds[:at] + speeds[at + 1 :])
-        for at, one in enumerate(speeds)
+        any(tied(speed, other, gain) for other in speeds[:at] + speeds[at + 1 :])
+        for at, speed in enumerate(speeds)
     ]
     return [judge(*entry, n, exact=exact) for entry, exact in zip(entries, close)]
 
@@ -342,10 +347,8 @@ def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -
     reason.
     """
     paper = published.kernel("sgemm_tn")
-    rows, wrong = (
-        [(float(paper["gflops_max"]), "Nakasato 2010", f"measured at N = {paper['n_at_max']}")],
-        [],
-    )
+    measured = f"measured at N = {paper['n_at_max']}"
+    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", measured)], []
     given = [
         each if isinstance(each, tuple) and len(each) == 2 else (each, HD5870) for each in entries
     ]

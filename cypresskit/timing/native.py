@@ -76,8 +76,9 @@ def place_of(typing, numbers, place, wanted):
     """
 
     def generate(context, builder, signature, args):
-        one = builder.insert_element(VECTOR(ir.Undefined), args[2], WORD(0))
-        every = builder.shuffle_vector(one, one, ir.VectorType(ir.IntType(32), LANES)([0] * LANES))
+        first_lane = builder.insert_element(VECTOR(ir.Undefined), args[2], WORD(0))
+        zeros = ir.VectorType(ir.IntType(32), LANES)([0] * LANES)
+        every = builder.shuffle_vector(first_lane, first_lane, zeros)
         same = builder.icmp_signed("==", _load(context, builder, signature, args), every)
         first = builder.cttz(builder.bitcast(same, ir.IntType(LANES)), ir.IntType(1)(0))
         return builder.add(args[1], builder.zext(first, WORD))
@@ -123,12 +124,11 @@ class DiskCache(FunctionCache):
         """The compiled form for these types, or None; the first time that there is none, a line
         says what follows.
         """
-        found = self._tried(
-            self._load_overload, sig, target_context
-        )  # without all that numba could compile: 0.2 s
-        if found is None and SILENT < 10:
+        # Not by way of ``super()``, which loads all that numba could compile: 0.2 s.
+        kept = self._tried(self._load_overload, sig, target_context)
+        if kept is None and SILENT < 10:
             _notify()
-        return found
+        return kept
 
     def save_overload(self, sig, data):
         """Keep the compiled form for these types."""

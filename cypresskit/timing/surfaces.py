@@ -141,8 +141,8 @@ class Surfaces:
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
         """The clocks of an LDS operation on the words at ``byte``, (words, work-items)."""
-        each = byte.reshape(len(byte), -1, 64).transpose(1, 0, 2)
-        clocks = access_clocks(np.ascontiguousarray(each), self.geometry, on.reshape(-1, 64))
+        wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, 64).transpose(1, 0, 2))
+        clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, 64))
         none = np.zeros(0, np.int64)
         return Stream(clocks, np.zeros(len(clocks) + 1, np.int64), none, none.astype(np.int32))
 

@@ -83,9 +83,9 @@ class Path:
     wavefronts: np.ndarray
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
 
-    def amount(self, of: Callable[[Clause], Any]) -> Any:
-        """``of`` all clauses that a wavefront runs, together."""
-        return sum(turns * of(clause) for body, turns in self.segments for clause in body)
+    def amount(self, measure: Callable[[Clause], Any]) -> Any:
+        """The sum of ``measure`` over all clauses that a wavefront runs."""
+        return sum(turns * measure(clause) for body, turns in self.segments for clause in body)
 
 
 class Packed(NamedTuple):
@@ -141,9 +141,10 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     total = len(everyone)
     if not np.array_equal(np.sort(everyone), np.arange(total)):
         raise ValueError("the paths don't have every wavefront once")
-    of, member = np.zeros(total, np.int32), np.zeros(total, np.int32)
+    path_of, member = np.zeros(total, np.int32), np.zeros(total, np.int32)
     for number, path in enumerate(paths):
-        of[path.wavefronts], member[path.wavefronts] = number, np.arange(len(path.wavefronts))
+        path_of[path.wavefronts] = number
+        member[path.wavefronts] = np.arange(len(path.wavefronts))
     entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     lines = np.cumsum([0, *(len(s.line) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
@@ -151,7 +152,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         np.array(clauses, np.int64).reshape(-1, 4),
         np.array(segments, np.int64).reshape(-1, 3),
         np.array(bounds, np.int64),
-        of,
+        path_of,
         member,
         np.array(rows, np.int64).reshape(-1, 4),
         _joined([s.cost for s in streams], np.int32),
@@ -257,9 +258,9 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
             pattern = np.unique(table[0])
             return np.arange(entries + 1) * len(pattern), (first + pattern).ravel()
     entry = np.concatenate([np.repeat(np.arange(entries), np.diff(s.ptr)) for s in streams])
-    both = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
-    both = both[np.diff(both, prepend=-1) != 0]
-    entry, line = both >> LINE_BITS, both & ((1 << LINE_BITS) - 1)
+    keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    keys = keys[np.diff(keys, prepend=-1) != 0]
+    entry, line = keys >> LINE_BITS, keys & ((1 << LINE_BITS) - 1)
     return np.concatenate(([0], np.cumsum(np.bincount(entry, minlength=entries)))), line
 
 

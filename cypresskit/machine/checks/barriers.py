@@ -14,16 +14,16 @@ class BarrierCheck(Check):
     """
 
     def barrier(self, event: BarrierEvent) -> None:
-        here = event.active.reshape(-1, self.launch.group_items)
-        split = np.flatnonzero(here.sum(axis=1) % self.launch.group_items)
+        active = event.active.reshape(-1, self.launch.group_items)
+        split = np.flatnonzero(active.sum(axis=1) % self.launch.group_items)
         if not self.program.body[event.at].controls.threads or not len(split):
             return
-        group, size = int(split[0]), here.shape[1]
-        present, absent = (
-            group * size + int(np.argmax(here[group] == here_too)) for here_too in (True, False)
-        )
-        came = [entry.at for entry in event.stack if entry.entered.reshape(here.shape)[group].all()]
-        # The innermost branch to which all of the group came splits it
+        group, size = int(split[0]), active.shape[1]
+        present = group * size + int(np.argmax(active[group]))
+        absent = group * size + int(np.argmax(~active[group]))
+        # The innermost branch to which all of the group came splits it.
+        entered = [(entry.at, entry.entered.reshape(active.shape)) for entry in event.stack]
+        came = [at for at, items in entered if items[group].all()]
         opener = came[-1] if came else event.at
         if self.is_suppressed(opener):
             return
@@ -34,7 +34,9 @@ class BarrierCheck(Check):
             advice = (
                 f"The work-items of a group {turns}: make its condition the same for all of them."
             )
-        reach = f"{int(here[group].sum())} of {size} work-items of group {group} reach this barrier"
+        reach = (
+            f"{int(active[group].sum())} of {size} work-items of group {group} reach this barrier"
+        )
         message = f"{reach}, such as {self.naming.item(present)}; the others never come"
         other = f"{self.naming.item(absent)} does not reach it"
         self.report(

@@ -120,15 +120,15 @@ class UninitialisedCheck(Check):
         lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
         if event.store and lost.any():  # reported as out of bounds already
             stored[self.group[lost]] = True
-        there = np.flatnonzero(event.active & event.inside & ~lost)
+        items = np.flatnonzero(event.active & event.inside & ~lost)
         for word in event.words:
-            looked = self.group[there], (event.element[there] >> 2) + word
+            looked = self.group[items], (event.element[items] >> 2) + word
             missing = ~stored[looked]
             if event.store:
                 stored[looked] = True
             elif missing.any() and i.dest:
                 bad = np.zeros(self.launch.items, bool)
-                bad[there[missing]] = True
+                bad[items[missing]] = True
                 unset = _Unset(None, event.at, event.array, (event.element & ~3) + 4 * word)
                 if i.dest.register.kind != "r":
                     self.report_use(event.at, None, unset, bad)

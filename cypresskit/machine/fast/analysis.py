@@ -59,13 +59,13 @@ def cells(webs: Webs, uniformity: Uniformity, doubles: bool) -> dict[int, Cell]:
     for root, members in parts.items():
         n = uniformity.lanes if uniformity.of_web(root) else 0
         several = len(members) > 1
-        wide = several and not doubles
+        whole_register = several and not doubles
         found[root] = Cell(
             "i64" if several and doubles else "i32",
-            4 * uniformity.lanes if wide else n,
+            4 * uniformity.lanes if whole_register else n,
             tuple(sorted(members)),
             f"r{webs.register[root]}_{root}",
-            wide,
+            wide=whole_register,
         )
     return found
 

@@ -94,10 +94,10 @@ class Batches:
             inputs["vTidInGrpFlat", letter], inputs["vAbsTidFlat", letter] = within, item
             inputs["vThreadGrpIdFlat", letter] = group
         for axis, letter in enumerate("xyz"):
-            below, here = math.prod(size[:axis]), size[axis]
+            below, length = math.prod(size[:axis]), size[axis]
             # rows of whole gangs: the same for all lanes
             place = within if letter == "x" or size[0] % self.lanes else base
-            place = place.two("udiv", below).two("urem", here)
+            place = place.two("udiv", below).two("urem", length)
             inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
-            inputs["vAbsTid", letter] = place + groups[axis] * here
+            inputs["vAbsTid", letter] = place + groups[axis] * length
         return Gang(count, item, inputs, spill)

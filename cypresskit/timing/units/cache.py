@@ -29,9 +29,9 @@ def find(tags, used, place, ways, line, tick):
     """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place
     to replace).
     """
-    for some in range(place, place + ways, LANES):
-        found = place_of(tags, some, line)
-        if found < some + LANES:
+    for first in range(place, place + ways, LANES):
+        found = place_of(tags, first, line)
+        if found < first + LANES:
             used[found] = tick
             return found
     return -1 - place_of_least(used, place, ways)
@@ -40,12 +40,12 @@ def find(tags, used, place, ways, line, tick):
 @part
 def place_of_least(numbers, place, count):
     """The place of the least of ``count`` numbers from ``place`` on, ``LANES`` at a time."""
-    where, few = place, least(numbers, place)
-    for some in range(place + LANES, place + count, LANES):
-        other = least(numbers, some)
-        if other < few:
-            where, few = some, other
-    return place_of(numbers, where, few)
+    start, smallest = place, least(numbers, place)
+    for first in range(place + LANES, place + count, LANES):
+        number = least(numbers, first)
+        if number < smallest:
+            start, smallest = first, number
+    return place_of(numbers, start, smallest)
 
 
 def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:

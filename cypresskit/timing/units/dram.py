@@ -29,17 +29,18 @@ class Geometry(NamedTuple):
 
 
 @native
-def place(line, of):
+def place(line, geometry):
     """(channel, bank, row) of a line."""
-    burst = (line if line < GLOBAL else line - GLOBAL) >> (of.burst_bits - of.line_bits)
+    channel_bits, bank_bits = geometry.channel_bits, geometry.bank_bits
+    number = line if line < GLOBAL else line - GLOBAL
+    burst = number >> (geometry.burst_bits - geometry.line_bits)
     if line >= GLOBAL:
-        channel, bank = (
-            burst & ((1 << of.channel_bits) - 1),
-            (burst >> of.channel_bits) & ((1 << of.bank_bits) - 1),
-        )
+        channel = burst & ((1 << channel_bits) - 1)
+        bank = (burst >> channel_bits) & ((1 << bank_bits) - 1)
     else:
-        channel, bank = fold(burst, of.channel_bits), fold(burst >> of.channel_bits, of.bank_bits)
-    return channel, bank, burst >> (of.channel_bits + of.bank_bits + of.row_bits - of.burst_bits)
+        channel, bank = fold(burst, channel_bits), fold(burst >> channel_bits, bank_bits)
+    row = burst >> (channel_bits + bank_bits + geometry.row_bits - geometry.burst_bits)
+    return channel, bank, row
 
 
 @part

@@ -24,17 +24,21 @@ def access_clocks(
     """
     accesses, words, items = addresses.shape
     on = np.ones((accesses, items), bool) if active is None else active
-    if (
-        accesses > 1 and (addresses == addresses[0]).all() and (on == on[0]).all()
-    ):  # as most kernels' wavefronts do
+    # Most kernels' wavefronts all access the LDS alike.
+    if accesses > 1 and (addresses == addresses[0]).all() and (on == on[0]).all():
         return np.repeat(access_clocks(addresses[:1], device, on[:1]), accesses)
     clocks = np.zeros(accesses, np.int64)
     for first in range(0, words, 2):  # two words at a time
         pair = addresses[:, first : first + 2]
         for at in range(0, items, device.lds_items_clock):
-            some = slice(at, at + device.lds_items_clock)
-            asked = np.repeat(on[:, np.newaxis, some], pair.shape[1], axis=1).reshape(accesses, -1)
-            _add_clocks(clocks, pair[:, :, some].reshape(accesses, -1), asked, device.lds_banks)
+            items_now = slice(at, at + device.lds_items_clock)
+            asked = np.repeat(on[:, np.newaxis, items_now], pair.shape[1], axis=1)
+            _add_clocks(
+                clocks,
+                pair[:, :, items_now].reshape(accesses, -1),
+                asked.reshape(accesses, -1),
+                device.lds_banks,
+            )
     return clocks
 
 

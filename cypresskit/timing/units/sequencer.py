@@ -13,13 +13,14 @@ def stream_entry(work, slots, e, s, stream):
     """The slot's entry in a stream in its present turn of the segment, and how far the lines have
     moved.
     """
-    of = work.streams[stream]
-    phases, turn = of[1], slots.turn[e, s]
-    entry = of[0] + work.member[slots.wavefront[e, s]] * phases
+    row = work.streams[stream]
+    first, phases, step = row[0], row[1], row[2]
+    turn = slots.turn[e, s]
+    entry = first + work.member[slots.wavefront[e, s]] * phases
     if phases > 1:  # a division for each fetch would be felt
         entry += turn % phases
         turn //= phases
-    return entry, turn * of[2]
+    return entry, turn * step
 
 
 @part
