@@ -420,6 +420,16 @@ def test_it_begins_a_file_with_a_kernels_text_and_keeps_one_that_is_there(tmp_pa
     assert "31 bundles" in repr(second)
 
 
+def test_a_cell_that_is_run_again_goes_on_with_the_conversation(tmp_path):
+    path = tmp_path / "my.il"
+    first = ck.workbench(path, like="sgemm_naive")
+    again = ck.workbench(path, like="sgemm_naive")
+    other = ck.workbench(path, like="sgemm_naive", n=256)
+    assert first._conversation is again._conversation
+    assert other._conversation is not first._conversation
+    assert first._conversation.closed.is_set()
+
+
 @pytest.mark.parametrize(
     ("file", "more", "error", "words"),
     [

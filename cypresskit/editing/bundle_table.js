@@ -177,8 +177,10 @@ export class BundleTable {
     }
     const step = steps[event.key]
     if (step) this.choose(row + step[0], slot + step[1])
-    else if (event.key === "Enter") this.owner.goTo(this.cells[row][slot].line || 1)
-    else return
+    else if (event.key === "Enter") {
+      const {line} = this.cells[row][slot]
+      if (line) this.owner.goTo(line)
+    } else return
     event.preventDefault()
     event.stopPropagation()
   }

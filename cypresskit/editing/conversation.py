@@ -23,6 +23,7 @@ IDLE = ("best", "prices")
 PAUSE = 1.0  # seconds without a new text before the idle parts begin
 LONGEST = 60.0  # seconds after which a text is given up
 FIRST = 240.0  # the same where a process has just begun: it may have to compile the engine
+PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 LOOK = 0.4  # seconds between two looks at the file
 
 OVER = "The process that answers ended at this text, and was started anew."
@@ -81,7 +82,7 @@ class Conversation:
     def connect(self, send: Send) -> None:
         """Say everything to ``send``, too, from now on."""
         with self.lock:
-            self.pages.append(send)
+            self.pages = [*self.pages, send][-PAGES:]
         if self.watching is None:
             self.watching = threading.Thread(target=self._watch, daemon=True)
             self.watching.start()

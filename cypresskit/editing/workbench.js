@@ -302,13 +302,16 @@ class Workbench {
     this.figures.replay(answer)
     const {notes = [], terms = []} = answer
     const first = terms.find(({right}) => !right)
-    if (notes.length && answer.row === this.right?.product?.row) {
-      this.headline("wrong", notes[0])
+    if (notes.length && this.right?.product) {
+      const sentence = notes[0].split(/(?<=\.) /)[0]
+      this.headline("wrong", sentence)
       if (first?.line) {
         const text = this.editor.line(first.line)
         const column = text.length - text.trimStart().length + 1
-        const fault = {line: first.line, column, length: text.trim().length, message: notes[0]}
+        const fault = {line: first.line, column, length: text.trim().length, message: sentence}
+        const others = this.right.findings.filter(({kind}) => kind !== "answer")
         this.editor.paintFaults([fault])
+        this.list([{...fault, message: notes[0]}, ...others])
       }
     }
     this.speak([answer.problem ?? answer.message, ...notes].join(" "))

@@ -4,7 +4,6 @@ The file is the kernel: whatever edits it, the picture follows. Here is what Pyt
 page is in ``workbench.js``, what it is answered in ``conversation``.
 """
 
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
+_conversations: dict[Path, Conversation] = {}  # by the file that they are about
 
 
 def workbench(
@@ -100,11 +100,9 @@ class Workbench:
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
         self._settings = settings
-        self._file = KernelFile(path)
-        self._edits = Edits(history_path(path))
-        self._conversation = Conversation(self._file, self._edits, settings)
+        self._conversation = _conversation(path, settings)
+        self._edits = self._conversation.edits
         self._widget: Any = None
-        weakref.finalize(self, self._conversation.close)
 
     @property
     def text(self) -> str:
@@ -194,6 +192,19 @@ class Workbench:
             conversation.prepare()
             widget.on_msg(lambda _, message, __: conversation.hear(message))
         return self._widget
+
+
+def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
+    """The conversation about a file: a cell that is run again goes on with the one there is."""
+    place = path.resolve()
+    known = _conversations.get(place)
+    if known is not None:
+        if known.settings == settings and path.exists():
+            return known
+        known.close()
+    made = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+    _conversations[place] = made
+    return made
 
 
 def _widget_class() -> type:

@@ -1,0 +1,293 @@
+"""The workbench in Chromium: journeys at the keyboard, over a real conversation and its process."""
+
+import json
+import re
+import time
+from queue import SimpleQueue
+
+import pytest
+from pages import axe_finds
+
+import cypresskit as ck
+from cypresskit.editing import page_files
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.il import OPCODES
+from cypresskit.kernels.generated import block_kernel
+
+NAIVE = ck.kernels["sgemm_naive"].text
+BLOCK_4, BLOCK_8 = (block_kernel(n, n, 2, scaled=True).text for n in (4, 8))
+PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
+<style>%s</style><main><div id="bench"></div></main><script type="module">
+%s
+const channel = {
+  hearers: [],
+  send: (message) => window.say(JSON.stringify(message)),
+  listen(hear) {
+    this.hearers.push(hear)
+    return () => {}
+  },
+}
+setInterval(async () => {
+  for (const message of JSON.parse(await window.poll()))
+    for (const hear of channel.hearers) hear(message)
+}, 30)
+beginWorkbench(document.querySelector("#bench"), channel)
+</script></body></html>"""
+AREA = ".ckw-area"
+SHOWS = "text => document.querySelector('.ckw-area').value === text"
+SELECT = """([before, inside]) => {
+    const area = document.querySelector(".ckw-area")
+    const at = area.value.indexOf(before + inside) + before.length
+    area.focus()
+    area.setSelectionRange(at, at + inside.length)
+}"""
+
+
+class Bench:
+    """A page with a workbench on a file."""
+
+    def __init__(self, page, path, like):
+        self.page, self.path = page, path
+        self.queue = SimpleQueue()
+        page.set_default_timeout(40000)  # TEMPORARY
+        settings = {"like": like, "block": None, "k_step": None, "n": 256}
+        self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+        self.talk.connect(self.queue.put)
+        page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
+        page.expose_function("poll", self.poll)
+        page.set_content(PAGE % (page_files.style(), page_files.joined(*page_files.MODULES)))
+        page.wait_for_selector(".ckw-slot")
+
+    def poll(self):
+        messages = []
+        while not self.queue.empty():
+            messages.append(self.queue.get())
+        return json.dumps(messages)
+
+    def verdict(self, kind, words=""):
+        """Wait for the picture's sentence, and give it."""
+        self.page.wait_for_function(
+            """([kind, words]) => {
+                const {dataset, textContent} = document.querySelector(".ckw-verdict")
+                return dataset.kind === kind && textContent.includes(words)
+            }""",
+            arg=[kind, words],
+        )
+        return self.page.text_content(".ckw-verdict")
+
+    def dots(self, count):
+        """Wait for that many edits, and give their kinds."""
+        self.page.wait_for_function(
+            "count => document.querySelectorAll('.ckw-dot').length >= count", arg=count
+        )
+        return [edit.right for edit in self.talk.edits]
+
+    def paste(self, text):
+        """All of the text, as from the clipboard."""
+        self.page.focus(AREA)
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(text)
+
+    def type_in(self, before, inside, typed):
+        """Select ``inside``, which follows ``before``, and type something in its place."""
+        self.page.evaluate(SELECT, [before, inside])
+        self.page.keyboard.type(typed)
+
+
+@pytest.fixture
+def begin(page, tmp_path):
+    """A function that begins a workbench with a text."""
+    begun, faults = [], []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+
+    def make(text, like="sgemm_naive"):
+        path = tmp_path / "my_kernel.il"
+        path.write_text(text)
+        begun.append(Bench(page, path, like))
+        return begun[-1]
+
+    yield make
+    for bench in begun:
+        bench.talk.close()
+    assert not faults
+
+
+def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
+    bench = begin(NAIVE)
+    assert "is right" in bench.verdict("right")
+    bench.dots(1)
+    bench.type_in(
+        "", "mad r10.x, r2.x, r3.x, r10.x", "mul r4.x, r2.x, r3.x\nadd r10.x, r4.x, r10.x"
+    )
+    bench.dots(2)
+    assert "\n    add r10.x, r4.x, r10.x\n" in bench.path.read_text()
+    bench.paste(BLOCK_4)
+    bench.dots(3)
+    bench.paste(BLOCK_8)
+    rights = bench.dots(4)
+    bench.verdict("right")
+    assert all(rights)
+    speeds = [edit.gflops for edit in bench.talk.edits]
+    assert speeds[0] < speeds[-2] < speeds[-1]
+    shown = page.text_content(".ckw-speed b").replace(",", "")
+    assert int(shown) == round(ck.simulate(bench_kernel(BLOCK_8), 256).gflops)
+
+
+def bench_kernel(text):
+    return ck.kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "typed"),
+    [
+        ("mad r12, r2.", "y", "x"),
+        ("mad r21, r7.y, ", "r9", "r8"),
+        ("sample_resource(1)_sampler(1)_aoffimmi(", "1", "0"),
+    ],
+)
+def test_a_wrong_term_is_found_shown_and_mended(begin, page, before, inside, typed):
+    text = ck.kernels["sgemm_tn"].text
+    line = text[: text.index(before)].count("\n") + 1
+    bench = begin(text, "sgemm_tn")
+    bench.verdict("right")
+    bench.type_in(before, inside, typed)
+    bench.verdict("wrong", f"Line {line} ")
+    page.wait_for_selector(".ckw-term.ckw-fault")
+    page.click(".ckw-term.ckw-fault")
+    assert page.evaluate("() => document.activeElement.className") == "ckw-area"
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == str(line)
+    bench.page.keyboard.press("Control+z")
+    bench.verdict("right")
+    assert bench.path.read_text() == text
+
+
+def test_a_fault_is_reported_under_its_letters_at_the_column_of_assemble(begin, page):
+    text = ck.kernels["sgemm_tn"].text
+    bench = begin(text, "sgemm_tn")
+    bench.type_in("mad r12, r2.y, ", "r4", "r4q")
+    said = bench.verdict("fault")
+    with pytest.raises(ck.ILError) as error:
+        ck.assemble(bench.path.read_text())
+    assert said.startswith(f"Line {error.value.line}: ")
+    [fault] = bench.talk.answers["text"]["faults"]
+    assert fault["column"] == error.value.column
+    marked = page.evaluate(
+        "() => [...CSS.highlights.get('ckw-fault')].map(r => r.startContainer.textContent"
+        ".slice(r.startOffset, r.endOffset))"
+    )
+    assert marked == ["r4q"]
+    page.wait_for_function("() => document.querySelector('.ckw-heard').textContent.includes('r4q')")
+
+
+def test_a_file_changed_outside_is_shown_and_undo_brings_ones_text_back(begin, page):
+    bench = begin(NAIVE)
+    bench.verdict("right")
+    bench.type_in("; times alpha", "", " of mine")
+    bench.page.wait_for_function("() => document.querySelector('.ckw-area').value.includes('mine')")
+    bench.talk.wait("clocks")
+    bench.path.write_text(BLOCK_4)
+    page.wait_for_function(SHOWS, arg=BLOCK_4)
+    bench.verdict("right")
+    page.focus(AREA)
+    page.keyboard.press("Control+z")
+    page.wait_for_function("() => document.querySelector('.ckw-area').value.includes('of mine')")
+    deadline = time.monotonic() + 60
+    while "of mine" not in bench.path.read_text():
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(50)
+
+
+def test_completion_and_help_come_from_the_table(begin, page):
+    bench = begin(NAIVE)
+    bench.type_in("whileloop", "", "\nsamp")
+    page.wait_for_selector(".ckw-offers:not([hidden])")
+    every = "all => all.map(one => one.textContent)"
+    offered = page.eval_on_selector_all(".ckw-offers code", every)
+    assert sorted(offered) == sorted(name for name in OPCODES if name.startswith("samp"))
+    page.keyboard.press("Tab")
+    assert f"whileloop\n    {offered[0]}\n" in page.input_value(AREA)
+    page.evaluate(SELECT, ["mad r10.x", ""])
+    page.wait_for_function("() => document.querySelector('.ckw-help b')?.textContent === 'mad'")
+    assert OPCODES["mad"].meaning in page.text_content(".ckw-help")
+
+
+def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
+    bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
+    bench.dots(1)
+    page.focus(AREA)
+    page.keyboard.press("Tab")
+    assert page.input_value(AREA).startswith("    il_ps_2_0")
+    page.keyboard.press("Control+z")
+    seen = []
+    page.keyboard.press("Escape")
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("() => document.activeElement.className"))
+    assert seen[0] != "ckw-area"
+    assert {"ckw-bundles", "ckw-dots"} <= set(seen)
+    page.focus(".ckw-bundles")
+    page.keyboard.press("Home")
+    line = page.get_attribute(".ckw-slot[id]", "title").rsplit("line ", 1)[1]
+    page.keyboard.press("Enter")
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
+
+
+def test_edits_are_brought_back_and_compared(begin, page):
+    bench = begin(BLOCK_4, "sgemm_tn")
+    bench.dots(1)
+    bench.paste(BLOCK_8)
+    bench.dots(2)
+    page.focus(".ckw-dots")
+    for key in ("Home", "Space", "ArrowRight", "Space"):
+        page.keyboard.press(key)
+    page.click("text=compare")
+    page.wait_for_selector(".ckw-lines .ckw-plus")
+    assert "→" in page.text_content(".ckw-sheet h3")
+    page.focus(".ckw-dots")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.wait_for_function(SHOWS, arg=BLOCK_4)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(begin, page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
+    bench.dots(1)
+    bench.type_in("mad r12, r2.", "y", "x")
+    page.wait_for_selector(".ckw-term")
+    assert not axe_finds(page)
+
+
+def test_at_200_per_cent_nothing_is_cut_off(begin, page):
+    bench = begin(NAIVE)
+    page.set_viewport_size({"width": 683, "height": 384})
+    bench.verdict("right")
+    wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0
+
+
+def test_the_page_says_when_nobody_answers(begin, page):
+    bench = begin(NAIVE)
+    bench.verdict("right")
+    bench.talk.pages.clear()
+    bench.type_in("; times alpha", "", " a")
+    page.wait_for_function(
+        "() => document.querySelector('.ckw-note')?.textContent.startsWith('Nobody answers')"
+    )
+
+
+def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
+    pytest.importorskip("anywidget")
+    cell = "import cypresskit as ck\nck.workbench('my.il', like='sgemm_tn', n=256)"
+    lab.write(page, "bench.ipynb", cell)
+    lab.run_all(page)
+    page.wait_for_selector(".ckw-verdict[data-kind=right]")
+    page.evaluate(SELECT, ["mad r12, r2.", "y"])
+    page.keyboard.type("x")
+    page.wait_for_selector(".ckw-verdict[data-kind=wrong]")
+    page.keyboard.press("Control+z")
+    page.wait_for_selector(".ckw-verdict[data-kind=right]")
+    assert re.search(r"mad r12, r2\.y", (lab.root / "my.il").read_text())
