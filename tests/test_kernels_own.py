@@ -14,8 +14,9 @@ from faults import plant
 import cypresskit as ck
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.generated import block_kernel, write
-from cypresskit.kernels.inference import CONVENTION
 from cypresskit.kernels.own import resolve, resolve_program
+from cypresskit.kernels.text_kernel import CONVENTION
+from cypresskit.teach import l12_contest as contest
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
@@ -108,7 +109,24 @@ def is_traced_alike(mine, name, rng):
     assert own.terms == theirs.terms
 
 
+def is_judged_alike(mine, name, rng):
+    own, theirs = (
+        contest.judge(ck.kernels[name] if k is name else ck.kernel(k), n=512) for k in (mine, name)
+    )
+    assert own.gflops == theirs.gflops
+    if name == "sgemm_tn":
+        assert own.verdict.right
+
+
+def costs_the_same(mine, name, rng):
+    n = int(rng.integers(64, 128))
+    own, theirs = (ck.price(kernel, n).lines for kernel in (mine, name))
+    assert [(line.line, line.price) for line in own] == [(line.line, line.price) for line in theirs]
+
+
 FUNCTIONS = (
+    is_judged_alike,
+    costs_the_same,
     multiplies,
     is_timed_alike,
     has_the_same_card,

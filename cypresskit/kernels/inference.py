@@ -17,7 +17,7 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.kernels.catalogue import BYTES, KERNELS, Kernel
 from cypresskit.kernels.convention import constants, scalars
-from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.observer import MemoryEvent, Observer
@@ -26,21 +26,6 @@ STRIDE = 1031  # of C in the survey, in elements of g[]: a prime, so that rows a
 ROWS = 320  # of C in the survey
 LONGEST = 20_000  # instructions of a work-item in a trial
 LIKENESS = 0.8  # share of instructions in common from which a wrong kernel is taken for another's
-#: The fields of a kernel that say how it is launched.
-CONVENTION = (
-    "precision",
-    "mode",
-    "block",
-    "k_step",
-    "trans_a",
-    "trans_b",
-    "group",
-    "streams",
-    "buffer",
-    "texel",
-    "parts",
-    "packed",
-)
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 
 
@@ -235,11 +220,6 @@ def _streamed(plain: Kernel, program: Program, count: int) -> Iterator[Kernel]:
         for rows in sorted(heights, key=lambda rows: abs(rows - count // rows * texel // size)):
             block = rows, count // rows * texel // size
             yield replace(plain, block=block, streams=count, texel=texel)
-
-
-def as_launched_like(kernel: TextKernel, convention: Kernel) -> TextKernel:
-    """The kernel with another's launch convention."""
-    return replace(kernel, **{name: getattr(convention, name) for name in CONVENTION})
 
 
 def share_right(kernel: Kernel) -> float:

@@ -19,14 +19,13 @@ from cypresskit.kernels.inference import (
     LIKENESS,
     ConventionError,
     Trial,
-    as_launched_like,
     conventions,
     infer,
     nearest_kernel,
     share_right,
     transposes,
 )
-from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
 from cypresskit.machine import KernelError
 
 LARGEST = 256  # rows or columns of a block, and steps of k in a turn
