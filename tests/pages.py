@@ -60,6 +60,7 @@ VIEWS = {
     "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "price": lambda: draw.price("sgemm_64x64_lds", 256),
+    "what_if": lambda: draw.what_if("sgemm_tn", 256),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),

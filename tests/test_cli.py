@@ -259,7 +259,7 @@ def test_time_prints_what_each_line_costs(capsys):
     text = said(capsys, "time", "sgemm_nn", "--n", "256", "--lines")
     prices, what_if, why, report = text.split("\n\n")
     assert "is the dearest" in prices and "sample_resource(0)" in prices
-    assert "a ragged last round" in what_if and why.startswith("sgemm_nn reaches ")
+    assert "empty wavefront slots" in what_if and why.startswith("sgemm_nn reaches ")
     assert report.startswith("sgemm_nn 256 x 256 x 256 on HD 5870: ")
 
 

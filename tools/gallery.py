@@ -48,6 +48,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "price": ("The price of a line: which one is dear?", draw.price),
+    "what_if": ("Where the chip's peak went, limit by limit", draw.what_if),
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

@@ -28,6 +28,7 @@ from cypresskit.draw.road import road
 from cypresskit.draw.roofline import roofline
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
+from cypresskit.draw.what_if import what_if
 
 __all__ = [
     "Player",
@@ -59,4 +60,5 @@ __all__ = [
     "timeline",
     "waiting",
     "wavefronts",
+    "what_if",
 ]

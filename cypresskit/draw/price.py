@@ -42,7 +42,7 @@ def price(
     ``given`` are prices of ``ck.price``, a report, or a kernel, which is simulated with size ``n``.
     First it asks which lines are the dear ones.
     """
-    prices = _prices(given, n)
+    prices = prices_of(given, n)
     report = prices.report
     rows = _rows(prices)
     if not rows or not report.timeline:
@@ -73,7 +73,8 @@ def price(
     )
 
 
-def _prices(given: Prices | Report | Source, n: int) -> Prices:
+def prices_of(given: Prices | Report | Source, n: int) -> Prices:
+    """The prices that are given, or those of a report or of a kernel at size ``n``."""
     if isinstance(given, Prices):
         return given
     return given.prices if isinstance(given, Report) else priced(given, n, progress=False)

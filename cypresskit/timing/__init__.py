@@ -9,11 +9,11 @@ that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.machine.shape import Shape
+from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.prices import LinePrice, Prices
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import price, simulate
 from cypresskit.timing.sweep import Table, sweep
-from cypresskit.timing.what_if import Limit, WhatIf
 from cypresskit.timing.words import DataDependentError
 
 __all__ = [

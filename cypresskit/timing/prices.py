@@ -36,9 +36,9 @@ from cypresskit.timing.experiment import (
     free_clocks,
     freed,
 )
+from cypresskit.timing.limits import WhatIf, what_if
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import effort
-from cypresskit.timing.what_if import WhatIf, what_if
 from cypresskit.timing.work import Path, pack
 
 EXPERIMENTS = 12  # at most

@@ -22,11 +22,11 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing.account import Seen, TimedLaunch, seen_lines
 from cypresskit.timing.engine import Outcome
+from cypresskit.timing.limits import why
 from cypresskit.timing.prices import Prices, launch_prices
 from cypresskit.timing.report import Explanation, Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
 from cypresskit.timing.walk import keep
-from cypresskit.timing.what_if import why
 
 LONGEST = 1 << 20  # of a vector
 INTERVALS = 64  # of ``Report.use``, at most

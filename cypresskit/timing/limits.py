@@ -5,8 +5,9 @@ after the other, until nothing but the ALU is left, which makes an account from 
 to what the kernel reaches. A limit that another hides costs little alone, and may be a large step
 of the account.
 
-Without a ragged last round, wavefronts are taken to fill all slots to the end, each as slow as it
-was. Left out: where a launch was simulated in part, steps of a per cent may be noise.
+Empty slots (of a ragged last round, or of too few wavefronts) are taken to be filled, each
+wavefront as slow as it was. Left out: where a launch was simulated in part, steps of a per cent may
+be noise.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ MEMORY = "memory farther than L1"
 SWITCHES = "clocks between clauses"
 UNITS = "fetches, stores and their units"
 SLOTS = "slots without a multiply-add"
-TAIL = "a ragged last round"
+TAIL = "empty wavefront slots"
 LAUNCH = "the launch itself"
 WAVEFRONT = "room for one more wavefront"
 REGISTER = "one register fewer"
