@@ -137,7 +137,7 @@ def test_boards_that_share_their_limits_share_their_code():
 
 
 @pytest.mark.parametrize("distance", range(1, 12))
-def test_words_that_two_vectors_may_read_together_come_from_two_banks(distance):
+def test_words_read_together_come_from_two_banks(distance):
     """Two fetched words, read by operations so far apart: those of two vectors of four may share a
     bundle.
     """

@@ -12,6 +12,7 @@ exercise, the verdict (``verdicts``); for each view, its captions, texts and fra
 plans of the host, when each task begins and ends (``host``).
 """
 
+import argparse
 import copy
 import hashlib
 import json
@@ -151,6 +152,13 @@ def plans() -> Lines:
 PARTS = {"kernels": kernels, "zoo": zoo, "verdicts": verdicts, "views": views, "host": plans}
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    chosen = parser.parse_args().parts
+    if unknown := set(chosen) - set(PARTS):
+        parser.error(f"{', '.join(sorted(unknown))}: a part is one of {', '.join(PARTS)}")
+    for part in chosen or PARTS:
         for thing, value in PARTS[part]():
             print(f"{part}: {thing}: {json.dumps(value, default=plain)}", flush=True)

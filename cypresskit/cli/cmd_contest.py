@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cypresskit.cli.command import CommandError, command, option, whole
+from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
 from cypresskit.saving import plain_files, save_file
 from cypresskit.tables import one_line
 
@@ -27,6 +27,12 @@ def named(text: str) -> Path:
     if not text.strip():
         raise argparse.ArgumentTypeError("an entry's name is empty")
     return Path(text)
+
+
+def output(name: str, file: str, what: str) -> Option:
+    """The option for a file that is written."""
+    words = f"{what} (default %(default)s)"
+    return option(name, type=Path, default=Path(file), metavar="FILE", help=words)
 
 
 @command(
@@ -53,20 +59,8 @@ def named(text: str) -> Path:
         metavar="N",
         help="time N x N x N (default 2048)",
     ),
-    option(
-        "--html",
-        type=Path,
-        default=Path("leaderboard.html"),
-        metavar="FILE",
-        help="page (default %(default)s)",
-    ),
-    option(
-        "--csv",
-        type=Path,
-        default=Path("leaderboard.csv"),
-        metavar="FILE",
-        help="table (default %(default)s)",
-    ),
+    output("--html", "leaderboard.html", "page"),
+    output("--csv", "leaderboard.csv", "table"),
     option(
         "--seconds",
         type=whole(1, 10**6),
@@ -74,13 +68,7 @@ def named(text: str) -> Path:
         metavar="S",
         help="processor time for each (default 120)",
     ),
-    option(
-        "--jobs",
-        type=whole(1, 64),
-        default=0,
-        metavar="N",
-        help="entries judged at a time (default 1)",
-    ),
+    jobs("entries", "1", most=64),
     option("--watch", action="store_true", help="go on: judge what comes, until Ctrl-C"),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import Queue
 from secrets import token_hex
 
-from cypresskit.cli.command import CommandError, command, option, whole
+from cypresskit.cli.command import CommandError, command, jobs, option, whole
 from cypresskit.saving import save_file
 from cypresskit.tables import one_line
 
@@ -26,13 +26,7 @@ STORE = ".judged.json"
     " before isn't judged again.",
     option("submitted", metavar="SUBMITTED", type=Path, help="a folder with students' folders"),
     option("marks", metavar="MARKS", type=Path, help="the folder for tables and feedback"),
-    option(
-        "--jobs",
-        type=whole(1, 256),
-        default=0,
-        metavar="N",
-        help="students judged at a time (default: one for each core)",
-    ),
+    jobs("students", "one for each core", most=256),
     option(
         "--sample",
         type=whole(1, 100),
