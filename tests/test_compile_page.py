@@ -3,7 +3,6 @@ Pyodide's core, the compiler answers as it does here, byte for byte.
 """
 
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from pages import axe_finds
 import cypresskit as ck
 from tools import compile_page
 from tools.compile_page.answering import Session
+from tools.random_edits import random_edits
 
 EDITS = 200
 UP = 300_000  # milliseconds that a busy computer may take to bring Python up
@@ -71,48 +71,11 @@ class SilentHandler(SimpleHTTPRequestHandler):
         pass
 
 
-def edits(count: int) -> list[tuple[str, str]]:
-    """Random edits of kernels: (kernel, text)."""
-    rng = random.Random(11)
-    short = [name for name, kernel in ck.kernels.items() if len(kernel.text) < 5_000]
-    made = []
-    for _ in range(count):
-        name = rng.choice(short)
-        lines = ck.kernels[name].text.splitlines()
-        for _ in range(rng.choice((1, 1, 2))):
-            edit(lines, rng)
-        made.append((name, "\n".join(lines)))
-    return made
-
-
-def edit(lines: list[str], rng: random.Random) -> None:
-    """Change a line as a reader might: rightly, or not."""
-    code = [n for n, line in enumerate(lines) if line.strip() and not line.startswith(";")]
-    at, other = rng.choice(code), rng.choice(code)
-    kind = rng.randrange(7)
-    if kind == 0:
-        del lines[at]
-    elif kind == 1:
-        lines.insert(other, lines[at])
-    elif kind == 2:
-        lines[at], lines[other] = lines[other], lines[at]
-    elif kind == 3:
-        place = rng.randrange(len(lines[at]) + 1)
-        lines[at] = lines[at][:place] + rng.choice("xyzwr0159.,_()$é \t") + lines[at][place:]
-    elif kind == 4:
-        lines[at] = lines[at].replace("mad ", rng.choice(("add ", "mul ", "dmad ", "imad ")), 1)
-    elif kind == 5:
-        old, new = (f"r{rng.randrange(40)}" for _ in "ab")
-        lines[at] = lines[at].replace(old, new, 1)
-    else:
-        source = rng.choice(("l0.x", "l0.wzyx", "r0_abs", "2.0", "r1_neg(xyzw)"))
-        lines[at] = f"{lines[at].rpartition(',')[0]}, {source}"
-
-
 @pytest.mark.slow
 def test_page_and_cpython_answer_alike_byte_for_byte(served, page):
     """All kernels, and random edits of them, one after another in one session of the page."""
-    asked = [(name, kernel.text) for name, kernel in ck.kernels.items()] + edits(EDITS)
+    asked = [(name, kernel.text) for name, kernel in ck.kernels.items()]
+    asked += random_edits(11, EDITS)
     session = Session()
     here = []
     messages = []

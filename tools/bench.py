@@ -17,14 +17,17 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median, quantiles
+from threading import Thread
 from time import perf_counter, process_time, sleep
 from typing import Any, TypeVar
 from unittest.mock import patch
@@ -35,7 +38,7 @@ import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.pure_answers import text_answer
 from cypresskit.timing.prices import launch_prices
-from tools import book
+from tools import book, compile_page
 from tools.random_edits import random_edits
 
 ROOT = Path(__file__).parents[1]
@@ -394,10 +397,63 @@ def pages() -> Iterator[Row]:
         browser.close()
 
 
-GROUPS = {
-    group.__name__: group
-    for group in (arithmetic, threads, clock, prices, words, start, edits, lessons, pages)
-}
+ANSWERED = "text => document.querySelector('.ckw-verdict')?.textContent.includes(text)"
+
+
+def compiling() -> Iterator[Row]:
+    """The site's compile page, by the clock on the wall: 10**8 turns of a loop"""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        compile_page.write_page(Path(folder))
+        files = {file: file.read_bytes() for file in Path(folder).rglob("*") if file.is_file()}
+        size = sum(map(len, files.values())) / 1e6
+        sent = sum(len(zlib.compress(data)) for data in files.values()) / 1e6
+        note = f"{sent:.1f} MB as servers send it, deflated"
+        allowed = partial(float, compile_page.MOST_BYTES / 1e6)
+        yield row("its size", partial(float, size), allowed, "MB", least=1, most=1, note=note)
+
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        handler = partial(SilentHandler, directory=folder)
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            Thread(target=server.serve_forever, daemon=True).start()
+            page = browser.new_page()
+
+            def open_page() -> None:
+                page.goto("about:blank")
+                page.goto(f"http://127.0.0.1:{server.server_port}/")
+                page.wait_for_function(ANSWERED, arg="31 bundles", timeout=300_000)
+
+            def edit(line: str, answer: str) -> None:
+                page.get_by_role("textbox").click()
+                page.keyboard.press("Control+Home")
+                page.keyboard.press("End")
+                page.keyboard.insert_text(line)
+                page.wait_for_function(ANSWERED, arg=answer, timeout=300_000)
+
+            def fault_and_back() -> None:
+                edit("0", "Line 1")
+                page.keyboard.press("Backspace")
+                page.wait_for_function(ANSWERED, arg="31 bundles", timeout=300_000)
+
+            opened = partial(seconds, open_page, perf_counter)
+            yield row("opened, until its first answer", opened, loop, most=3)
+            edited = partial(seconds, fault_and_back, perf_counter)
+            yield row("an edit with a fault, and back", edited, loop, most=5)
+            server.shutdown()
+        browser.close()
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, compiling)
+GROUPS = {group.__name__: group for group in RUN_ALL}
 
 
 # -- the table

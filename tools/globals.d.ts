@@ -8,3 +8,5 @@ declare var $key: number
 interface IntersectionObserverInit {
   scrollMargin?: string // newer than TypeScript's list
 }
+declare var cypresskitWritten: (written: number) => void
+declare var $written: number

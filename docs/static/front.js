@@ -6,11 +6,11 @@ const STEP = 15_000 // milliseconds for each picture of the minute
 const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
 const CALM = matchMedia("(prefers-reduced-motion: reduce)")
 
-/** The page's pictures; those within a journey are its own.
- * @returns {HTMLElement[]} */
-const pictures = () => [
-  ...document.querySelectorAll("article cypresskit-picture:not(cypresskit-picture *)"),
-]
+/** The page's pictures; those within a journey are its own. */
+const pictures = () => {
+  const all = document.querySelectorAll("article cypresskit-picture:not(cypresskit-picture *)")
+  return /** @type {HTMLElement[]} */ ([...all])
+}
 const isReady = (picture) => Boolean(picture.querySelector("[data-ready]"))
 
 /** The player that is seen in a picture; a journey has several. */

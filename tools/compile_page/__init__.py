@@ -56,6 +56,7 @@ STAND_INS = {
     "cypresskit/il/fused.py": "stand_ins/fused.py",
     "answering.py": "answering.py",
 }
+MOST_BYTES = 15_000_000  # of the page
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 
 

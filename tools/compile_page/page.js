@@ -18,10 +18,11 @@ function tell(text, kind = "") {
 async function through(bytes, stream, most = Number.POSITIVE_INFINITY) {
   const chunks = []
   let length = 0
-  for await (const chunk of new Blob([bytes]).stream().pipeThrough(stream)) {
-    length += chunk.length
+  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader()
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    length += part.value.length
     if (length > most) throw new RangeError("too long")
-    chunks.push(chunk)
+    chunks.push(part.value)
   }
   return new Uint8Array(await new Blob(chunks).arrayBuffer())
 }

@@ -2,6 +2,7 @@
 //
 // Answers are texts of JSON. A text is answered part by part. Between two parts the worker hears what came meanwhile, and
 // leaves the rest out once there is a newer text.
+// @ts-expect-error: the site has it beside this file
 import {loadPyodide} from "./pyodide.mjs"
 
 /** @type {Record<string, any>[]} */
