@@ -14,6 +14,7 @@ from said import Rule, Said, assert_held, unheld
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.road import FIGURES, RUNGS
+from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.generated import write
 from tools import clip, stored_figures
 
@@ -143,3 +144,24 @@ def test_what_is_no_bar_of_one_s_own_is_rejected():
         draw.road(0, mine=[7])
     with pytest.raises(KeyError, match="Did you mean `sgemm_tn`"):
         draw.road(0, mine="sgemm_tnn")
+
+
+@pytest.mark.parametrize("own", [0, 3])
+def test_every_rung_is_on_the_stage(own, monkeypatch):
+    seen: dict = {}
+    stage, boxes = Sheet.stage, Sheet.boxes
+
+    def staged(self, label, width, *more, **how):
+        seen["width"] = width
+        return stage(self, label, width, *more, **how)
+
+    def boxed(self, name, x, y, w, *more, **how):
+        seen[name] = np.asarray(x) - np.asarray(w) / 2, np.asarray(x) + np.asarray(w) / 2
+        return boxes(self, name, x, y, w, *more, **how)
+
+    monkeypatch.setattr(Sheet, "stage", staged)
+    monkeypatch.setattr(Sheet, "boxes", boxed)
+    draw.road(13, mine=[ck.simulate("sgemm_tn", 128)] * own)
+    left, right = seen["rungs"]
+    assert len(left) == len(RUNGS) + own
+    assert left.min() >= 0 and right.max() <= seen["width"]

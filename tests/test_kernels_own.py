@@ -247,6 +247,12 @@ def test_what_is_no_kernel_is_rejected_in_words(given, error, words):
         assert len(str(caught.value)) < SCREEN
 
 
+def test_a_text_in_place_of_a_name_is_not_quoted_whole():
+    with pytest.raises(KeyError) as caught:
+        ck.kernels[TEXT]
+    assert len(str(caught.value)) < SCREEN
+
+
 def test_an_error_names_the_argument():
     with pytest.raises(TypeError, match=r"^like is the name of a kernel"):
         ck.kernel(TEXT, like=7)

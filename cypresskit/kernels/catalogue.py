@@ -22,6 +22,7 @@ from cypresskit.kernels.double_double import TEXTS
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
+QUOTED = 60  # characters of an unknown name that an error shows
 BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
 
 
@@ -227,7 +228,10 @@ class Catalogue(dict[str, Kernel]):
 
     def __missing__(self, name: str):
         guess = nearest(str(name), self)
-        raise KeyError(f"no kernel {name!r}.{guess} The catalogue has {', '.join(self)}.")
+        quoted = repr(name)
+        if len(quoted) > QUOTED:
+            quoted = f"{quoted[:QUOTED]}..."
+        raise KeyError(f"no kernel {quoted}.{guess} The catalogue has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -14,7 +14,7 @@ from pathlib import Path
 from cypresskit.il import Program
 from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.catalogue import KERNELS, Kernel
+from cypresskit.kernels.catalogue import KERNELS, QUOTED, Kernel
 from cypresskit.kernels.inference import (
     LIKENESS,
     ConventionError,
@@ -30,7 +30,6 @@ from cypresskit.machine import KernelError
 
 LARGEST = 256  # rows or columns of a block, and steps of k in a turn
 RAISED = " (max_instructions raises the limit.)"  # nothing that helps here
-QUOTED = 60  # characters of what was given that an error quotes
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 Source = str | Path | Program | Kernel
 
