@@ -69,6 +69,7 @@ def test_the_road_has_my_bars():
     climb.keep("01", FOUR)
     caption = ck.draw.road(1, mine=climb.mine_so_far()).captions[0]
     assert "**Yours: my 00**" in caption and "**Yours: my 01**" in caption
+    assert "45 Gflop/s, as fast as sgemm_naive" in caption
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"00": 3}', '{"00": {"text": ""}}'])

@@ -200,6 +200,8 @@ def _say(rung: Rung, known: Mapping[str, Sequence]) -> str:
         faster = gflops > old
         by = max(gflops / old, old / gflops)
         times = f"{by:.3g} times {'as fast as' if faster else 'slower than'}"
+        if by < 1.005:
+            times = "as fast as"
         there = f" at N = {size}" * (size != n)
         than = f", {times} {other}{there}, which does {old:.0f}"
     allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
