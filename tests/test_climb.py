@@ -15,9 +15,9 @@ FOUR = given("01_register_block", "four_by_four", solution=True)
 FOUR_BY_EIGHT = given("02_why_blocks", "four_by_eight", solution=True)
 RIGHT = [
     ("00", climb.NAIVE, 45, "good, 45, reached"),
-    ("01", FOUR, 1010, "good, 1,010, reached"),
-    ("02", FOUR_BY_EIGHT, 1413, "good, 1,850, not yet"),
-    ("02", block_kernel(8, 8).text, 1850, "good, 1,850, reached; the paper's, 2,014, not yet"),
+    ("01", FOUR, 1010, r"good, 1,01\d, reached"),
+    ("02", FOUR_BY_EIGHT, 1413, r"good, 1,8\d\d, not yet"),
+    ("02", block_kernel(8, 8).text, 1850, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
 ]
 MAD = "mad r10.x, r2.x, r3.x, r10.x"
 WRONG = [
@@ -43,7 +43,7 @@ def test_a_right_text_is_kept_with_its_speed(lesson, text, gflops, said):
     words = climb.keep(lesson, text)
     found = re.match(r"Right, and kept in my_kernel\.il: ([\d,]+) Gflop/s at N = 2048\.", words)
     assert found and float(found[1].replace(",", "")) == pytest.approx(gflops, rel=0.02)
-    assert said in words
+    assert re.search(said, words)
     assert ck.assemble(climb.FILE.read_text()).registers
     assert climb.so_far("12") == climb.FILE.read_text() == climb.start("12")[0]
     mine = climb.FILE.read_text()
