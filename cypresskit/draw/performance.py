@@ -15,6 +15,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels.own import Source
 from cypresskit.timing import sweep
+from cypresskit.timing.steady import STEADY
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
@@ -52,7 +53,9 @@ def performance(
         names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
         lines.append(
             f"{name}: ceiling {ceiling:.0f}; "
-            + ", ".join(f"N {n}: {curve[n]['gflops']:.0f}" for n in curve)
+            + ", ".join(
+                f"N {n}: {row['gflops']:.0f}{_uncertainty(row)}" for n, row in curve.items()
+            )
         )
         if name in known:
             names.append(f"{name}, published {known[name]['gflops_max']}")
@@ -150,10 +153,16 @@ def _text(number: float) -> str:
     return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
 
 
+def _uncertainty(row: dict) -> str:
+    """By how much a launch that wasn't steady may be off."""
+    error = float(row.get("error", 0))
+    return f" ± {100 * error:.0f} %" if error > STEADY else ""
+
+
 def _said(name: str, row: dict | None) -> str:
     if row is None:
         return f"**{name}** has no point here"
-    said = f"**{name}**: {_text(row['gflops'])} Gflop/s"
+    said = f"**{name}**: {_text(row['gflops'])} Gflop/s{_uncertainty(row)}"
     said += f", {_text(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
     said += (
