@@ -13,7 +13,7 @@ from cypresskit.compiler import compile
 from cypresskit.draw.shown import Shown
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.machine.traffic import Traffic
-from cypresskit.timing import Report
+from cypresskit.timing import Prices, Report
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
 TEXTS = {
@@ -77,6 +77,17 @@ def commented(text: str) -> ck.Program:
     return replace(program, name=text)
 
 
+@cache
+def prices() -> Prices:
+    return ck.price("sgemm_tn", 256)
+
+
+def renamed_prices(text: str) -> Prices:
+    """Prices of a kernel that is called so."""
+    true = prices()
+    return replace(true, report=replace(true.report, kernel=text))
+
+
 def sheet(text: str) -> Shown:
     """A picture of one's own."""
     made = draw.sheet.Sheet(text)
@@ -118,8 +129,10 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
     ),
     "bundle_game": lambda text: draw.bundle_game(commented(text)),
+    "price": lambda text: draw.price(renamed_prices(text)),
+    "road": lambda text: draw.road(3, mine={text: report(text)}),
     "a sheet": sheet,
     "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial explore exponents lds_pitch lds_transpose life reduction road waiting".split()
+NO_TEXT = "dial explore exponents lds_pitch lds_transpose life reduction waiting".split()
