@@ -287,7 +287,7 @@ def test_a_second_escape_gives_the_focus_back_to_the_cell(stage):
     ],
 )
 def test_a_lessons_question_on_a_page_is_answered_by_the_guess(stage, prints, guess, reads):
-    """On the site, where no kernel runs: the folded result says what was guessed, as text."""
+    """On the site, where no kernel runs: at once, and in the folded result, as text."""
     question = re.match(r"Which\?|n is", prints)[0]
     choices = BETWEEN.join(["TN, by <b>much", "NN"])
     after = f" ({choices})" if question == "Which?" else " bundles"
@@ -304,7 +304,7 @@ def test_a_lessons_question_on_a_page_is_answered_by_the_guess(stage, prints, gu
         assert "can't be read" in box.inner_text()
         field.fill(guess)
         field.press("Tab")
-    assert f"Noted: {guess}" in box.inner_text()
+    assert f"You said {guess}, and it is {prints.split()[-1]}" in box.inner_text()
     assert stage.locator("pre").inner_text() == reads
     assert stage.locator("pre b").count() == 0
 

@@ -179,6 +179,8 @@ def test_a_prediction_is_a_guess_and_then_a_fold(site, page):
     asked.get_by_role("button", name="the kernel").click()
     result = page.get_by_text(f"{question} You said the kernel, and it is the bus.")
     assert not result.is_visible()
+    said = asked.get_by_role("status").inner_text()
+    assert said.startswith("You said the kernel, and it is the bus"), said
     page.locator("summary", has_text="guess first").last.click()
     assert result.is_visible()
     texts = [file.read_text() for file in site.rglob("notebooks/*.html")]

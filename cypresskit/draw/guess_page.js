@@ -1,10 +1,12 @@
-// A lesson's question on a page without a kernel: its field or its choices; the result, further
-// down and folded, then begins with what was guessed.
+// A lesson's question on a page without a kernel: its field or its choices. A guess is answered at
+// once, with the sentence of the result, which stands further down and folded.
 import {askGuess} from "./guess.js"
 import {escaped, make} from "./shell.js"
 
-/** Write the guess into the results that answer a question. */
+/** Write the guess into the results that answer a question. Returns the sentence that says so, or
+ * nothing where there is no result. */
 function answer(question, guess) {
+  let sentence = ""
   for (const box of document.querySelectorAll(".cell_output pre"))
     for (const text of textsOf(box)) {
       const at = text.data.indexOf(question)
@@ -15,8 +17,11 @@ function answer(question, guess) {
       const you = it === "It is" ? "You" : "you"
       const end = at + question.length
       const said = `${before}${you} said ${guess}, and it is`
-      text.data = text.data.slice(0, end) + said + rest.slice(all.length)
+      const told = said + rest.slice(all.length)
+      text.data = text.data.slice(0, end) + told
+      sentence ||= told.split("\n")[0].replace(/^:? /, "")
     }
+  return sentence && sentence[0].toUpperCase() + sentence.slice(1)
 }
 
 function textsOf(box) {
@@ -31,8 +36,8 @@ function textsOf(box) {
 export function beginGuess(box, {question, choices, unit}) {
   box.classList.add("cypresskit-guess")
   const noted = (guess) => {
-    status.textContent = `Noted: ${guess}. Open the result below.`
-    answer(question, guess)
+    const sentence = answer(question, guess)
+    status.textContent = `${sentence || `Noted: ${guess}.`} The whole result is below.`
   }
   if (choices.length) {
     const asked = {
