@@ -341,7 +341,7 @@ class _Tracer:
         """The terms with the elements that their factors are, in the order in which they were
         added; of double-doubles without those of low parts, which are 0.
         """
-        found = []
+        found: list[_Counted] = []
         for key, amount in value.terms.items():
             elements = tuple(sorted(self.element(f.word) for f in key.factors))
             low = self.words == 4 and any(f.word.word >= 2 for f in key.factors)
@@ -526,7 +526,7 @@ class _Tracer:
             note = f"Line {line} adds {product}, where {right} belongs."
             return self._term("wrong", each, k, note, line)
         factor, element, belongs = pairs[0]
-        picked = self._was_read(belongs, each)
+        picked = belongs is not None and self._was_read(belongs, each)
         blame = line if picked else self.seen.line(factor.step)
         does = "multiplies" if picked else "reads"
         outside = "" if factor.word.inside else ", outside of the matrix,"

@@ -242,7 +242,7 @@ def share_right(kernel: Kernel) -> float:
         matrix[(..., 0) if words else ...] = rng.integers(-9, 10, (count, *shape))
         matrices.append(matrix if kernel.packed else matrix[0])
     try:
-        arguments = kernel.arguments(*matrices, None, 1.0, 0.0)
+        arguments = kernel.arguments(matrices[0], matrices[1], None, 1.0, 0.0)
         launch(
             kernel.program, **arguments, engine="explain", max_instructions=LONGEST, in_place=True
         )

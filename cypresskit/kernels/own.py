@@ -135,8 +135,8 @@ def _quoted(given: object) -> str:
 
 def _check_numbers(block: object, k_step: object) -> None:
     if block is not None:
-        fits = isinstance(block, (tuple, list)) and len(block) == 2
-        if not fits or not all(_is_size(number) for number in block):
+        numbers = block if isinstance(block, (tuple, list)) else ()
+        if len(numbers) != 2 or not all(map(_is_size, numbers)):
             raise ValueError(
                 f"block is (rows, columns) of C for a work-item, such as (8, 8), each from 1 to"
                 f" {LARGEST}; found {_quoted(block)}"
@@ -259,7 +259,8 @@ def _inferred(bare: TextKernel) -> TextKernel:
     """The kernel with the convention that was found out, or that of the nearest of the
     catalogue.
     """
-    program, trials, failure = bare.program, [], ""
+    program, failure = bare.program, ""
+    trials: list[Trial] = []
     try:
         found, trials = infer(bare)
         if found is not None:

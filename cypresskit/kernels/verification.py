@@ -5,7 +5,7 @@ exact, with alpha and beta. A loop that doesn't end is ended by its instructions
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,8 +56,8 @@ class Product:
 
     def arguments(self, kernel: Kernel) -> dict:
         """Keyword arguments of ``launch``, as ``Kernel.arguments``."""
-        matrices = [_stored(matrix, kernel) for matrix in (self.a, self.b, self.c)]
-        return kernel.arguments(*matrices, self.alpha, self.beta)
+        a, b, c = (_stored(matrix, kernel) for matrix in (self.a, self.b, self.c))
+        return kernel.arguments(a, b, c, self.alpha, self.beta)
 
 
 @dataclass(frozen=True)
@@ -207,14 +207,14 @@ def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
     """What is wrong with a product, or None."""
-    scalars = {"alpha": given.alpha, "beta": given.beta}
+    seen = Verification(kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta)
     try:
         arguments = given.arguments(kernel)
         findings = _findings(kernel, given, arguments)
         ended = all(finding.kind != "endless loop" for finding in findings)
         result = _result(kernel, given, arguments) if ended else None
     except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
-        return Verification(kernel, False, passed, given.size, error=str(error), **scalars)
+        return replace(seen, error=str(error))
     wrong, count = None, 0
     if result is not None:
         shown = result[..., 0] if kernel.precision == "double-double" else result
@@ -226,17 +226,13 @@ def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verif
             wrong = WrongElement(place[-2], place[-1], got, wanted)
     if not findings and not count and result is not None:
         return None
-    return Verification(
-        kernel,
-        False,
-        passed,
-        given.size,
-        wrong,
-        count,
-        findings,
+    return replace(
+        seen,
+        wrong=wrong,
+        wrong_count=count,
+        findings=findings,
         result=result,
         expected=given.expected,
-        **scalars,
     )
 
 
@@ -254,9 +250,16 @@ def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
     """The findings of ``ck.check``; with the answer's where C is global memory."""
     plain = kernel.precision in ("single", "double")
     if plain and not (kernel.streams or kernel.buffer or kernel.packed):
-        matrices = [matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c)]
-        scalars = {"alpha": given.alpha, "beta": given.beta}
-        return check_gemm(kernel, *matrices, **scalars, max_instructions=LONGEST)
+        a, b, c = (matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c))
+        return check_gemm(
+            kernel,
+            a,
+            b,
+            c,
+            alpha=given.alpha,
+            beta=given.beta,
+            max_instructions=LONGEST,
+        )
     names: dict = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
     if kernel.buffer:
         names = {}

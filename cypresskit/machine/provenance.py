@@ -509,7 +509,7 @@ class Provenance(Observer):
         elif name == "sub":
             result = _sum(first[0], _times(first[1], -1.0))
         elif name == "mul":
-            result = _product(*first, number)
+            result = _product(first[0], first[1], number)
         elif name in ("mad", "fma"):
             result = _sum(first[2], _product(first[0], first[1], number))
         elif i.op.across:
@@ -546,7 +546,7 @@ class Provenance(Observer):
         elif name == "dadd":
             result = _sum(*operands)
         elif name == "dmul":
-            result = _product(*operands, number)
+            result = _product(operands[0], operands[1], number)
         elif name == "dmad":
             result = _sum(operands[2], _product(operands[0], operands[1], number))
         elif name == "ddiv" and not operands[1].terms and operands[1].plain:

@@ -11,13 +11,14 @@ from cypresskit import published
 from cypresskit.compiler import Bundle, Code, compile, kernel_card
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from cypresskit.teach.check import Verdict, chance, unless
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import LONGEST, fault, kernel_exercise
+from cypresskit.teach.kernels import fault, kernel_exercise
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__

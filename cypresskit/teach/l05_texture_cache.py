@@ -8,11 +8,12 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.il import Program
+from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.check import Verdict, chance, unless
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import LONGEST, kernel_exercise
+from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes

@@ -12,9 +12,10 @@ import numpy as np
 from cypresskit.blas import DD, gemm
 from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
+from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, exercise, tried, unless
-from cypresskit.teach.kernels import LONGEST, kernel_exercise
+from cypresskit.teach.kernels import kernel_exercise
 
 #: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512),
 #: measured while this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and

@@ -12,12 +12,13 @@ from cypresskit.devices import HD5870
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import listened
+from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import LONGEST, kernel_exercise, sentence
+from cypresskit.teach.kernels import kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
 
