@@ -51,6 +51,9 @@ def test_prices_are_hidden_until_one_has_guessed(player, prices):
     assert f"{100 * prices.dearest.price:.1f} %" in player.captions[-1]
     for unit in ("ALU", "texture", "LDS"):
         assert max(shown(player, source(player, f"price {unit}"), 0)["w"]) < 0.1
+    assert not any("price" in text and "%" in text for text in first)
+    assert "price" not in repr(player).partition("\n")[2]
+    assert any("price" in text and "%" in text for text in last)
     assert any(re.fullmatch(r"(~ )?-?\d+\.\d %", text) for text in last - first)
 
 
@@ -75,7 +78,7 @@ def test_waiting_for_data_is_seen_in_the_story_of_a_clause(player, prices):
     for line in prices.lines:
         for kind, clocks in line.work.waited.items():
             waits[kind] += clocks
-    stories = [str(words) for words in player.about.values()]
+    stories = [words[0][1] for words in player.about.values()]
     shares = [int(match) for s in stories for match in re.findall(r"(\d+) % for its data", s)]
     assert sum(shares) == pytest.approx(100 * waits["data"] / sum(waits.values()), abs=len(shares))
 

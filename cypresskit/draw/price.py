@@ -66,10 +66,18 @@ def price(
     note = sheet.note(
         "Prices are modelled, and don't add up: of two lines that hide each other, neither has one."
     )
-    text = str(prices).splitlines()[1:]
+    text = [
+        f"  {_name(row)}: work {100 * sum(line.share for line in row):.1f} % of the launch"
+        for row in rows
+    ]
     guess = _guess(rows)
     return sheet.player(
-        _captions(prices, clocks), text, below=[key, note], step="Clock", guess=guess
+        _captions(prices, clocks),
+        text,
+        below=[key, note],
+        step="Clock",
+        guess=guess,
+        still_frame=FRAMES // 4,
     )
 
 
@@ -189,29 +197,35 @@ def _draw_bars(
 ) -> None:
     left, wide = BARS
     scale = wide / max(max(line.share, line.price) for line in lines)
-    tips = [_tip(line) for line in lines]
     revealed = _revealed()[:, np.newaxis]
+    told = (_revealed() == 1)[:, np.newaxis]
     for unit, ink in INKS.items():
-        here = [n for n, line in enumerate(lines) if line.unit == unit]
-        if not here:
-            continue
-        some = [lines[n] for n in here]
-        share = np.array([max(line.share * scale, 1) for line in some])
-        cost = np.array([max(line.price, 0) * scale for line in some])
-        gap = np.where(thick[here] > 6, 3, 0.6)
-        sheet.boxes(
-            f"work {unit}",
-            left + share / 2,
-            y[here],
-            share,
-            thick[here] - gap,
-            ink=ink,
-            alpha=0.35,
-            words=[tips[n] for n in here],
-            key=[keys.get(line.line, -1) for line in some],
-        )
-        width = np.maximum(cost * revealed, 0.01)
-        sheet.boxes(f"price {unit}", left + width / 2, y[here], width, 0.45 * thick[here], ink=ink)
+        for flat in (False, True):
+            here = [
+                n
+                for n, line in enumerate(lines)
+                if line.unit == unit and (thick[n] < LEAST) == flat
+            ]
+            if not here:
+                continue
+            some, high = [lines[n] for n in here], float(thick[here[0]])
+            share = np.array([max(line.share * scale, 1) for line in some])
+            cost = np.array([max(line.price, 0) * scale for line in some])
+            name = f"{unit}, lines of a kind" if flat else unit
+            tips = [_tip(line) for line in some] + [_tip(line, with_price=True) for line in some]
+            sheet.boxes(
+                f"work {name}",
+                left + share / 2,
+                y[here],
+                share,
+                high - (3 if high > 6 else 0.6),
+                ink=ink,
+                alpha=0.35,
+                words=(tips, np.arange(len(some)) + len(some) * told),
+                key=[keys.get(line.line, -1) for line in some],
+            )
+            width = np.maximum(cost * revealed, 0.01)
+            sheet.boxes(f"price {name}", left + width / 2, y[here], width, 0.45 * high, ink=ink)
 
 
 def _draw_live(
@@ -338,30 +352,35 @@ def _keys(report: Report) -> dict[int, int]:
     return {line: n for line, (_, n) in found.items()}
 
 
-def _story(prices: Prices, key: int, keys: dict[int, int]) -> str:
-    """A sentence on a clause: its lines, and how long wavefronts stood at it."""
+def _story(prices: Prices, key: int, keys: dict[int, int]) -> list[tuple[int, str]]:
+    """What is told of a clause: its lines, how long wavefronts stood at it and, once prices are
+    shown, its dearest line; from which frame on.
+    """
     lines = [line for line in prices.lines if keys.get(line.line) == key]
     if not lines:
-        return "A clause of the loop's control flow."
+        return [(0, "A clause of the loop's control flow.")]
     first, last = lines[0].line, lines[-1].line
     name = f"Line {first}" if first == last else f"Lines {first} to {last}"
     waits = {kind: sum(line.work.waited[kind] for line in lines) for kind in lines[0].work.waited}
     all_waits = sum(sum(line.work.waited.values()) for line in prices.lines)
     shares = {kind: 100 * clocks / max(all_waits, 1) for kind, clocks in waits.items()}
     cost = max(lines, key=lambda line: line.price)
-    return (
-        f"**{name}** are one clause. Of all waiting, {shares['unit']:.0f} % is for its unit,"
-        f" {shares['data']:.0f} % for its data. Its dearest line is {cost.line},"
-        f" {100 * cost.price:.1f} % of the launch."
+    verb = "is" if first == last else "are"
+    waiting = (
+        f"**{name}** {verb} one clause. Of all waiting, {shares['unit']:.0f} % is for its unit,"
+        f" {shares['data']:.0f} % for its data."
     )
+    dearest = f"Its dearest line is {cost.line}, {100 * cost.price:.1f} % of the launch."
+    return [(0, waiting), (int(np.argmax(_revealed() == 1)), f"{waiting} {dearest}")]
 
 
-def _tip(line: LinePrice) -> str:
+def _tip(line: LinePrice, with_price: bool = False) -> str:
+    """What pointing at a line tells, with its price once that is shown."""
+    work = f"{line.line}: {line.text}, work {100 * line.share:.1f} % of the launch ({line.unit})"
+    if not with_price:
+        return work
     span = f" ({100 * line.low:.1f} to {100 * line.high:.1f}: it scatters)" if line.scatters else ""
-    return (
-        f"{line.line}: {line.text}, {100 * line.share:.1f} % of the {line.unit}'s clocks are its"
-        f" work, price {100 * line.price:.1f} %{span}"
-    )
+    return f"{work}, price {100 * line.price:.1f} %{span}"
 
 
 def _elided(text: str) -> str:
