@@ -283,7 +283,7 @@ def test_a_guess_is_answered_at_the_end(show):
     page.get_by_role("button", name="lds", exact=True).press("Enter")
     page.keyboard.press("End")
     verdict = "You said lds_rows, but it is lds: after 80 clocks; lds_rows after"  # a guess stands
-    page.locator("[data-part=asked]", has_text=verdict).wait_for()
+    page.locator("[data-part=guess]", has_text=verdict).wait_for()
     assert verdict in page.locator("[role=status]").inner_text()
     inner = "() => document.activeElement.shadowRoot.activeElement"
     assert page.evaluate(inner) is None, "the player has the focus when its answers go"
@@ -299,7 +299,7 @@ def test_a_guess_is_answered_at_the_end(show):
     assert not answer.is_visible(), "a later frame gives it away"
     assert canvas.bounding_box()["y"] == high
     page.keyboard.press("End")
-    page.locator("[data-part=asked]", has_text="It is lds: after 80 clocks").wait_for()
+    page.locator("[data-part=guess]", has_text="It is lds: after 80 clocks").wait_for()
     assert not page.get_by_text("guess").is_visible(), (
         "without a guess, too, the question gives way to the truth"
     )
