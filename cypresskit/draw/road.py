@@ -59,7 +59,7 @@ class Rung(NamedTuple):
         kernel, n, *_ = self.launch.split()
         if self.own:
             return [f"N = {n}"] * (int(n) != REFERENCE)
-        lines = [kernel] if len(kernel) <= 12 else re.split(r"(?<=[a-z0-9])(?=_[a-z0-9]+$)", kernel)
+        lines = [kernel] if len(kernel) <= 11 else re.split(r"(?<=[a-z0-9])(?=_[a-z0-9]+$)", kernel)
         return lines + [f"N = {n}"] * (int(n) != REFERENCE)
 
 
@@ -130,7 +130,7 @@ def road(
     ):
         sheet.words(x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
     for k, lines in enumerate(zip_longest(*(rung.under for rung in rungs), fillvalue="")):
-        sheet.words(x, FOOT + 68 + 12 * k, lines, "soft", align="center", size=10)
+        sheet.words(x, FOOT + 68 + 12 * k, lines, "soft", align="center", size=11)
     heads = {
         LEFT: f"The climb: Gflop/s at N = {REFERENCE}",
         x[side > 0][0] - COLUMN[False] / 2: "Side roads, from where each sets out",
