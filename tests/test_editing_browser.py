@@ -51,7 +51,6 @@ class Bench:
     def __init__(self, page, path, like):
         self.page, self.path = page, path
         self.queue = SimpleQueue()
-        page.set_default_timeout(40000)  # TEMPORARY
         settings = {"like": like, "block": None, "k_step": None, "n": 256}
         self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
         self.talk.connect(self.queue.put)

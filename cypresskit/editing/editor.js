@@ -341,7 +341,10 @@ export class Editor {
   press(event) {
     if (this.offers.press(event)) return
     if (event.ctrlKey || event.metaKey || event.altKey) {
-      if (event.key === " " && event.ctrlKey) this.offers.open(true)
+      const key = event.key.toLowerCase()
+      if (key === "z" && !event.altKey) this.step(event.shiftKey ? "redo" : "undo")
+      else if (key === "y" && !event.altKey) this.step("redo")
+      else if (key === " " && event.ctrlKey) this.offers.open(true)
       else if (event.key === "/" && !event.altKey) this.comment()
       else return
       event.preventDefault()
@@ -360,6 +363,13 @@ export class Editor {
       this.breakLine()
     }
     if (event.key !== "Shift") this.free = false
+  }
+
+  /** Undo or redo an edit of the text. The browser's list of edits is the whole page's: a step that
+   * changed nothing here was none of the text's. */
+  step(which) {
+    const before = this.text
+    for (let tries = 0; tries < 3 && this.text === before; tries++) document.execCommand(which)
   }
 
   /** Begin a line as deep as this one, or deeper after what opens a block. */
