@@ -15,6 +15,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.il import dataflow
+from cypresskit.kernels import own
 from tools.random_edits import random_edits
 
 TEXT = ck.kernels["sgemm_tn"].text
@@ -182,6 +183,16 @@ def test_a_text_that_stores_in_another_way_is_launched_as_it_asks_for():
     mine, answer = verdict(TEXT, like="sgemm_naive")
     assert answer["right"]
     assert (mine.block, mine.streams, mine.trans_a) == ((8, 8), 0, True)
+
+
+def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
+    mine, _ = measured_answers.judged_kernel(TEXT, "my.il", "sgemm_naive")
+    monkeypatch.setattr(own, "infer", None)  # finding out would fail
+    monkeypatch.setattr(own, "conventions", None)
+    wrong = TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1)
+    again, seen = measured_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
+    assert not seen.right
+    assert (again.block, again.k_step, again.trans_a) == ((8, 8), 2, True)
 
 
 # -- the order of answers

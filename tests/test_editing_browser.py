@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, page, path, like):
         self.page, self.path = page, path
         self.queue = SimpleQueue()
-        settings = {"like": like, "block": None, "k_step": None, "n": 256}
+        settings = {"like": like, "block": None, "k_step": None, "n": 1024}
         self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
@@ -131,7 +131,7 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     speeds = [edit.gflops for edit in bench.talk.edits]
     assert speeds[0] < speeds[-2] < speeds[-1]
     shown = page.text_content(".ckw-speed b").replace(",", "")
-    assert int(shown) == round(ck.simulate(bench_kernel(BLOCK_8), 256).gflops)
+    assert int(shown) == round(ck.simulate(bench_kernel(BLOCK_8), 1024).gflops)
 
 
 def bench_kernel(text):

@@ -330,12 +330,11 @@ class PartClock:
 
 def edit_times(count: int, seed: int) -> list[dict[str, float]]:
     """Of each random edit, the seconds of computing until each part of its answer is there."""
-    memory = JobMemory(n=2048)
     taken: list[dict[str, float]] = []
     for number, (name, text) in enumerate(random_edits(seed, count)):
         job = {"edit": str(number), "text": text, "name": f"{name}.il", "like": name}
         job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
-        clock = PartClock()
+        memory, clock = JobMemory(n=2048), PartClock()
         text_answer(text, name)
         clock.note({"type": "answer", "part": "text"})
         answer_job(job, memory, clock.note, lambda _: False)

@@ -78,7 +78,10 @@ class Case:
                 job.get("like"),
                 (block[0], block[1]) if block else None,
                 job.get("k_step"),
+                self.memory.right,
             )
+            if self.seen.right:
+                self.memory.right = self.mine
         return self.mine
 
     def clocks(self) -> Answer | None:
@@ -116,10 +119,13 @@ def assembled(text: str, name: str) -> Program | None:
 
 @dataclass
 class JobMemory:
-    """What is kept from job to job: the ``signatures`` of the last code, and the N that fits."""
+    """What is kept from job to job: the ``signatures`` of the last code, the N that fits, and the
+    last kernel that was ``right``.
+    """
 
     signatures: list[Signature] = field(default_factory=list)
     n: int | None = None
+    right: Kernel | None = None
 
 
 def unknown_launch(error: Exception) -> Answer:
