@@ -343,8 +343,9 @@ def _keys(report: Report) -> dict[int, int]:
     assert report.launch is not None
     found: dict[int, tuple[int, int]] = {}
     for n, control in enumerate(report.launch.code.controls):
-        accesses = [*control.fetches, *([control.store] if control.store else [])]
-        weights = {part.line: 1000 for part in accesses}
+        weights = {fetch.line: 1000 for fetch in control.fetches}
+        if control.store is not None:
+            weights[control.store.line] = 1000
         for operation in control.operations:
             weights[operation.line] = weights.get(operation.line, 0) + 1
         for line, weight in weights.items():

@@ -191,8 +191,12 @@ def lines_of_work(
 
 def _working(code: Code) -> set[int]:
     """The instructions of the program that became work for a unit."""
-    accesses = {part.at for c in code.controls for part in (*c.fetches, *filter(None, [c.store]))}
-    return accesses | {o.at for c in code.controls for o in c.operations}
+    found: set[int] = set()
+    for control in code.controls:
+        found |= {o.at for o in control.operations} | {fetch.at for fetch in control.fetches}
+        if control.store is not None:
+            found.add(control.store.at)
+    return found
 
 
 def _text(code: Code, line: int) -> str:

@@ -71,8 +71,8 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
     demands = [
         Demand(("bundle", part), Experiment({part: 1}), lines) for part, lines in parts.items()
     ]
-    for at, (times, clocks, lines) in accesses.items():
-        kind = *units[at], times, round(clocks / times, 1), round(lines / times, 1)
+    for at, (runs, clocks, touched) in accesses.items():
+        kind = *units[at], runs, round(clocks / runs, 1), round(touched / runs, 1)
         demands.append(Demand(kind, Experiment({}, frozenset({at})), {sources[at]: clocks}))
     return demands
 

@@ -250,7 +250,7 @@ def make_ledger(clauses: int, streams: int) -> Ledger:
     """An empty ledger."""
     entries = np.zeros(2 * (clauses + streams))
     ends = np.cumsum([clauses, clauses, streams])
-    return Ledger(entries, *np.split(entries, ends))
+    return Ledger._make([entries, *np.split(entries, ends)])
 
 
 def make_memory(device: Device) -> MemorySystem:
