@@ -36,6 +36,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.measured_answers import fitting_size
 from cypresskit.editing.pure_answers import text_answer
 from cypresskit.timing.prices import launch_prices
 from tools import book, compile_page
@@ -331,10 +332,13 @@ class PartClock:
 def edit_times(count: int, seed: int) -> list[dict[str, float]]:
     """Of each random edit, the seconds of computing until each part of its answer is there."""
     taken: list[dict[str, float]] = []
+    sizes: dict[str, int] = {}
     for number, (name, text) in enumerate(random_edits(seed, count)):
         job = {"edit": str(number), "text": text, "name": f"{name}.il", "like": name}
         job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
-        memory, clock = JobMemory(n=2048), PartClock()
+        if name not in sizes:
+            sizes[name] = fitting_size(ck.kernels[name])
+        memory, clock = JobMemory(n=sizes[name]), PartClock()
         text_answer(text, name)
         clock.note({"type": "answer", "part": "text"})
         answer_job(job, memory, clock.note, lambda _: False)
