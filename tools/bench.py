@@ -181,11 +181,12 @@ def clock() -> Iterator[Row]:
 def prices() -> Iterator[Row]:
     """What each line of a kernel costs, all threads' time: 10**8 turns of a loop"""
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
-        report = ck.simulate(name, 2048 if name != "sgemm_naive" else 512, progress=False)
+        n = 512 if name == "sgemm_naive" else 2048
+        report = ck.simulate(name, n, progress=False)
         work = partial(launch_prices, report)
         note = f"{seconds(work, perf_counter):.2f} s on all processors"
         once = partial(seconds, work)
-        yield row(f"{name} {report.size[1]}", once, loop, least=1, most=2, note=note)
+        yield row(f"{name} {n}", once, loop, least=1, most=2, note=note)
 
 
 def words() -> Iterator[Row]:
@@ -334,7 +335,12 @@ def edit_times(count: int, seed: int) -> list[dict[str, float]]:
     taken: list[dict[str, float]] = []
     sizes: dict[str, int] = {}
     for number, (name, text) in enumerate(random_edits(seed, count)):
-        job = {"edit": str(number), "text": text, "name": f"{name}.il", "like": name}
+        job: dict[str, Any] = {
+            "edit": str(number),
+            "text": text,
+            "name": f"{name}.il",
+            "like": name,
+        }
         job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
         if name not in sizes:
             sizes[name] = fitting_size(ck.kernels[name])

@@ -143,6 +143,11 @@ class Control:
         return tuple(o for bundle in self.bundles for o in bundle.operations)
 
     @property
+    def accesses(self) -> tuple[FetchInstruction | StoreInstruction, ...]:
+        """Its fetches, or its store."""
+        return self.fetches if self.store is None else (*self.fetches, self.store)
+
+    @property
     def slots(self) -> int:
         """64-bit slots of an ALU clause."""
         return sum(b.size for b in self.bundles)

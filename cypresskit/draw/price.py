@@ -343,9 +343,7 @@ def _keys(report: Report) -> dict[int, int]:
     assert report.launch is not None
     found: dict[int, tuple[int, int]] = {}
     for n, control in enumerate(report.launch.code.controls):
-        weights = {fetch.line: 1000 for fetch in control.fetches}
-        if control.store is not None:
-            weights[control.store.line] = 1000
+        weights = {access.line: 1000 for access in control.accesses}
         for operation in control.operations:
             weights[operation.line] = weights.get(operation.line, 0) + 1
         for line, weight in weights.items():

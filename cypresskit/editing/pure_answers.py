@@ -184,7 +184,7 @@ def _control_rows(control: Control) -> Iterator[Answer]:
 def _signature(row: Answer, program: Program) -> Signature:
     """A row as far as an edit can change it: renamed registers and moved lines don't count."""
     parts = tuple((slot, name, bare(program, line)) for slot, name, line, _ in row["parts"])
-    return row.get("text", row["kind"]), parts
+    return str(row.get("text", row["kind"])), parts
 
 
 def bare(program: Program, line: int) -> str:

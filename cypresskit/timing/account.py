@@ -191,12 +191,9 @@ def lines_of_work(
 
 def _working(code: Code) -> set[int]:
     """The instructions of the program that became work for a unit."""
-    found: set[int] = set()
-    for control in code.controls:
-        found |= {o.at for o in control.operations} | {fetch.at for fetch in control.fetches}
-        if control.store is not None:
-            found.add(control.store.at)
-    return found
+    accesses = {access.at for control in code.controls for access in control.accesses}
+    operations = {operation.at for control in code.controls for operation in control.operations}
+    return accesses | operations
 
 
 def _text(code: Code, line: int) -> str:

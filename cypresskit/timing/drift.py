@@ -8,6 +8,7 @@ come out differently. Until then nothing new happens.
 Left out: registers that turn in circles, or grow by a factor. Such loops are run to their limit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class WatchedTurn:
     """
 
     registers: Registers
-    compared: Comparisons
+    compared: Sequence[tuple]
     running: np.ndarray
     issued: np.ndarray  # instructions of each wavefront, so far
 

@@ -58,14 +58,14 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
     for path in paths:
         for clauses, turns in path.segments:
             for clause in clauses:
-                times = turns * len(path.wavefronts)
+                times = float(turns * len(path.wavefronts))
                 for at, share in bundle_shares(code, clause):
                     part = parts[clause.control, clause.first]
                     part[sources[at]] += times * device.bundle_clocks * share
                 for stream, at in zip(clause.streams, clause.sources, strict=True):
                     whole = stream.whole or stream
-                    lines = turns * len(whole.line) / whole.phases
-                    amounts = times, stream_clocks(stream, turns), lines
+                    per_access = turns * len(whole.line) / whole.phases
+                    amounts = times, stream_clocks(stream, turns), per_access
                     accesses[at] = [a + b for a, b in zip(accesses[at], amounts)]
                     units[at] = clause.kind, clause.control if clause.kind == ALU else None
     demands = [

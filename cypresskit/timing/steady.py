@@ -88,7 +88,7 @@ class Steady:
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
-            self.early = self.late = np.zeros_like(now.turn)
+            self.early = self.late = Times(np.zeros_like(now.turn))
         self.looks.append(now)
         looks = len(self.looks) - 1
         if looks == 0 or looks % 3:

@@ -64,7 +64,7 @@ class MarkedWords:
 
     def __init__(self, program: Program):
         self.program = program
-        self.compared: list[tuple[Operation, Value, Value]] | None = None
+        self.compared: list[tuple] | None = None  # (operation, word, word), if they are wanted
 
     def constant(self, bits: np.ndarray) -> Value:
         return Value(bits)
