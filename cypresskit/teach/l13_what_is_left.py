@@ -165,7 +165,8 @@ def timed(product: Callable, n: int = 4096) -> str:
     known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
     if not has_gpu():
         return f"No CUDA GPU and numba-cuda here. {known}"
-    from cypresskit.today.cuda_kernels import cuda
+    from numba import cuda
+
     from cypresskit.today.experiments import Bench, operands
 
     kernels: list = []
