@@ -87,7 +87,16 @@ def test_a_chip_is_handed_in_with_a_kernel(tmp_path):
     )
 
 
-SHAPELESS = ("-8, 8, 1", "6, 8, 1", "8, 6, 1", "0, 8, 1", "8, 8, 0", "32, 32, 1")
+SHAPELESS = (
+    "-8, 8, 1",
+    "6, 8, 1",
+    "8, 6, 1",
+    "0, 8, 1",
+    "8, 8, 0",
+    "32, 32, 1",
+    "4, 64, 1",
+    "8, 8, 9",
+)
 
 
 @pytest.mark.parametrize(

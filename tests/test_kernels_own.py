@@ -5,6 +5,7 @@ catalogue does.
 import random
 import warnings
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from faults import plant
 import cypresskit as ck
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.generated import block_kernel, write
+from cypresskit.kernels.inference import share_right
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.text_kernel import CONVENTION
 from cypresskit.teach import l12_contest as contest
@@ -52,7 +54,19 @@ def test_the_convention_of_a_narrow_block_is_found_out(rows):
     assert convention(ck.kernel(given.text)) == convention(given)
 
 
-def product(kernel, rng: np.random.Generator):
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
+def test_a_block_multiplies_or_is_rejected_in_words(rows):
+    for columns, steps in product((0, 1, 2, 3, 4, 6, 8, 32, 36), (0, 1, 8, 9)):
+        in_texels = {rows, columns} <= {4, 8, 32}
+        if (in_texels or rows == columns in (1, 2)) and steps in (1, 8):
+            assert share_right(block_kernel(rows, columns, steps)) == 1
+        else:
+            shown = rf"block_kernel\({rows}, {columns}, {steps}\): a block is 1 x 1, 2 x 2"
+            with pytest.raises(ValueError, match=shown):
+                block_kernel(rows, columns, steps)
+
+
+def random_product(kernel, rng: np.random.Generator):
     """Random matrices for a kernel, as keyword arguments of ``gemm``."""
     known = ck.kernels[kernel] if isinstance(kernel, str) else kernel
     m, n, k = (int(size) for size in rng.integers(1, 40, 3))
@@ -69,7 +83,7 @@ def bits(matrix) -> bytes:
 
 
 def multiplies(mine, name, rng):
-    arrays, given = product(name, rng)
+    arrays, given = random_product(name, rng)
     own, theirs = (ck.gemm(*arrays, **given, kernel=kernel) for kernel in (mine, name))
     assert bits(own) == bits(theirs)
 
@@ -200,6 +214,9 @@ def test_a_wrong_kernel_is_launched_like_the_nearest_and_says_so():
         found = ck.kernel(text)
     assert convention(found) == convention(ck.kernels["sgemm_tn"])
     assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as again:
+        ck.kernel(text)
+    assert again[0].filename == __file__
     assert not ck.verify(found)
 
 

@@ -1,22 +1,37 @@
-"""Kernels that are written when asked for: SGEMM TN with a block of any size, and entries of the
-contest, whose text is somebody's own.
+"""Kernels that are written when asked for: SGEMM TN with a block of another size, and entries of
+the contest, whose text is somebody's own.
 """
 
 from dataclasses import replace
 
+from cypresskit.devices import is_whole
+from cypresskit.il.parser import OFFSETS
 from cypresskit.kernels.catalogue import KERNELS
 from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
 from cypresskit.tables import quantity
+
+MOST_STEPS = OFFSETS.stop  # each step's rows are fetched at an offset of their own
+LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers to a texel, and each texel at its offset
 
 
 def block_kernel(
     rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
 ) -> TextKernel:
     """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
-    ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta. A texel holds as
-    many numbers as the block is wide, up to four. Blocks of 1 and 2 rows store to output streams.
-    r2 onwards hold what a turn fetches, then the block.
+    ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta.
+
+    A texel holds as many numbers as the block is wide, up to four. Blocks of 1 x 1 and 2 x 2 store
+    to output streams, larger ones to ``g[]``. r2 onwards hold what a turn fetches, then the block.
+    Raises ``ValueError`` unless the block is 1 x 1, 2 x 2, or has rows and columns that are
+    multiples of 4 up to 32, and ``steps`` are 1 to 8.
     """
+    small = (rows, columns) in ((1, 1), (2, 2))
+    if not (small or _in_texels(rows, columns)) or not is_whole(steps, MOST_STEPS):
+        raise ValueError(
+            f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or rows and"
+            f" columns that are multiples of 4, as texels are, up to {LONGEST_SIDE}; steps are 1 to"
+            f" {MOST_STEPS}, as far as a fetch's offset goes"
+        )
     width = min(columns, 4)
     down, across = max(rows // 4, 1), max(columns // 4, 1)
     first, streams = 2 + steps * (down + across), rows if width < 4 else 0
@@ -69,6 +84,11 @@ def block_kernel(
     return replace(written, streams=streams, texel=4 * width)
 
 
+def _in_texels(rows: int, columns: int) -> bool:
+    """Whether a block has whole texels, as many as a fetch's offset reaches."""
+    return all(is_whole(side, LONGEST_SIDE) and side % 4 == 0 for side in (rows, columns))
+
+
 def entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
 ) -> TextKernel:
@@ -84,18 +104,14 @@ def entry(
 
 def write(rows: int, columns: int, steps: int) -> TextKernel:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
-    Raises ``ValueError`` unless rows and columns are multiples of 4, the block has at most 256
-    elements, and ``steps`` are 1 to 64.
+    Raises ``ValueError`` unless rows and columns are multiples of 4 up to 32, the block has at most
+    256 elements, and ``steps`` are 1 to 8.
     """
-    if (
-        not {rows, columns, steps} <= set(range(1, 65))
-        or rows % 4
-        or columns % 4
-        or rows * columns > 256
-    ):
+    whole = _in_texels(rows, columns) and is_whole(steps, MOST_STEPS)
+    if not whole or rows * columns > 256:
         limits = (
-            "rows and columns are multiples of 4, as texels are, for at most 256 elements; steps"
-            " are 1 to 64"
+            f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}, for at most"
+            f" 256 elements; steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
         )
         raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {quantity(steps, 'step')}"

@@ -97,7 +97,11 @@ def kernel(
         if (block, k_step, name) == (None, None, None):
             return source
     bare = _bare(source, name)
-    return _with_convention(bare, convention, block and (int(block[0]), int(block[1])), k_step)
+    sizes = block and (int(block[0]), int(block[1]))
+    found, warning = _with_convention(bare, convention, sizes, k_step)
+    if warning:
+        warnings.warn(warning, stacklevel=_caller_level())
+    return found
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
@@ -205,11 +209,14 @@ def _with_convention(
     like: Kernel | None,
     block: tuple[int, int] | None,
     k_step: int | None,
-) -> TextKernel:
-    """The kernel, launched like another one or as is found out, with the sizes that are given."""
+) -> tuple[TextKernel, str]:
+    """The kernel, launched like another one or as is found out, with the sizes that are given, and
+    what to warn of each time, or "".
+    """
     program = bare.program
     if like is None:
-        return _resized(_inferred(bare), block, k_step)
+        inferred, warning = _inferred(bare)
+        return _resized(inferred, block, k_step), warning
     if like.mode != program.mode:
         other = "pixel" if like.mode == "compute" else "compute"
         raise ValueError(
@@ -219,7 +226,7 @@ def _with_convention(
     alike = as_launched_like(bare, like)
     if block is None or k_step is None:
         alike = _measured(alike, block, k_step)
-    return _resized(alike, block, k_step)
+    return _resized(alike, block, k_step), ""
 
 
 def _resized(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | None) -> TextKernel:
@@ -255,28 +262,27 @@ def _differs_in_size(convention: Kernel, kernel: Kernel) -> bool:
     return all(getattr(convention, name) == getattr(kernel, name) for name in names)
 
 
-def _inferred(bare: TextKernel) -> TextKernel:
-    """The kernel with the convention that was found out, or that of the nearest of the
-    catalogue.
+def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
+    """The kernel with the convention that was found out and "", or with that of the catalogue's
+    nearest and a warning.
     """
     program, failure = bare.program, ""
     trials: list[Trial] = []
     try:
         found, trials = infer(bare)
         if found is not None:
-            return found
+            return found, ""
     except (KernelError, ValueError) as error:
         failure = str(error).splitlines()[-1].strip().removesuffix(RAISED)
     near, share = nearest_kernel(program)
     what = failure or _tried(trials)
     if near is not None and share >= LIKENESS:
-        warnings.warn(
+        warning = (
             f"{program.name} doesn't multiply: {what}. It is taken to be launched like"
             f" {near.name}, with which it has {share:.0%} of its instructions in common; say"
-            f' like="{near.name}", or another, to choose.',
-            stacklevel=_caller_level(),
+            f' like="{near.name}", or another, to choose.'
         )
-        return as_launched_like(bare, near)
+        return as_launched_like(bare, near), warning
     hint = f', such as "{near.name}", the nearest' if near is not None else ""
     raise ConventionError(
         f"how to launch {program.name} can't be found out: {what}. Say which kernel of the"

@@ -84,6 +84,8 @@ def simulate(
     """
     again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
+    if launch is not None:
+        _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})
     size, key, launched = None, None, None
     if isinstance(kernel, Program) and launch is not None:
         kernel = compile(kernel, device, style)
@@ -209,8 +211,17 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> 
         raise ValueError(
             f"the launch is for {launch.program.name}, the code for {program.name}: two programs"
         )
-    if n is not None:
-        raise ValueError("a program has its sizes from its launch: leave out n, m and k")
+
+
+def _check_left_out(given: dict[str, object]) -> None:
+    """``ValueError`` for arguments of a GEMM kernel that are given beside a program's launch."""
+    left_out = {"n": None, "m": None, "k": None, "count": 1, "beta": 0}
+    found = [f"{name} = {value!r}" for name, value in given.items() if value != left_out[name]]
+    if found:
+        raise ValueError(
+            "a program has its sizes and constants from its launch: leave out n, m and k, count"
+            f" and beta; found {', '.join(found)}"
+        )
 
 
 def _check_shape(shape: Shape, device: Device) -> None:
