@@ -239,6 +239,26 @@ def test_all_faults_of_a_file_are_reported_at_once():
     assert [f.line for f in error.faults] == [2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("line", ["dmul r0.x, r1, r2", "div r0, r1", "ddad r0.xy, r1", "ilt r0"])
+def test_a_faulty_instruction_hides_no_undeclared_name(line):
+    assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2, 3]
+
+
+@pytest.mark.parametrize("line", ["dcl_literal l3, 1", "dlc_literal l3, 0, 0, 0, 0", "dcl_cb r0"])
+def test_what_a_faulty_declaration_may_have_declared_is_not_missed(line):
+    assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2]
+
+
+def test_a_word_behind_a_semicolon_is_reported_where_it_is_missed():
+    """A comment may be the name of an instruction: `endloop ; end of the loop`, or `; end`."""
+    loop = pixel("whileloop", "break_logicalnz r0.x", "maad r0, r1", "endloop ; end")
+    assert [f.line for f in fault(loop).faults] == [4]
+    missed = fault(pixel("mov r0, r1 ; end").removesuffix("\nend"))
+    assert "`;` starts a comment, so `end` is not read" in str(missed)
+    hidden = fault(pixel("mov r0, r1 ; mul r0, r0, r1", "maad r0, r1"))
+    assert "so `mul r0, r0, r1` is not read" in str(hidden)
+
+
 NO_KERNEL = {
     "mov r0, r1\nend": "expected `il_ps_2_0`",
     "il_ps_2_0\nmov r0, r1": "the kernel has no `end`",
@@ -365,6 +385,9 @@ def test_what_authors_of_that_time_wrote_is_read():
     assert place == ck.assemble(
         pixel("dcl_input_position_interp(linear) vWinCoord0.xy__", "mov r0, vWinCoord0.xy")
     )
+    for zero in ("infinity", "INFINITY", "inf_else_max"):
+        assert only(f"rcp_zeroop({zero})_sat r0, r1.x") == only("rcp_sat r0, r1.x")
+        assert only(f"div_ieee_zeroop({zero}) r0, r1, r2") == only("div r0, r1, r2")
     first = "mdef(7)_out(1)_in(1)\nmov out0, in0\nmend\n"
     assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(
         pixel(first + "mcall(7) (r0), (r1)")

@@ -40,6 +40,8 @@ MAX_DEPTH = 256
 OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
 #: Their source's last component is the operand (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
+DIVISIONS = ("div", "rcp", "rsq")  # which may say what a division by 0 gives
+INFINITE = ("infinity", "inf_else_max")  # what `_zeroop` may ask for, as the chip has infinity
 _PLACEHOLDERS = {
     "if": "if_logicalnz",
     "loop": "whileloop",
@@ -175,9 +177,14 @@ class _Assembler:
             block.append(Instruction(_PLACEHOLDERS[role], line=number))
 
     def _report_comments(self) -> None:
-        """Report instructions that are comments, since `;` stands before them."""
+        """Report instructions that are comments, since `;` stands before them. A word alone may
+        well be a comment: it is reported where a fault says that it is missing.
+        """
+        asked = tuple(fault.message for fault in self.faults)
         for number, text in enumerate(self.lines, 1):
-            if lost := instruction_in_comment(text):
+            lost = instruction_in_comment(text)
+            missing = any(message.endswith(f"`{lost}`") for message in asked)
+            if lost and (" " in lost or missing):
                 column, message = text.index(";") + 1, comment_message(lost)
                 if len(self.faults) < MAX_FAULTS:
                     self.faults.append(Fault(number, column, message, text))
@@ -228,10 +235,7 @@ class _Assembler:
         """Whether a faulty line may have held a declaration: what else is undeclared can't be told
         then.
         """
-        starts = (fault.text.strip().lower() for fault in self.faults)
-        return self.header_lost or any(
-            start.startswith(("d", "il", "mdef", "mend")) for start in starts
-        )
+        return self.header_lost or any(_may_declare(fault.text) for fault in self.faults)
 
     def _check_blocks(self, instructions) -> None:
         """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
@@ -278,6 +282,18 @@ class _Assembler:
                 if (i.line, message) not in seen:
                     seen.add((i.line, message))
                     self._fault(i.line, message, word)
+
+
+def _may_declare(text: str) -> bool:
+    """Whether a faulty line was meant to declare a name or to bound a macro."""
+    found = _WORD.match(text.strip().lower())
+    word = found[0] if found else ""
+    if name := opcode_in(word):
+        return OPCODES[name].kind == "declaration"
+    if word.startswith(("dcl", "il_", "mdef", "mend")):
+        return True
+    guess = nearest(word, OPCODES, 0.65)
+    return word.startswith("d") and not left_out(word) and (not guess or "`dcl_" in guess)
 
 
 def _no_il(character: str) -> str:
@@ -425,14 +441,23 @@ def _controls(
     shift, saturate = 1.0, False
     for name, value in written:
         if name in op.controls:
-            if name != "coordtype":  # the declaration of the resource says that, too
+            if name != "coordtype":
                 controls[name] = _control(name, value, line, at)
+            elif value.lower() != "unnormalized":  # the declaration of the resource says it, too
+                expected = "coordinates count texels: expected `_coordtype(unnormalized)`"
+                line.fail(f"`_coordtype({value})`: {expected}", at)
         elif name == "sat" and op.kind == "alu":
+            _check_bare(name, value, line, at)
             saturate = True
         elif name in RESULT_SCALE and op.kind == "alu":
+            _check_bare(name, value, line, at)
             shift *= RESULT_SCALE[name]
-        elif name in ("ieee", "zeroop") and op.kind == "alu":
-            pass  # every operation here is IEEE already
+        elif name == "ieee" and op.kind == "alu":  # every operation here is IEEE already
+            _check_bare(name, value, line, at)
+        elif name == "zeroop" and op.name in DIVISIONS:
+            if value.lower() not in INFINITE:
+                expected = "here 1 / 0 is infinity: expected `_zeroop(infinity)`"
+                line.fail(f"`_zeroop({value})`: {expected}", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
@@ -459,6 +484,12 @@ def _controls(
     return Controls(**controls), shift, saturate
 
 
+def _check_bare(name: str, value: str, line: Line, at: int) -> None:
+    """A fault where a control that is a word alone has something in brackets."""
+    if value:
+        line.fail(f"`_{name}` has nothing in brackets, found `({value})`", at)
+
+
 def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | tuple[int, ...]:
     if name == "aoffimmi":
         parts = [p.strip() for p in value.split(",")]
@@ -481,7 +512,10 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
             found = f"found `{value}`.{nearest(value, RELATIONS)}"
             line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {found}", at)
         return value
-    return True if name in ("threads", "lds", "memory") else count(value, line, at)
+    if name in ("threads", "lds", "memory"):
+        _check_bare(name, value, line, at)
+        return True
+    return count(value, line, at)
 
 
 def _form(op: Opcode) -> str:
