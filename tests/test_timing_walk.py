@@ -4,6 +4,7 @@ loop.
 
 import random
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, walk
 from cypresskit.timing.history import History
 from cypresskit.timing.surfaces import Surfaces
-from cypresskit.timing.work import KINDS
+from cypresskit.timing.work import ALU, BARRIER, KINDS
+from tools.fuzz import law
 
 HEAD = """
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -431,6 +433,73 @@ def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     together = by_wavefront(walk._walked(code, surfaces, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
         assert by_wavefront(walk._walked(code, surfaces, np.array([n])))[n] == together[n]
+
+
+def events_of_code(code, control):
+    """The LDS accesses and barriers of a control-flow instruction, bundle by bundle."""
+    found = []
+    for bundle in code.controls[control].bundles:
+        for operation, *_ in bundle.parts:
+            if operation.row.kind == "sync":
+                found.append("barrier")
+            elif operation.row.kind == "lds":
+                found.append(operation.at)
+    return found
+
+
+def events_of_walk(clauses):
+    """The LDS accesses and barriers of clauses."""
+    return [at for c in clauses for at in (["barrier"] if c.kind == BARRIER else c.sources)]
+
+
+def check_barriers(of):
+    """Check that the clauses of a launch have its LDS accesses on the code's side of each barrier,
+    and all bundles once. Returns how many clauses have accesses before a barrier.
+    """
+    code, between = compile(of.program), 0
+    for body in (body for path in paths(of, code=code) for body, _ in path.segments):
+        for control, pieces in groupby(body, lambda clause: clause.control):
+            pieces = list(pieces)
+            if pieces[0].kind not in (ALU, BARRIER):
+                continue
+            expected = events_of_code(code, control)
+            if of.group_wavefronts == 1:
+                expected = [event for event in expected if event != "barrier"]
+            assert events_of_walk(pieces) == expected
+            alu = [piece for piece in pieces if piece.kind == ALU]
+            assert min(piece.bundles for piece in alu) > 0
+            assert sum(piece.bundles for piece in alu) == len(code.controls[control].bundles)
+            assert all(len(piece.streams) == len(piece.sources) for piece in alu)
+            between += "barrier" in expected and expected[0] != "barrier"
+    return between
+
+
+def test_lds_accesses_stay_on_their_side_of_a_barrier():
+    between = 0
+    for seed in range(14):
+        between += check_barriers(law.groups(random.Random(seed)))
+        between += check_barriers(law.accesses(random.Random(seed)))
+    assert between > 4
+
+
+def test_a_barrier_in_the_first_bundle_cuts_nothing():
+    text = """il_cs_2_0
+    dcl_num_thread_per_group 128
+    dcl_lds_id(0) 2048
+    dcl_literal l0, 2, 4, 0, 0
+    fence_threads_lds
+    ishl r0.x, vTidInGrpFlat.x, l0.x
+    lds_store_id(0) r0.x, r0.x
+    fence_threads_lds
+    ixor r1.x, r0.x, l0.y
+    lds_load_id(0) r2.x, r1.x
+    mov g[0].x, r2.x
+    end"""
+    of = Shape(assemble(text), (256, 1, 1))
+    check_barriers(of)
+    ((body, _),) = [segment for path in paths(of) for segment in path.segments]
+    kinds = [(KINDS[clause.kind], len(clause.streams)) for clause in body]
+    assert kinds == [("BARRIER", 0), ("ALU", 1), ("BARRIER", 0), ("ALU", 1), ("WRITE", 1)]
 
 
 @pytest.mark.parametrize("seed", range(14))

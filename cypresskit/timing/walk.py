@@ -9,7 +9,9 @@ a turn has changed nothing that any test depends on.
 """
 
 import copy
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,9 @@ class _Walk:
         self.history = History(len(wavefronts))
         self.recording = self.memory.noting = recording
         self.instructions = [_instructions(control) for control in code.controls]
+        alone = surfaces.shape.group_wavefronts == 1  # and waits for nobody
+        self.barriers = [[] if alone else _bundles_with("sync", c) for c in code.controls]
+        self.asking = [_bundles_with("lds", control) for control in code.controls]
         self.issued = np.zeros(len(wavefronts), np.int64)  # instructions, turn by turn
         self.loops: list[_RunningLoop] = []
         self._active, self._members = np.zeros(0, bool), np.zeros(0, bool)
@@ -347,9 +352,7 @@ class _Walk:
         active: np.ndarray,
         members: np.ndarray,
     ) -> list[Clause]:
-        """The clauses that control-flow instruction ``at`` is for the timing: a barrier cuts one of
-        bundles in two.
-        """
+        """The clauses that control-flow instruction ``at`` is for the timing."""
         control = self.code.controls[at]
         streams = self._streams(accesses, active, members)
         sources = tuple(access.instruction.at for access, _ in accesses)
@@ -357,17 +360,25 @@ class _Walk:
             return [Clause(WRITE, 0, tuple(streams), at, 0, sources)]
         if control.fetches:
             return [replace(fetch_clause(streams), control=at, sources=sources)]
-        if not control.bundles:
-            return []
-        clauses, first = [], 0
-        if self.surfaces.shape.group_wavefronts > 1:
-            for n, bundle in enumerate(control.bundles):
-                if any(o.row.kind == "sync" for o in bundle.operations):
-                    clauses.append(Clause(ALU, n - first, (), at, first))
-                    clauses.append(Clause(BARRIER, 0, (), at, n))
-                    first = n
-        count = len(control.bundles) - first
-        return [*clauses, Clause(ALU, count, tuple(streams), at, first, sources)]
+        return self._pieces(at, tuple(streams), sources)
+
+    def _pieces(
+        self, at: int, streams: tuple[Stream, ...], sources: tuple[int, ...]
+    ) -> list[Clause]:
+        """The clause of bundles at ``at``, cut where its workgroup waits at a barrier. Each LDS
+        access is in the piece that has its bundle.
+        """
+        count = len(self.code.controls[at].bundles)
+        asking = self.asking[at]  # for one access each, in this order
+        assert len(asking) == len(streams)
+        clauses = []
+        for first, end in pairwise([0, *self.barriers[at], count]):
+            if first < end:
+                own = slice(bisect_left(asking, first), bisect_left(asking, end))
+                clauses.append(Clause(ALU, end - first, streams[own], at, first, sources[own]))
+            if end < count:
+                clauses.append(Clause(BARRIER, 0, (), at, end))
+        return clauses
 
     def _streams(
         self, accesses: list[tuple[MemoryRequest, Motion]], active: np.ndarray, members: np.ndarray
@@ -389,6 +400,12 @@ class _Walk:
             moved = motion._replace(turns=cut(motion.turns))
             streams.append(self.surfaces.stream(few, pixels, cut(active), moved))
         return streams
+
+
+def _bundles_with(kind: str, control: Control) -> list[int]:
+    """The numbers of the bundles that have an operation of this kind."""
+    bundles = enumerate(control.bundles)
+    return [n for n, bundle in bundles if any(o.row.kind == kind for o in bundle.operations)]
 
 
 def _instructions(control: Control) -> int:

@@ -58,9 +58,8 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """ALU with its ``bundles`` and the ``streams`` (none or one) of its LDS clocks; TEX or WRITE
-    with one stream per fetch or store; BARRIER, where a workgroup's wavefronts wait for each
-    other.
+    """ALU with its ``bundles`` and one of the ``streams`` for each LDS operation; TEX or WRITE
+    with one per fetch or store; BARRIER, where a workgroup's wavefronts wait for each other.
 
     Where it comes from: bundles ``first``, ``first`` + 1, ... of ``Code.controls[control]``, and
     for each stream its instruction, an index into ``Program.body`` (``sources``).
