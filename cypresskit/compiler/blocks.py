@@ -22,6 +22,9 @@ from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, cons
 from cypresskit.compiler.register_channels import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
+#: Bundles of a clause's room that stay free beside one for each LDS read that is still queued: the
+#: one that is being filled, and one more.
+SPARE_BUNDLES = 2
 DRAIN = 48  # slots that a clause must have free before it reads the LDS: room to empty the queue
 ChannelChoice = list[tuple[Word, int]]  # words and their channels
 

@@ -17,7 +17,13 @@ from collections import defaultdict
 from itertools import takewhile
 
 from cypresskit.compiler.block_problem import Problem
-from cypresskit.compiler.blocks import WORST, BlockScheduler, ChannelChoice, NoBundle
+from cypresskit.compiler.blocks import (
+    SPARE_BUNDLES,
+    WORST,
+    BlockScheduler,
+    ChannelChoice,
+    NoBundle,
+)
 from cypresskit.compiler.ir import Op
 
 # Operations after a reader whose operands should come from other banks: those of two vectors,
@@ -123,7 +129,9 @@ class InOrderScheduler(BlockScheduler):
         test last.
         """
         queue, room = self.queue, self.room - self.draft.size
-        self.draining = bool(queue) and (self.draining or room < WORST * (len(queue) + 2))
+        self.draining = bool(queue) and (
+            self.draining or room < WORST * (len(queue) + SPARE_BUNDLES)
+        )
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
         if not self.draft.slots:  # whatever order the numbers have, somebody can begin

@@ -99,7 +99,7 @@ class _Lowering:
             self.control(self.body[test])
         self.loops.pop()
         b.go_to(header)
-        reached = not header.dead
+        reached = not header.dead  # from above: the way back alone makes no loop reached
         b.seal(header)
         header.dead = not reached
         b.items.append("endloop")

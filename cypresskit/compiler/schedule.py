@@ -10,7 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 
 from cypresskit.compiler.block_problem import Problem
-from cypresskit.compiler.blocks import WORST, BlockScheduler, ChannelChoice, NoBundle
+from cypresskit.compiler.blocks import (
+    SPARE_BUNDLES,
+    WORST,
+    BlockScheduler,
+    ChannelChoice,
+    NoBundle,
+)
 from cypresskit.compiler.ir import Op
 
 WINDOW = 64  # ready ops that are looked at for a bundle
@@ -129,7 +135,7 @@ class ListScheduler(BlockScheduler):
         looked at fits.
         """
         ready = [n for n in self.ready if n in self.bundled]
-        if self.queue and self.room < WORST * (len(self.queue) + 2):
+        if self.queue and self.room < WORST * (len(self.queue) + SPARE_BUNDLES):
             # the clause must empty the queue before it ends
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
         self.t_first = not self.doubles.isdisjoint(self.open)

@@ -79,6 +79,9 @@ class _Rewriter:
                 self.enter(item)
 
     def enter(self, keyword: str) -> None:
+        """Begin and end scopes, in which an op's result is known. A loop ends two, its own and the
+        one around it: what stands behind it knows nothing of before, and begins a new one.
+        """
         for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
             self.scopes.pop()
         if keyword in ("if", "else"):

@@ -84,8 +84,8 @@ class _Coalescer:
                     if not self.shares(phi, arg):
                         copies[pred].append((phi, arg))
                         phi.vreg.mask |= 1 << self.last_point[pred]
-                    for other in phi.args.values():
-                        self.merge_chain(phi.vreg, other)
+                for arg in phi.args.values():
+                    self.merge_chain(phi.vreg, arg)
         for pred, wanted in copies.items():
             self.copy_on_edge(pred, wanted)
 

@@ -16,21 +16,27 @@ from cypresskit.il.program import Instruction, Program, Source
 Key = tuple[int, int]  # number of an r register, component
 # Number of the source (negative: an address of g[]), the source, the positions that are read
 Use = tuple[int, Source, tuple[int, ...]]
+RESULT_ADDRESS = -9  # the number of the address in a result ``g[r1.x]``, below those of sources
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:
-    """The operands that ``i`` reads, addresses of ``g[]`` included: those have number -1 - n for
-    source n, and -9 for the result's.
+    """The operands that ``i`` reads, addresses of ``g[]`` included: those have the number
+    ``address_number(n)`` for source n, and ``RESULT_ADDRESS`` for the result's.
     """
     for n, source in enumerate(i.sources):
         positions = read_positions(program, i, n)
         if source.register.kind == "g":
             if source.register.address is not None:
-                yield -1 - n, source.register.address, (0,)
+                yield address_number(n), source.register.address, (0,)
         elif positions:
             yield n, source, positions
     if i.dest and i.dest.register.address is not None:
-        yield -9, i.dest.register.address, (0,)
+        yield RESULT_ADDRESS, i.dest.register.address, (0,)
+
+
+def address_number(n: int) -> int:
+    """The number of the address in source ``n``, where that is ``g[r1.x]``."""
+    return -1 - n
 
 
 def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:

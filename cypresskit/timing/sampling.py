@@ -118,11 +118,11 @@ def sample(
             count = launch.total
             apart = 0.0
     paths = launch.walk(count)
-    each = effort(paths)
-    everything = each * launch.total / count
+    walked_effort = effort(paths)
+    everything = walked_effort * launch.total / count
     if everything <= policy.whole:
         return _whole(launch, launch.walk(launch.total))
-    sampled = _sampled(launch, paths, each, policy)
+    sampled = _sampled(launch, paths, walked_effort, policy)
     error = sampled.error + apart * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
         return _whole(launch, launch.walk(launch.total))
@@ -135,17 +135,18 @@ def _whole(launch: _Launch, paths: list[Path]) -> Sample:
     return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0)
 
 
-def _sampled(launch: _Launch, paths: list[Path], effort: float, policy: Policy) -> Sample:
+def _sampled(launch: _Launch, paths: list[Path], walked_effort: float, policy: Policy) -> Sample:
     """The launch's time from its first wavefronts, whose ways are ``paths``."""
     work = pack(paths, launch.group)
     count = len(work.path)
     clauses = int(work.clauses_run[work.path].sum())
     watch = None
-    if effort > policy.whole:
+    if walked_effort > policy.whole:
         # The longer a launch, the longer its gaps: a third of the shortest is simulated, and of all
         # others about as much.
-        farthest = 4 * effort / policy.whole - 2
-        watch = partial(Steady, farthest=farthest, strict=policy.patience / effort * clauses)
+        farthest = 4 * walked_effort / policy.whole - 2
+        strict = policy.patience / walked_effort * clauses
+        watch = partial(Steady, farthest=farthest, strict=strict)
     outcome = run(work, launch.device, launch.active, watch, launch.parts)
     asked = asked_work(paths, launch.device)
     error = outcome.error + _missed(outcome.counts, asked)

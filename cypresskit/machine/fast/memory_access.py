@@ -12,7 +12,14 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from cypresskit.il import Instruction, Register
-from cypresskit.il.dataflow import components, defines, lds_address, lds_words
+from cypresskit.il.dataflow import (
+    RESULT_ADDRESS,
+    address_number,
+    components,
+    defines,
+    lds_address,
+    lds_words,
+)
 from cypresskit.machine.fast.fetches import (
     Coordinates,
     LaneLoads,
@@ -211,7 +218,7 @@ class MemoryAccess:
                 self.registers.elements[n] = self._read_element(at, n, source.register)
 
     def _read_element(self, at: int, n: int, register: Register) -> list[Vec]:
-        element, inside = self.global_elements(at, -1 - n, register)
+        element, inside = self.global_elements(at, address_number(n), register)
         places = partial(self._places, self.routine.slot("global", "ptr"), element << 4)
         return self._texels(LaneLoads(at, bool(element.n), places, lambda word: inside))
 
@@ -264,7 +271,7 @@ class MemoryAccess:
             return
         rows = self._rows(values, whole)
         if dest.register.kind == "g":
-            element, inside = self.global_elements(at, -9, dest.register)
+            element, inside = self.global_elements(at, RESULT_ADDRESS, dest.register)
             self._check(at, inside, element)
             self._store_rows(
                 self._places(self.routine.slot("global", "ptr"), element << 4, self.lanes),

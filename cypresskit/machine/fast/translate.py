@@ -188,6 +188,7 @@ class Translator:
         instruction there is evaluated at the end: variables any_true and any_false then say how
         the work-items voted.
         """
+        # An empty region needs no code, but for the first, which may set registers to zero
         if start == stop and condition is None and start:
             return
         self.registers.touched = {}
@@ -220,6 +221,7 @@ class Translator:
             self.routine.add(counter, 1)
             self.ir.go(head)
             self.ir.label(done)
+        # What a gang restores is known once its code is written; it is put in front
         closing, self.ir.lines = self.ir.lines[opening:], self.ir.lines[:opening]
         self.spilled.restore(start)
         self.ir.lines += closing

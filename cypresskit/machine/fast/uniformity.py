@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from cypresskit.il import Instruction, Program, Source
-from cypresskit.il.dataflow import components, defines
+from cypresskit.il.dataflow import address_number, components, defines
 from cypresskit.machine.fast.webs import Webs
 
 ALL = 0xFFFFFFFF
@@ -109,7 +109,8 @@ class Uniformity:
         elif kind == "g":
             address = source.register.address
             if address is not None and components(source, positions):
-                bits = self.source_bits(at, n if n < 0 else -1 - n, address, (0,))
+                number = n if n < 0 else address_number(n)
+                bits = self.source_bits(at, number, address, (0,))
                 bits = ALL if bits else 0
         elif kind not in ("l", "cb"):
             for p in positions:
