@@ -160,6 +160,14 @@ def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     assert (clocks["bound"], report.clocks) == (plain.bound, plain.clocks)
 
 
+def test_a_macros_line_says_the_price_of_all_its_instructions():
+    answer = measured_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
+    for row in answer["lines"]:
+        work, price = re.findall(r"(-?[\d.]+) %", row["text"])[:2]
+        assert abs(float(work) - 100 * row["work"]) < 0.06, row
+        assert abs(float(price) - 100 * row["price"]) < 0.06, row
+
+
 def test_a_wrong_element_is_in_the_map_of_wrong_ones():
     _, answer = verdict(TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1))
     product = answer["product"]
@@ -226,6 +234,27 @@ def test_idle_parts_wait_for_a_pause_and_end_when_somebody_types(talk):
     assert idle.stopped and not quick.stopped
     talk.talk._begin_idle("a-1")  # the pause after an older text
     assert len(talk.processes) == 2
+
+
+@pytest.mark.parametrize("parts", [[], ["code"], ["code", "verdict"]])
+def test_a_page_hears_when_nothing_more_comes(talk, parts):
+    talk.type("a-1", TEXT)
+    hear = talk.processes[0].hear
+    for part in parts:
+        hear({"type": "answer", "edit": "a-1", "part": part, "right": False})
+    hear({"type": "done", "edit": "a-1", "parts": ["code", "verdict", "clocks", "replay"]})
+    assert talk.said[-1] == {"type": "done", "edit": "a-1"}
+
+
+def test_a_page_hears_of_the_end_once_lines_are_priced(talk):
+    talk.type("a-1", TEXT)
+    talk.clocks("a-1")
+    talk.processes[0].hear({"type": "done", "edit": "a-1", "parts": ["code", "clocks"]})
+    assert "done" not in talk.kinds()
+    talk.talk.pause.cancel()
+    talk.talk._begin_idle("a-1")
+    talk.processes[1].hear({"type": "done", "edit": "a-1", "parts": ["best", "prices"]})
+    assert talk.kinds()[-1] == "done"
 
 
 def test_a_process_that_ends_is_begun_anew_and_its_text_isnt_asked_again(talk):
@@ -334,6 +363,25 @@ def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
     assert {"type": "text", "text": NAIVE, "why": "file"} in talk.said
     assert talk.talk.text == NAIVE
     assert talk.talk.edits[-1].text == TEXT + "; typed\n"
+
+
+def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
+    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
+    theirs = NAIVE + "; from another editor\n"
+    bench.path.write_text(theirs)
+    assert bench.text == theirs
+    assert bench.text == theirs
+    assert "; from another editor" in bench.program.lines
+
+    talk = bench._conversation
+    talk.start = Silent
+    bench.path.write_text(theirs + "; again\n")
+    talk.hear({"type": "hello"})
+    assert talk.text == theirs + "; again\n"
+    talk.begin("a-1", NAIVE + "; typed\n")
+    assert bench.path.read_text() == NAIVE + "; typed\n"
+    assert {theirs, theirs + "; again\n"} <= {edit.text for edit in bench.history}
+    talk.close()
 
 
 def test_a_file_changed_while_somebody_types_is_kept_in_the_history(talk):

@@ -199,6 +199,23 @@ def test_a_file_changed_outside_is_shown_and_undo_brings_ones_text_back(begin, p
         page.wait_for_timeout(50)
 
 
+REGISTERS = [f"mov r{n}, g[{n}]" for n in range(130)]
+STORES = [f"mov g[{n}], r{n}" for n in range(130)]
+REFUSED = "\n".join(["il_ps_2_0", *REGISTERS, *STORES, "end"])
+UNKNOWN = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1.0, 1.0, 1.0, 1.0\nmov o0, l0\nend\n"
+
+
+@pytest.mark.parametrize(
+    "text, kind", [(REFUSED, "fault"), (UNKNOWN, "wrong")], ids=["refused", "not a product"]
+)
+def test_it_is_busy_until_nothing_more_comes(begin, page, text, kind):
+    bench = begin(NAIVE)
+    bench.verdict("right")
+    bench.paste(text)
+    bench.verdict(kind)
+    page.wait_for_selector("#bench:not([aria-busy])")
+
+
 def test_completion_and_help_come_from_the_table(begin, page):
     bench = begin(NAIVE)
     bench.type_in("whileloop", "", "\nsamp")

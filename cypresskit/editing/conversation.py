@@ -66,6 +66,7 @@ class Conversation:
         self.text = file.text
         self.edit = "file-0"
         self.files = 0
+        self.unanswered = False  # whether the text came from outside while no page was there
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.quick: Answerer | None = None
@@ -125,6 +126,7 @@ class Conversation:
                 self.say({"type": "trouble", "message": "The page said something unknown."})
 
     def _hello(self, message: Message) -> None:
+        self.look()
         self.say(
             {
                 "type": "state",
@@ -152,7 +154,11 @@ class Conversation:
         """``text`` is what counts from now on."""
         with self.lock:
             if text != self.text:
+                if self.unanswered:
+                    self._keep(self.text, "changed outside")
+                    self.note = ""
                 self.say({"type": "text", "text": text, "why": "page", "edit": edit})
+            self.unanswered = False
             self.edit, self.text, self.answers = edit, text, {}
             self.say({"type": "heard", "edit": edit, "saved": self._write(text)})
             answer, program = text_answer(text, self.name)
@@ -220,6 +226,7 @@ class Conversation:
             self.quick.stop()
             self.quick = None
             self.say({"type": "trouble", "edit": edit, "message": SLOW})
+            self._say_done()
 
     def _quick_ended(self) -> None:
         """The process that answers died: its text isn't asked again."""
@@ -230,10 +237,19 @@ class Conversation:
             if self.guard is not None:
                 self.guard.cancel()
             self.say({"type": "trouble", "edit": self.edit, "message": OVER})
+            self._say_done()
 
     def _idle_ended(self) -> None:
         with self.lock:
+            if self.closed.is_set():
+                return
+            if self.idle_works:
+                self._say_done()
             self.idle, self.idle_works = None, False
+
+    def _say_done(self) -> None:
+        """Nothing more comes for the current text."""
+        self.say({"type": "done", "edit": self.edit})
 
     def _heard(self, message: Message) -> None:
         """A process says something: what concerns an older text is dropped."""
@@ -257,12 +273,15 @@ class Conversation:
             self.guard.cancel()
         if self.idle_works:
             self.idle_works = False
+            self._say_done()
             return
         self.settled = True
         if "clocks" in self.answers and "problem" not in self.answers["clocks"]:
             self.pause = threading.Timer(PAUSE, self._begin_idle, (self.edit,))
             self.pause.daemon = True
             self.pause.start()
+        else:
+            self._say_done()
 
     def _begin_idle(self, edit: str) -> None:
         with self.lock:
@@ -346,7 +365,7 @@ class Conversation:
             self.look()
 
     def look(self) -> None:
-        """Take over what somebody else has put into the file."""
+        """Take over what somebody else has put into the file; it is answered if a page listens."""
         with self.lock:
             text = self.file.news()
             if text is None or text == self.text:
@@ -355,9 +374,15 @@ class Conversation:
                 self._keep(self.text, "before the file was changed outside")
             self.note = "changed outside"
             self.files += 1
-            self.say({"type": "text", "text": text, "why": "file"})
+            edit = f"file-{self.files}"
             if self.pages:
-                self.begin(f"file-{self.files}", text)
+                self.unanswered = False  # it was kept above
+                self.say({"type": "text", "text": text, "why": "file"})
+                self.begin(edit, text)
+                return
+            self._interrupt()
+            self.edit, self.text, self.answers = edit, text, {}
+            self.unanswered = True
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:
         """The answer's ``part`` for the current text, waiting for it; None if it doesn't come."""

@@ -8,6 +8,8 @@ or timed says why.
 import base64
 import math
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from time import process_time
 
 import numpy as np
@@ -22,6 +24,7 @@ from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
+from cypresskit.timing.prices import SCATTER, LinePrice
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import price, simulate
 
@@ -266,24 +269,33 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     and a ``message`` on the ``dearest`` line.
     """
     prices = price(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
-    rows: dict[int, Answer] = {}
+    written: dict[int, list[LinePrice]] = {}
     for each in prices.lines:
         line = each.work.calls[0] if each.work.calls else each.line
-        row = rows.setdefault(line, {"line": line, "work": 0.0, "price": 0.0, "text": ""})
-        row["work"] += each.share
-        row["price"] += each.price
-        span = f" ({_percent(each.low)} to {_percent(each.high)})" if each.scatters else ""
-        row["text"] = (
-            f"{each.unit} works for it {_percent(each.share)} of the time; without it the launch"
-            f" would take {_percent(each.price)} less{span}"
-        )
-    for row in rows.values():
-        row["work"], row["price"] = round(row["work"], 5), round(row["price"], 5)
-    dearest = max(rows.values(), key=lambda row: row["price"], default=None)
+        written.setdefault(line, []).append(each)
+    rows = [_price_row(line, parts) for line, parts in written.items()]
+    dearest = max(rows, key=lambda row: row["price"], default=None)
     if dearest is None or dearest["price"] < WORTH:
-        return {"lines": list(rows.values()), "dearest": 0, "message": "No line alone is dear."}
+        return {"lines": rows, "dearest": 0, "message": "No line alone is dear."}
     message = f"Dearest: line {dearest['line']}, {_percent(dearest['price'])} of the launch."
-    return {"lines": list(rows.values()), "dearest": dearest["line"], "message": message}
+    return {"lines": rows, "dearest": dearest["line"], "message": message}
+
+
+def _price_row(line: int, parts: Sequence[LinePrice]) -> Answer:
+    """What a line costs: all its instructions together, of which a macro's call has many."""
+    works: Counter[str] = Counter()
+    for part in parts:
+        works[part.unit] += part.share
+    ((unit, work),) = works.most_common(1)
+
+    cost, low, high = (sum(getattr(p, name) for p in parts) for name in ("price", "low", "high"))
+    scatters = high - low > max(SCATTER, abs(cost) / 2)
+    span = f" ({_percent(low)} to {_percent(high)})" if scatters else ""
+    text = (
+        f"{unit} works for it {_percent(work)} of the time; without it the launch would take"
+        f" {_percent(cost)} less{span}"
+    )
+    return {"line": line, "work": round(work, 5), "price": round(cost, 5), "text": text}
 
 
 def _percent(share: float) -> str:

@@ -42,6 +42,9 @@ Whoever answers says:
       wrong element, or into the one that was asked for.
     - "best" (``measured_answers.best_answer``): what a compiler could make of it.
     - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
+``done``: edit
+    Nothing more comes for this text: all parts are there, or the rest can't be made, as of one that
+    the compiler refuses or that can't be timed. (With faults, the part "text" says as much.)
 ``text``: text, why
     Show this text: the file was changed from outside ("file") or an entry was asked for
     ("recall"). The page takes it over as an edit of its own, which can be undone, and sends it.

@@ -53,6 +53,7 @@ class Workbench {
     if (message.type === "answer" && message.edit === this.edit) this.answer(message)
     else if (message.type === "heard" && message.edit === this.edit) this.heard(message)
     else if (message.type === "working" && message.edit === this.edit) this.works(message.part)
+    else if (message.type === "done" && message.edit === this.edit) this.rest()
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "comparison") this.history.compare(message)
@@ -213,7 +214,12 @@ class Workbench {
     }[answer.part]
     show?.()
     const last = this.state.parts.at(-1)
-    if (answer.part === last) this.host.removeAttribute("aria-busy")
+    if (answer.part === last || answer.refusal) this.rest()
+  }
+
+  /** All that was going to come for this text is here. */
+  rest() {
+    this.host.removeAttribute("aria-busy")
   }
 
   showText({faults, live}) {
@@ -228,7 +234,7 @@ class Workbench {
     this.headline("fault", `Line ${first.line}: ${first.message}`)
     this.list(faults)
     this.dim(true)
-    this.host.removeAttribute("aria-busy")
+    this.rest()
     this.speak(`Line ${first.line}, column ${first.column}: ${first.message}`)
   }
 

@@ -151,6 +151,7 @@ class Workbench:
     @property
     def history(self) -> Edits:
         """The edits so far: each has ``text``, ``right``, ``gflops`` and what it became."""
+        self._conversation.look()
         return self._edits
 
     def __repr__(self) -> str:
