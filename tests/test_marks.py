@@ -284,6 +284,56 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert cli.main(command) == 1 and "has lost a column" in capsys.readouterr().err
 
 
+def odd_guess(chance: random.Random):
+    """Any JSON value."""
+    digits = chance.randrange(1, 1000)
+    return chance.choice(
+        [
+            None,
+            chance.random() < 0.5,
+            chance.choice([-1, 1]) * chance.randrange(10**digits),
+            chance.uniform(-1, 1) * 10.0 ** chance.randrange(-320, 309),
+            chance.choice([float("nan"), float("inf"), -float("inf")]),
+            "".join(chance.choices("9.,/<=e+-\ud800 x", k=chance.choice([0, 9, 10**5]))),
+            [[chance.random()]] * chance.randrange(3),
+            {"1": 10**400, "x": [None]},
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_saved_guess_is_shown_and_a_number_as_it_was_entered(seed):
+    guess = odd_guess(random.Random(seed))
+    lesson = course.read(BOOK / "09_bus.ipynb")
+    saved = json.loads(json.dumps({"question": ASKED, "guess": guess, "truth": 2400}))
+    cell = course._cell({"cell_type": "code", "outputs": [{"metadata": {KEPT: saved}}]})
+    work = gradebook.combined(lesson, [([cell], [])])
+    class_ = gradebook.Class({"09": lesson}, {"a": (submissions.Student("a", "A"), {"09": work})})
+    listed = list(gradebook.guesses(class_))
+    assert len(listed) == (type(guess) in (int, float, str))
+    for row in listed:
+        assert len(row["guess"]) <= course.LONGEST
+        row["guess"].encode("utf-8")  # no surrogates, which no table could hold
+        if isinstance(guess, int):
+            assert row["guess"] == str(guess)
+        elif isinstance(guess, float) and abs(guess) < float("inf"):
+            assert row["number"] == pytest.approx(guess, rel=1e-11, abs=1e-320)
+
+
+@pytest.mark.parametrize(
+    "guess, shown",
+    [
+        (1234567, "1234567"),
+        (1234567.0, "1234567"),
+        (0.1 + 0.2, "0.3"),
+        (1200.0, "1200"),
+        (1.5, "1.5"),
+    ],
+)
+def test_a_guess_reads_as_it_was_entered(guess, shown):
+    assert gradebook._entered(guess) == shown
+
+
 def test_equal_sentences_are_read_once_and_names_can_be_hidden():
     exercise = course.Exercise("01 x, exercise 1: y", "ck.teach.a.check_b(c)", "why?", "because")
     lesson = course.Lesson("01 x", frozenset(), (exercise,), {})

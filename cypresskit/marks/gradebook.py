@@ -177,7 +177,7 @@ def guesses(class_: Class) -> Iterator[dict]:
     for part in class_.parts():
         for question, guess in part.work.guesses.items():
             truth = part.lesson.truths[question]
-            value = number(guess) if isinstance(truth, int | float) else None
+            value = number(guess) if type(truth) in (int, float) else None
             off = None
             if value is not None and truth:
                 off = round(100 * (value / float(str(truth)) - 1), 1)
@@ -370,11 +370,16 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
             answers[exercise] = new
         for question, (guess, _) in course.guesses(cells).items():
             if question in lesson.truths and type(guess) in (int, float, str):
-                text = (
-                    str(guess)[: course.LONGEST] if not isinstance(guess, int) else f"{guess:.6g}"
-                )
-                entered[question] = text.encode("utf-8", "replace").decode("utf-8")
+                entered[question] = _entered(guess)
     return Work(answers, {q: entered[q] for q in lesson.truths if q in entered})
+
+
+def _entered(guess: float | str) -> str:
+    """A guess as it is shown: a whole number with all its digits, another one without the noise of
+    its last bits.
+    """
+    text = f"{guess:.12g}" if isinstance(guess, float) else str(guess)
+    return text[: course.LONGEST].encode("utf-8", "replace").decode("utf-8")
 
 
 def answer_cell(code: list[str], name: str) -> str:
