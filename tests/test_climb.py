@@ -1,5 +1,7 @@
 """The climb: right texts are kept with their speed, wrong ones are told what is wrong."""
 
+import json
+import random
 import re
 
 import numpy as np
@@ -72,10 +74,40 @@ def test_the_road_has_my_bars():
     assert "45 Gflop/s, as fast as sgemm_naive" in caption
 
 
+@pytest.mark.parametrize("shape", [(4, 8), (8, 8)])
+@pytest.mark.parametrize("edit", ["{}\n; a remark\n", "{}\nnonsense\n", "nonsense", ""])
+def test_a_text_edited_elsewhere_keeps_its_block(shape, edit):
+    climb.keep("01", FOUR)
+    climb.keep("02", block_kernel(*shape).text)
+    changed = edit.format(climb.FILE.read_text())
+    climb.FILE.write_text(changed)
+    assert climb.start("12") == (changed, shape, 1)
+
+
+def test_a_block_of_another_shape_is_found_in_the_text():
+    climb.keep("01", FOUR)
+    climb.FILE.write_text(block_kernel(4, 8, scaled=True).text)
+    assert climb.start("12")[1:] == ((4, 8), 1)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"00": 3}', '{"00": {"text": ""}}'])
 def test_a_damaged_file_is_no_kernel(text):
     climb.KEPT.write_text(text)
     assert climb.mine_so_far() == {}
+
+
+def test_whatever_is_damaged_the_rest_is_kept():
+    chance = random.Random(12)
+    right = {"text": climb.scaled(FOUR), "block": [4, 4], "k_step": 1}
+    odd = [None, True, 3, 0, -1, 2.5, 10**400, "x", "", [], [4], [4, "x"], [0, 4], [4, 4, 4], {}]
+    for _ in range(300):
+        damaged = right | {chance.choice(list(right)): chance.choice(odd)}
+        broken = damaged["block"] != [4, 4] or damaged["k_step"] is True
+        broken |= damaged["k_step"] not in (1, 3) or damaged["text"] != right["text"]
+        climb.KEPT.write_text(json.dumps({"00": chance.choice(odd), "01": right, "02": damaged}))
+        names = ["my 01"] if broken else ["my 01", "my 02"]
+        assert list(climb.mine_so_far()) == names, damaged
+        assert climb.start("01")[2] == 1
 
 
 @pytest.mark.parametrize(("lesson", "text", "said"), WRONG)

@@ -7,6 +7,7 @@ lesson gets the text so far from ``so_far``. Speeds are simulated at N = 2048, a
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
@@ -21,8 +22,8 @@ from cypresskit.il import ILError
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.generated import block_kernel
+from cypresskit.kernels.own import LARGEST, resolve
 from cypresskit.kernels.own import kernel as own_kernel
-from cypresskit.kernels.own import resolve
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.machine import KernelError
 from cypresskit.published import kernel as published
@@ -103,13 +104,15 @@ def scaled(text: str) -> str:
 
 def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
     """What makes a kernel of a whole text: with the first of these blocks that gives a right
-    product, else with the first.
+    product, else with the last.
     """
 
     def launched(text: str) -> TextKernel:
         whole = scaled(text)
-        kernels = [replace(block_kernel(*s), source=whole, name="my_kernel") for s in shapes]
-        return next((kernel for kernel in kernels[1:] if _is_right(kernel)), kernels[0])
+        *kernels, last = (
+            replace(block_kernel(*shape), source=whole, name="my_kernel") for shape in shapes
+        )
+        return next((kernel for kernel in kernels if _is_right(kernel)), last)
 
     return launched
 
@@ -117,7 +120,7 @@ def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
 STEPS = {
     "00": ClimbStep("sgemm_naive 2048", _naive),
     "01": ClimbStep("block_4x4 2048", _block((4, 4))),
-    "02": ClimbStep("block_8x8 2048", _block((4, 8), (8, 8))),
+    "02": ClimbStep("block_8x8 2048", _block((8, 8), (4, 8))),
     "12": ClimbStep("sgemm_tn 2048", resolve),  # an entry brings its block along
 }
 
@@ -194,13 +197,19 @@ def keep(lesson: str, text: str | Kernel) -> str:
 
 def mine_so_far() -> dict[str, Report | Kernel]:
     """The reader's kernels by lesson, for ``ck.draw.road(..., mine=...)``: the report of each that
-    was timed in this session, else the kernel.
+    was timed in this session, else the kernel. A text that was damaged and doesn't assemble any
+    more is left out.
     """
     found: dict[str, Report | Kernel] = {}
     for lesson, kept in sorted(_kept().items()):
         like = KERNELS["sgemm_naive"] if lesson == "00" else block_kernel(8, 8)
         block, name = tuple(kept["block"]), f"my {lesson}"
-        mine = own_kernel(kept["text"], like=like, block=block, k_step=kept["k_step"], name=name)
+        try:
+            mine = own_kernel(
+                kept["text"], like=like, block=block, k_step=kept["k_step"], name=name
+            )
+        except (CompileError, KernelError, ValueError):  # an ILError is a ValueError
+            continue
         found[name] = _reports.get((lesson, kept["text"]), mine)
     return found
 
@@ -210,12 +219,24 @@ _reports: dict[tuple[str, str], Report] = {}
 
 
 def _kept() -> dict[str, dict]:
-    """What is kept of each lesson; nothing from a file that is damaged."""
+    """What is kept of each lesson, without what is damaged."""
     try:
         kept = json.loads(KEPT.read_text(encoding="utf-8"))
-        return {lesson: kept[lesson] for lesson in STEPS if set(kept.get(lesson, ())) == FIELDS}
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError, RecursionError):
         return {}
+    if not isinstance(kept, dict):
+        return {}
+    return {lesson: kept[lesson] for lesson in STEPS if _is_kept(kept.get(lesson))}
+
+
+def _is_kept(entry: object) -> bool:
+    """Whether an entry of the file is what ``keep`` writes: a text, its block, and its k_step."""
+    if not isinstance(entry, dict) or set(entry) != FIELDS:
+        return False
+    text, block, k_step = (entry[name] for name in ("text", "block", "k_step"))
+    if not isinstance(text, str) or not isinstance(block, list) or len(block) != 2:
+        return False
+    return all(type(size) is int and 1 <= size <= LARGEST for size in (*block, k_step))
 
 
 def so_far(lesson: str) -> str:
@@ -232,13 +253,30 @@ def so_far(lesson: str) -> str:
 
 
 def start(lesson: str) -> tuple[str, tuple[int, int], int]:
-    """The text with which a lesson begins, as ``so_far``, its block, and its steps of k a turn."""
-    for kept in _kept().values():
-        if kept["text"] == so_far(lesson):
-            rows, columns = kept["block"]
-            return kept["text"], (rows, columns), kept["k_step"]
+    """The text with which a lesson begins, as ``so_far``, its block, and its steps of k a turn.
+    Those of a file that was edited elsewhere are found out; while it is no kernel, they are those
+    of the last lesson that was kept.
+    """
+    text, kept = so_far(lesson), _kept()
+    for entry in kept.values():
+        if entry["text"] == text:
+            return text, *_sizes(entry)
+    if FILE.exists():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that its product is wrong: the lesson says so
+                mine = own_kernel(FILE)
+            return text, mine.block, mine.k_step
+        except (CompileError, KernelError, ValueError):
+            if kept:
+                return text, *_sizes(kept[max(kept)])
     side = (1, 4, 8)[max(0, sum(name < lesson for name in STEPS) - 1)]
-    return so_far(lesson), (side, side), 1
+    return text, (side, side), 1
+
+
+def _sizes(entry: dict) -> tuple[tuple[int, int], int]:
+    rows, columns = entry["block"]
+    return (rows, columns), entry["k_step"]
 
 
 def _reached(gflops: float, par: float) -> str:
