@@ -359,3 +359,12 @@ def test_the_labels_of_blocks_are_whole():
     assert (
         "the product<" in player.html and "full:" not in player.html and "slower" not in player.html
     )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_name_without_its_timeline_is_rejected(count):
+    task = Task("mult", "mult", "chip 0", {"chip 0": 2.0})
+    runs = [run([task], {"chip 0": Resource("chip 0", 1.0, "s")})] * count
+    names = ("mine", "yours", "hers")[: count + 1]
+    with pytest.raises(ValueError, match=f"{count + 1} headings for {count} timelines"):
+        draw.timeline(*runs, names=names)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,8 @@ def test_what_is_no_bar_of_one_s_own_is_rejected():
         draw.road(0, mine=[7])
     with pytest.raises(KeyError, match="Did you mean `sgemm_tn`"):
         draw.road(0, mine="sgemm_tnn")
+    with pytest.raises(TypeError, match="idle's has no flops"):
+        draw.road(1, mine=replace(ck.simulate("sgemm_naive", 64), kernel="idle", flops=0))
 
 
 @pytest.mark.parametrize("own", [0, 3])

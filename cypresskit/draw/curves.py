@@ -54,7 +54,8 @@ def curves(
         most = 1 if least == most else most
         low, top = 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least
     first = min(0, places[0])
-    room = 0.03 * (places[-1] - first)  # for the half of a mark that lies beyond the axes
+    # For the half of a mark that lies beyond the axes, and between labels.
+    room = 0.03 * (places[-1] - first) or 1.0
     ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
     decades = [
         step * 10.0**power
@@ -62,11 +63,14 @@ def curves(
         for step in ((1, 2, 5) if top < 1000 * low else (1,))
     ]
     down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
-    apart = [p for n, p in enumerate(places) if "x" in log or not n or p - places[n - 1] > room]
+    labels = places[:1]
+    for place in places[1:]:
+        if "x" in log or place - labels[-1] > room:
+            labels.append(place)
     drawn = chart(
         sheet,
         240,
-        Scale(x, *ends, "x" in log, apart),
+        Scale(x, *ends, "x" in log, labels),
         down,
         [*series, *(["your guess"] if own else [])],
     )

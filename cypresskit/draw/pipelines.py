@@ -60,8 +60,14 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     """A player over one or more timelines, one below the other, on one clock.
 
     Without timelines: the four-stage and the five-stage pipeline on an HD 5970, m = n = 8192, k =
-    2048. ``names`` are their headings. Raises ``ValueError`` for a timeline without tasks.
+    2048. ``names`` are their headings. Raises ``ValueError`` for a timeline without tasks, and for
+    more names than timelines.
     """
+    if len(names) > len(timelines):
+        raise ValueError(
+            f"names has {len(names)} headings for {len(timelines)} timelines: pass a timeline for"
+            f" each, as in ck.draw.timeline(mine, names=({names[0]!r},))"
+        )
     if not timelines:
         machine, names = (
             Machine(),

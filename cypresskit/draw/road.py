@@ -98,7 +98,7 @@ def road(
     ``mine`` are bars of your own behind the climb: reports of ``simulate``, or kernels, which are
     simulated at N = 2048; one or several, or by the name that stands below each. Each is compared
     with the one before it, the first with ``sgemm_naive``. Raises ``ValueError`` for other lessons,
-    and ``TypeError`` for what is no kernel.
+    and ``TypeError`` for what is no kernel, and for a report without flops.
 
         ck.draw.road(1, mine={"Ada": "my_kernel.il"})
     """
@@ -170,6 +170,11 @@ def _own_rungs(mine: Own | Iterable[Own] | Mapping[str, Own]) -> tuple[list[Rung
     figures: dict[str, tuple[float, float, str]] = {}
     for name, given in named:
         report = given if isinstance(given, Report) else simulate(resolve(given, "mine"), REFERENCE)
+        if not report.flops:
+            raise TypeError(
+                f"mine is to be a kernel, or its report: {report.kernel}'s has no flops, so no"
+                " Gflop/s for a bar. ck.kernel(...) makes a kernel of a program that multiplies."
+            )
         phrase = "\n".join(wrap(name or report.kernel, 12)[:3])
         size = report.size[1] if report.size else REFERENCE
         launch = f"{OWN}{len(rungs)} {size}"
