@@ -45,6 +45,15 @@ def test_equal_sources_make_equal_archives():
     assert compile_page.archive() == compile_page.archive()
 
 
+@pytest.mark.parametrize("name", ["sgemm_tn", "ddgemm_tn_nofma"])
+def test_the_page_has_the_card_of_a_known_kernel(name):
+    session, own = Session(), json.loads(compile_page.beginnings())["kernels"][name]
+    list(session.receive(json.dumps({"type": "open", "like": name, "own": own})))
+    text = json.dumps({"type": "text", "edit": "1", "text": own["text"]})
+    card = json.loads(list(session.receive(text))[-1])["card"]
+    assert card.items() <= vars(ck.card(name)).items()
+
+
 # -- in Chromium
 
 
@@ -76,12 +85,12 @@ def test_page_and_cpython_answer_alike_byte_for_byte(served, page):
     """All kernels, and random edits of them, one after another in one session of the page."""
     asked = [(name, kernel.text) for name, kernel in ck.kernels.items()]
     asked += random_edits(11, EDITS)
-    session = Session()
+    session, kernels = Session(), json.loads(compile_page.beginnings())["kernels"]
     here = []
     messages = []
     for number, (name, text) in enumerate(asked):
         messages += [
-            json.dumps({"type": "open", "like": name}),
+            json.dumps({"type": "open", "like": name, "own": kernels[name]}),
             json.dumps({"type": "text", "edit": str(number), "text": text}),
         ]
     for message in messages:
@@ -99,7 +108,7 @@ def test_page_and_cpython_answer_alike_byte_for_byte(served, page):
 def test_an_edit_is_answered_and_shared_by_its_link(served, page):
     page.goto(served)
     page.wait_for_function(ANSWERED, arg="31 bundles", timeout=UP)
-    nominal = ck.compile(ck.kernels["sgemm_tn"].program).card().nominal_gflops
+    nominal = ck.card("sgemm_tn").nominal_gflops
     assert page.get_by_text(f"{nominal:.0f}").count(), "the nominal speed"
     editor = page.get_by_role("textbox")
     editor.click()

@@ -132,6 +132,15 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
     assert "registers" in answer["refusal"]["message"]
 
 
+@pytest.mark.parametrize("name", ["sgemm_tn", "ddgemm_tn_nofma"])
+def test_a_known_kernel_has_its_card_on_the_workbench(name):
+    said = []
+    job = {"edit": "1", "text": ck.kernels[name].text, "name": "my.il", "like": name}
+    answer_job(job | {"parts": ["code"]}, JobMemory(), said.append, lambda _: False)
+    (code,) = (message for message in said if message.get("card"))
+    assert code["card"].items() <= vars(ck.card(name)).items()
+
+
 def test_a_comparison_has_every_line_of_both():
     rows = pure_answers.comparison("a\nb\nc", "a\nx\nc\nd")
     assert rows == [

@@ -244,6 +244,11 @@ def kernel_card(kernel, code: Code) -> KernelCard:
     """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are
     two for each product, also of double-doubles, however many operations that takes.
     """
+    return code.card(*kernel_turn(kernel))
+
+
+def kernel_turn(kernel) -> tuple[int, int]:
+    """The steps of k in a turn of a known kernel's main loop, and the flops of these."""
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts
-    return code.card(steps, 2 * rows * columns * steps)
+    return steps, 2 * rows * columns * steps

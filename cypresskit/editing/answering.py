@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.il import ILError, Program, assemble
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.verification import Verification
 
 Message = dict[str, Any]
@@ -50,12 +51,30 @@ class Case:
         self.program = assembled(self.job["text"], self.job["name"])
         if self.program is None:
             return None
-        answer, code, signatures = pure_answers.code_answer(self.program, self.memory.signatures)
+        k_per_iteration, flops = self._turn(self.program)
+        answer, code, signatures = pure_answers.code_answer(
+            self.program,
+            self.memory.signatures,
+            k_per_iteration=k_per_iteration,
+            flops=flops,
+        )
         if code is None:
             self.program = None
         else:
             self.memory.signatures = signatures
         return answer
+
+    def _turn(self, program: Program) -> tuple[int, int] | tuple[None, None]:
+        """The steps of k in a turn of the main loop, and their flops: those of the last right
+        kernel, or of the one whose place it takes, where it fetches and stores as these do.
+        """
+        known = [self.memory.right]
+        if self.job.get("like") and not (self.job.get("block") or self.job.get("k_step")):
+            known.append(KERNELS[self.job["like"]])
+        for near in known:
+            if near and pure_answers.accesses(near.program) == pure_answers.accesses(program):
+                return kernel_turn(near)
+        return None, None
 
     def verdict(self) -> Answer | None:
         if self.program is None:

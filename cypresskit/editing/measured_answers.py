@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 
 from cypresskit.compiler import CompileError, compile
-from cypresskit.editing.pure_answers import Answer, word_length
+from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.element_trace import Term, trace_element
@@ -68,7 +68,7 @@ def judged_kernel(
     """
     near = before or (None if like is None else KERNELS[like])
     if near is not None and (block, k_step) == (None, None):
-        if _accesses(near.program) == _accesses(assemble(text, name)):
+        if accesses(near.program) == accesses(assemble(text, name)):
             bare = name.removesuffix(".il")
             mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
             return mine, verify(mine)
@@ -86,18 +86,6 @@ def judged_kernel(
     if other != mine and (again := verify(other)).right:
         return other, again
     return mine, seen
-
-
-def _accesses(program: Program) -> tuple:
-    """How often a program fetches, from what, and what it stores to, in the order of its text."""
-    fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
-    stores = [
-        i.dest.register.index if i.dest.register.kind == "o" else -1
-        for i in program.body
-        if i.dest and i.dest.register.kind in ("g", "o")
-    ]
-    reads = sum(s.register.kind == "g" for i in program.body for s in i.sources)
-    return program.mode, fetches, stores, reads
 
 
 def _stores(program: Program) -> tuple[str, frozenset[str]]:

@@ -132,6 +132,18 @@ def code_answer(
     return {"rows": rows, "gone": gone, "card": shown}, code, signatures
 
 
+def accesses(program: Program) -> tuple:
+    """How often a program fetches, from what, and what it stores to, in the order of its text."""
+    fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
+    stores = [
+        i.dest.register.index if i.dest.register.kind == "o" else -1
+        for i in program.body
+        if i.dest and i.dest.register.kind in ("g", "o")
+    ]
+    reads = sum(s.register.kind == "g" for i in program.body for s in i.sources)
+    return program.mode, fetches, stores, reads
+
+
 #: The rows of the kernel's card that the workbench shows.
 CARD = (
     "gprs",

@@ -17,6 +17,7 @@ from pathlib import Path
 from string import Template
 
 import cypresskit
+from cypresskit.compiler.code import kernel_turn
 from cypresskit.draw.theme import packaged
 from cypresskit.editing import pure_answers
 from cypresskit.kernels import KERNELS
@@ -115,10 +116,11 @@ def pyodide() -> Path:
 
 def beginnings() -> str:
     """What the page begins with, as JSON: what the language's words mean and, of each kernel of the
-    catalogue, its text and what it teaches.
+    catalogue, its text, what it teaches and its ``turn`` (``compiler.code.kernel_turn``).
     """
     kernels = {
-        name: {"text": kernel.text, "teaches": kernel.teaches} for name, kernel in KERNELS.items()
+        name: {"text": kernel.text, "teaches": kernel.teaches, "turn": kernel_turn(kernel)}
+        for name, kernel in KERNELS.items()
     }
     return json.dumps({"words": pure_answers.words(), "kernels": kernels})
 

@@ -10,22 +10,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from cypresskit.editing import pure_answers
+from cypresskit.il import assemble
 
 Message = dict[str, Any]
 
 
 class Session:
-    """One reader's kernel: its name, and the code of the edit before this one."""
+    """One reader's kernel: its name, and the code of the edit before this one.
+
+    Of the catalogue's kernel that it began as: its ``accesses``, and its ``turn``, the steps of k
+    in a turn of the main loop and their flops. They hold as long as it accesses memory as that did.
+    """
 
     def __init__(self) -> None:
         self.name = "kernel.il"
         self.before: list = []
+        self.accesses: tuple | None = None
+        self.turn: tuple[int | None, int | None] = None, None
 
     def receive(self, message: str) -> Iterator[str]:
         """The answers to a message of the page, each as JSON."""
         asked = json.loads(message)
         if asked["type"] == "open":
             self.name, self.before = f"{asked['like']}.il", []
+            own = asked.get("own")
+            self.accesses = own and pure_answers.accesses(assemble(own["text"], self.name))
+            self.turn = tuple(own["turn"]) if own else (None, None)
         if asked["type"] == "text":
             yield from map(json.dumps, self.answer(asked["edit"], asked["text"]))
 
@@ -37,7 +47,11 @@ class Session:
         if program is None:
             return
 
-        answer, _, signatures = pure_answers.code_answer(program, self.before)
+        same = self.accesses == pure_answers.accesses(program)
+        k_per_iteration, flops = self.turn if same else (None, None)
+        answer, _, signatures = pure_answers.code_answer(
+            program, self.before, k_per_iteration=k_per_iteration, flops=flops
+        )
         if signatures:
             self.before = signatures
         yield {**common, "part": "code", **answer}

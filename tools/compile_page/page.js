@@ -76,7 +76,7 @@ class Channel {
     this.like = like
     this.text = text
     this.own = this.begin.kernels[like].text
-    this.worker.postMessage({type: "open", like})
+    this.worker.postMessage({type: "open", like, own: this.begin.kernels[like]})
   }
 
   send(message) {
