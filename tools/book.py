@@ -17,22 +17,17 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
+from cypresskit.marks.course import ASKS, CHECK, PLACE, WHY
 from cypresskit.timing.native import NOTICE
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
-WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # and the answer
-ASKS, PLACE = (
-    "**In one sentence:** ",
-    "*Double-click here, and write your sentence below this line.*",
-)
 ASKED = rf"{ASKS}\1\n\n{PLACE}"
 SENTENCE = r"<details><summary>A good sentence</summary>\n\n\2\n\n</details>"  # the cell below
 APART = re.compile(r"\n(?=## |<!-- why: |\*\*What you will do)")  # what begins a cell of prose
 GLOSSARY = "<!-- glossary -->"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
-CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 LOADER = "nbval-ignore-output"
 # What only a busy or new computer says
 BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))

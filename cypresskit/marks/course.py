@@ -125,10 +125,11 @@ def guesses(cells: Iterable[Cell]) -> dict[str, tuple[Any, Any]]:
     for output in (output for cell in cells for output in cell["outputs"]):
         metadata = output.get("metadata")
         saved = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        if not isinstance(saved, dict) or not isinstance(saved.get("question"), str):
+        question = saved.get("question") if isinstance(saved, dict) else None
+        if not isinstance(saved, dict) or not isinstance(question, str):
             continue
-        question, guess, truth = (saved.get(name) for name in ("question", "guess", "truth"))
-        parts = {question: (guess, truth)}
+        guess, truth = saved.get("guess"), saved.get("truth")
+        parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
         if isinstance(truth, dict):
             heights = guess if isinstance(guess, dict) else {}
             parts = {
