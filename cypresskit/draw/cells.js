@@ -1,14 +1,15 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
 //
 // One that runs for over a second says so, beside it; after 15, which button stops it. What a
-// kernel that is gone has left of fields for guesses, sliders and the workbench says how they come back.
+// kernel that is gone has left of fields for guesses, sliders and the workbench says how they come
+// back.
 ;(() => {
   if (window.cypresskitClock) return
   window.cypresskitClock = true
   const BACK =
     "Fields for guesses, sliders and the workbench come back when their cells run: in the menu " +
-    "Run, choose Run All Cells. What you guessed has to be entered again; a kernel is kept in its " +
-    "file."
+    "Run, choose Run All Cells. What you guessed has to be entered again; a kernel is kept in " +
+    "its file."
   const rule =
     ".jp-InputPrompt[data-works]::after " +
     "{ content: attr(data-works); display: block; white-space: pre }"
