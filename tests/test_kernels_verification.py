@@ -23,10 +23,24 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     checked = ck.verify(name)
     assert checked.right and checked and not checked.findings
     rows, columns = kernel.multiple
-    one, other = checked.sizes
+    one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)
     assert str(checked) == f"{name} is right at {one[0]} x {one[1]} and {2 * rows} x {columns}."
+    assert len({k for _, _, k in larger}) == len(larger) == 2
+    assert all(m > rows and (kernel.vector or n > columns) for m, n, _ in larger)
+
+
+@pytest.mark.parametrize("end", range(1, 9))
+@pytest.mark.parametrize("name", ["sgemm_naive", "dgemm_naive", "sgemm_tn", "sgemm_nn"])
+def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
+    """Whatever k it is right at, there is another."""
+    text = ck.kernels[name].text
+    assert "cb0[0].z" in text
+    text = text.replace("cb0[0].z", "l9.x").replace(
+        "dcl_literal", f"dcl_literal l9, {end}.0, 0.0, 0.0, 0.0\ndcl_literal", 1
+    )
+    assert not ck.verify(mine(name, text))
 
 
 @pytest.mark.parametrize("seed", range(3))

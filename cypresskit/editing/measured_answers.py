@@ -121,7 +121,7 @@ def verdict_answer(seen: Verification) -> Answer:
 def _sentence(seen: Verification) -> str:
     """The verdict in one sentence."""
     if seen.right:
-        return f"C is right at {' and '.join(f'{m} x {n}' for m, n, _ in seen.sizes)}."
+        return f"C is right at {seen.at}."
     if seen.wrong is not None:
         return f"C is wrong: {seen.wrong}."
     if seen.findings:

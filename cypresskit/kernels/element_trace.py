@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.kernels.catalogue import BYTES, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.verification import LONGEST, Product, Size, factors, product, verify
+from cypresskit.kernels.verification import Product, Size, factors, longest, product, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.provenance import (
@@ -232,7 +232,7 @@ class _Tracer:
                 kernel.program,
                 **self.arguments,
                 observers=[self.seen],
-                max_instructions=LONGEST,
+                max_instructions=longest(kernel, given),
             )
         except KernelError as error:
             self.error = error

@@ -1,7 +1,8 @@
 """``verify``: whether a kernel multiplies rightly, and the first wrong element if it doesn't.
 
 It is run at small sizes with every check on (``ck.check``), on random whole numbers whose sums are
-exact, with alpha and beta. A loop that doesn't end is ended by its instructions.
+exact, with alpha and beta; then at larger ones, with other numbers of turns, for the product alone.
+A loop that doesn't end is ended by its instructions.
 """
 
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from cypresskit.machine.engines import launch
 
 NAMES = {0: "A", 1: "B", "g": "C"}
 LONGEST = 10**4  # instructions of a work-item: no small product needs a tenth of them
+SMALL = 2  # products of one block by two, and two by one, with every check on
+TURNS = 2  # of the loop, in these
 Size = tuple[int, int, int]
 NONE = Findings()
 
@@ -86,12 +89,16 @@ class Verification:
     def __bool__(self) -> bool:
         return self.right
 
+    @property
+    def at(self) -> str:
+        """The smallest sizes of C that came out right, in words: "8 x 16 and 16 x 8"."""
+        return " and ".join(f"{m} x {n}" for m, n, _ in self.sizes[:SMALL])
+
     def __str__(self) -> str:
-        at = " and ".join(f"{m} x {n}" for m, n, _ in self.sizes)
         if self.right:
             unknown = _unknown(self.kernel.program)
             without = f"; it doesn't read {unknown}" if unknown else ""
-            return f"{self.kernel.name} is right at {at}{without}."
+            return f"{self.kernel.name} is right at {self.at}{without}."
         assert self.size is not None
         m, n, k = self.size
         lines = [f"{self.kernel.name} is wrong at {m} x {n}, k = {k}."]
@@ -124,7 +131,8 @@ def verify(
     Returns
     -------
     A ``Verification``: true if the kernel is right at one block of C by two and at two by one, with
-    two turns of its loop; else with the first wrong element and the findings.
+    two turns of its loop, and at several blocks each way with two other numbers of turns, so that
+    no loop that ends at a constant is right; else with the first wrong element and the findings.
 
     Raises
     ------
@@ -138,18 +146,32 @@ def verify(
     """
     known = resolve(kernel)
     alpha, beta = factors(known.program, alpha, beta)
-    rows, columns = known.multiple
-    sizes = [(rows, 2 * columns), (2 * rows, columns)]
-    if known.vector:
-        sizes = [(rows, 1), (2 * rows, 1)]
     passed: list[Size] = []
-    for m, n in sizes:
-        given = product(known, (m, n, 2 * known.k_step), alpha, beta, seed)
-        outcome = _verified(known, given, tuple(passed))
-        if outcome is not None:
-            return outcome
-        passed.append(given.size)
+    for size in _sizes(known):
+        given = product(known, size, alpha, beta, seed)
+        if len(passed) < SMALL or not _is_right(known, given):
+            outcome = _verified(known, given, tuple(passed))
+            if outcome is not None:
+                return outcome
+        passed.append(size)
     return Verification(known, True, tuple(passed), alpha=alpha, beta=beta)
+
+
+def _sizes(kernel: Kernel) -> list[Size]:
+    """The products that try a kernel, small ones first: m, n and k."""
+    rows, columns = kernel.multiple
+    blocks = [(1, 2, TURNS), (2, 1, TURNS), (2, 3, 3), (3, 2, 5)]
+    if (rows, columns) == (1, 1):
+        blocks[SMALL:] = [(3, 5, 7), (5, 3, 12)]
+    return [
+        (down * rows, 1 if kernel.vector else across * columns, turns * kernel.k_step)
+        for down, across, turns in blocks
+    ]
+
+
+def longest(kernel: Kernel, given: Product) -> int:
+    """The instructions after which a work-item's loop is endless; more turns may take more."""
+    return LONGEST * given.size[2] // (TURNS * kernel.k_step)
 
 
 def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[float, float]:
@@ -218,7 +240,7 @@ def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verif
     wrong, count = None, 0
     if result is not None:
         shown = result[..., 0] if kernel.precision == "double-double" else result
-        bad = ~np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+        bad = _wrong(kernel, given, result)
         count = int(bad.sum())
         if count:
             place = tuple(int(n) for n in np.argwhere(bad)[0])
@@ -236,11 +258,27 @@ def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verif
     )
 
 
+def _is_right(kernel: Kernel, given: Product) -> bool:
+    """Whether a product is right, without a look at how it is reached."""
+    try:
+        result = _result(kernel, given, given.arguments(kernel))
+    except (ValueError, TypeError):
+        return False
+    return result is not None and not _wrong(kernel, given, result).any()
+
+
+def _wrong(kernel: Kernel, given: Product, result: np.ndarray) -> np.ndarray:
+    """Which elements of C are wrong."""
+    shown = result[..., 0] if kernel.precision == "double-double" else result
+    return ~np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+
+
 def _result(kernel: Kernel, given: Product, arguments: dict) -> np.ndarray | None:
     """The C that the kernel computes, or None if its run ends early."""
     m, n, _ = given.size
     try:
-        launch(kernel.program, **arguments, engine="explain", max_instructions=LONGEST)
+        limit = longest(kernel, given)
+        launch(kernel.program, **arguments, engine="explain", max_instructions=limit)
     except KernelError:
         return None
     return kernel.result(arguments, m, n)
@@ -258,12 +296,12 @@ def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
             c,
             alpha=given.alpha,
             beta=given.beta,
-            max_instructions=LONGEST,
+            max_instructions=longest(kernel, given),
         )
     names: dict = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
     if kernel.buffer:
         names = {}
-    return check(kernel.program, **arguments, names=names, max_instructions=LONGEST)
+    return check(kernel.program, **arguments, names=names, max_instructions=longest(kernel, given))
 
 
 def check_gemm(
