@@ -17,9 +17,9 @@ from nbformat import NotebookNode
 from cypresskit import draw, host
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
+from cypresskit.marks.course import PLACE
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
-from tools.book import PLACE
 
 # The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {

@@ -8,7 +8,6 @@ or timed says why.
 import base64
 import math
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from time import process_time
 
@@ -271,19 +270,19 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
 
 def _price_row(line: int, parts: Sequence[LinePrice]) -> Answer:
     """What a line costs: all its instructions together, of which a macro's call has many."""
-    works: Counter[str] = Counter()
+    works = dict.fromkeys((part.unit for part in parts), 0.0)
     for part in parts:
         works[part.unit] += part.share
-    ((unit, work),) = works.most_common(1)
+    unit = max(works, key=works.__getitem__)
 
     cost, low, high = (sum(getattr(p, name) for p in parts) for name in ("price", "low", "high"))
     scatters = high - low > max(SCATTER, abs(cost) / 2)
     span = f" ({_percent(low)} to {_percent(high)})" if scatters else ""
     text = (
-        f"{unit} works for it {_percent(work)} of the time; without it the launch would take"
+        f"{unit} works for it {_percent(works[unit])} of the time; without it the launch would take"
         f" {_percent(cost)} less{span}"
     )
-    return {"line": line, "work": round(work, 5), "price": round(cost, 5), "text": text}
+    return {"line": line, "work": round(works[unit], 5), "price": round(cost, 5), "text": text}
 
 
 def _percent(share: float) -> str:
