@@ -14,7 +14,7 @@ from conftest import TEXTURE, pixel
 from launches import HERE
 
 import cypresskit as ck
-from cypresskit import devices, host
+from cypresskit import cli, devices, host
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import (
     Machine,
@@ -29,6 +29,7 @@ from cypresskit.host import (
     run,
 )
 from cypresskit.host.blocked import card_bytes, choose_block
+from cypresskit.teach import climb
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
 COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -236,3 +237,56 @@ def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
     ]  # 0.12 of 3 rows is none
     assert shares == [host.static_share(MACHINE)] * 3
     assert host.balanced_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
+
+
+@pytest.mark.parametrize("place", [((2, 3),), (200, 3.0), ("a",), (2,), (None, 3), (True, 0)])
+def test_an_element_is_a_row_and_a_column(place):
+    with pytest.raises(ValueError, match=r"^row, column are two whole numbers"):
+        ck.trace_element("sgemm_naive", *place)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: ck.workbench("nodir/x.il"), OSError, "there is no folder nodir for x.il: make it"),
+        (lambda: ck.workbench("nodir/x.il", like="sgemm_tn"), OSError, "there is no folder nodir"),
+        (lambda: ck.workbench(5), TypeError, "file is a path, such as 'my_kernel.il', not 5"),
+        (lambda: ck.workbench("mine.il", block=8), ValueError, "block is (rows, columns)"),
+        (lambda: ck.workbench("mine.il", k_step="a"), ValueError, "k_step is a whole number"),
+        (lambda: ck.kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
+        (lambda: climb.seen("99", ""), ValueError, "lesson is one of '00', '01', '02', '12', not"),
+        (lambda: climb.seen("00", 5), TypeError, "text is the kernel that you wrote, a string, no"),
+        (lambda: climb.keep("12", 5), TypeError, "a string or a Kernel, not 5"),
+        (lambda: ck.kernel("mine"), ValueError, "Did you mean the file `mine.il`?"),
+        (lambda: ck.verify("mine"), KeyError, "Did you mean the file `mine.il`?"),
+    ],
+)
+def test_a_mistaken_argument_is_named(tmp_path, monkeypatch, call, error, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.il").write_text(ck.kernels["sgemm_naive"].text, encoding="utf-8")
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_a_kernel_of_one_s_own_is_a_short_line():
+    mine = ck.kernel(ck.kernels["sgemm_tn"].text, name="mine")
+    assert repr(mine).startswith("Kernel('mine', precision='single', mode='pixel', block=(8, 8)")
+    assert repr(mine).endswith(" lines of IL)") and len(repr(mine)) < 200
+
+
+ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
+
+
+def test_a_warning_ends_a_question_once():
+    with pytest.warns(UserWarning, match=r"ever become true\? It is taken"):
+        ck.kernel(ENDLESS)
+
+
+@pytest.mark.filterwarnings("ignore:.*doesn't multiply")
+def test_an_endless_loop_is_a_line_of_the_command(tmp_path, capsys):
+    path = tmp_path / "loop.il"
+    path.write_text(ENDLESS, encoding="utf-8")
+    assert cli.main(["time", str(path), "--n", "64"])
+    said = capsys.readouterr().err
+    assert "this loop has not ended" in said and "Traceback" not in said

@@ -92,7 +92,8 @@ def constants(text: str) -> tuple[int, list[float]]:
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch and print the report, and the prices of its lines if asked for."""
     how = {"style": args.style, "layout": args.layout, "exact": args.exact}
-    with user_errors(KeyError, OSError, TypeError, ValueError, ck.ILError, ck.CompileError):
+    usual = (KeyError, OSError, TypeError, ValueError)
+    with user_errors(*usual, ck.ILError, ck.CompileError, ck.KernelError):
         device = devices.device(args.device)
         if args.domain:
             launch = launch_of(args)

@@ -16,7 +16,7 @@ from cypresskit.editing.last_state import still_html
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.own import resolve
+from cypresskit.kernels.own import check_sizes, resolve, shortened
 from cypresskit.timing.prices import Prices
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -56,9 +56,11 @@ def workbench(
     Raises
     ------
     OSError
-        For a file that can't be read, and one that isn't there without ``like``.
+        For a file that can't be read, one that isn't there without ``like``, and a missing folder.
     ValueError
         For other file names, and sizes that make no sense.
+    TypeError
+        For a file that is no path.
     KeyError
         For a name that the catalogue doesn't have.
 
@@ -67,12 +69,19 @@ def workbench(
     >>> bench = ck.workbench("my_kernel.il", like="sgemm_naive")
     >>> bench  # doctest: +SKIP
     """
+    if not isinstance(file, (str, Path)):
+        raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
     path = Path(file)
     if path.suffix != ".il":
         raise ValueError(f"a kernel's file ends in .il, such as my_kernel.il, not {str(file)!r}")
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
+    check_sizes(block, k_step)
     known = None if like is None else resolve(like, "like")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
+        )
     if known is None and not path.exists():
         raise FileNotFoundError(
             f"there is no file {path}. To begin one with a kernel's text, name the kernel:"

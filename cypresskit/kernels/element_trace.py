@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.kernels.catalogue import BYTES, Kernel
-from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.own import Source, resolve, shortened
 from cypresskit.kernels.verification import Product, Size, factors, longest, product, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
@@ -173,8 +173,8 @@ def trace_element(
     Raises
     ------
     ValueError
-        For an element that the product doesn't have, and for a kernel that its convention can't
-        launch.
+        For a row without a column, for an element that the product doesn't have, and for a kernel
+        that its convention can't launch.
     KernelError
         For an endless loop and for stores out of range, before the element was stored.
 
@@ -186,6 +186,7 @@ def trace_element(
     Line 54 multiplies A[0, 1], where A[0, 0] belongs.
     """
     known = resolve(kernel)
+    _check_place(row, column)
     alpha, beta = factors(known.program, alpha, beta)
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta, seed=seed)
@@ -199,6 +200,19 @@ def trace_element(
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
     return _Tracer(known, product(known, size, alpha, beta, seed), row, column).trace()
+
+
+def _check_place(row: object, column: object) -> None:
+    """Raise ``ValueError`` for what is no element of C; numbers out of range are judged later."""
+    if row is None and column is None:
+        return
+    for number in (row, column):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise ValueError(
+                "row, column are two whole numbers, the place of an element of C, such as"
+                f" ck.trace_element(kernel, 2, 3); found row = {shortened(row)},"
+                f" column = {shortened(column)}"
+            )
 
 
 def _smallest(kernel: Kernel) -> Size:

@@ -77,7 +77,7 @@ def kernel(
     OSError
         For a file that can't be read.
     TypeError
-        For other types.
+        For other types, and a name that is no string.
 
     Examples
     --------
@@ -88,7 +88,9 @@ def kernel(
     >>> ck.simulate(mine, 512).bound
     'tail'
     """
-    _check_numbers(block, k_step)
+    check_sizes(block, k_step)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name is what to call the kernel, a string, not {shortened(name)}")
     if isinstance(source, str) and not _is_text(source) and source in KERNELS:
         source = KERNELS[source]
     convention = None if like is None else resolve(like, "like")
@@ -115,13 +117,13 @@ def resolve(given: object, argument: str = "kernel") -> Kernel:
     if isinstance(given, (Program, Path)):
         return kernel(given)
     if not isinstance(given, str):
-        raise TypeError(f"{argument} is {KINDS}, not {_quoted(given)}")
+        raise TypeError(f"{argument} is {KINDS}, not {shortened(given)}")
     if _is_text(given) or given.endswith(".il"):
         return kernel(given)
     if given not in KERNELS:
-        guess = nearest(given, KERNELS)
+        guess = _guess(given)
         raise KeyError(
-            f"{argument} is {KINDS}: there is no kernel {_quoted(given)}.{guess}"
+            f"{argument} is {KINDS}: there is no kernel {shortened(given)}.{guess}"
             f" The catalogue has {', '.join(KERNELS)}."
         )
     return KERNELS[given]
@@ -132,23 +134,32 @@ def _is_text(given: str) -> bool:
     return "\n" in given or given.lstrip().startswith(("il_ps", "il_cs", ";"))
 
 
-def _quoted(given: object) -> str:
+def _guess(given: str) -> str:
+    """What an unknown name may stand for: a file in this folder, or a kernel."""
+    file = f"{given}.il"
+    if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
+        return f" Did you mean the file `{file}`?"
+    return nearest(given, KERNELS)
+
+
+def shortened(given: object) -> str:
     text = repr(given)
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
-def _check_numbers(block: object, k_step: object) -> None:
+def check_sizes(block: object, k_step: object) -> None:
+    """Raise ``ValueError`` for a block or a step of k that no kernel has; None is none given."""
     if block is not None:
         numbers = block if isinstance(block, (tuple, list)) else ()
         if len(numbers) != 2 or not all(map(_is_size, numbers)):
             raise ValueError(
                 f"block is (rows, columns) of C for a work-item, such as (8, 8), each from 1 to"
-                f" {LARGEST}; found {_quoted(block)}"
+                f" {LARGEST}; found {shortened(block)}"
             )
     if k_step is not None and not _is_size(k_step):
         raise ValueError(
             f"k_step is a whole number from 1 to {LARGEST}, the steps of k in a turn of the loop;"
-            f" found {_quoted(k_step)}"
+            f" found {shortened(k_step)}"
         )
 
 
@@ -193,10 +204,10 @@ def _bare(source: object, name: str | None) -> TextKernel:
         path = Path(source)
         text, called = read_text(path), path.stem
     elif isinstance(source, str):
-        guess = nearest(source, KERNELS)
-        raise ValueError(f"source is {KINDS}; found {_quoted(source)}.{guess}")
+        guess = _guess(source)
+        raise ValueError(f"source is {KINDS}; found {shortened(source)}.{guess}")
     else:
-        raise TypeError(f"source is {KINDS}, not {_quoted(source)}")
+        raise TypeError(f"source is {KINDS}, not {shortened(source)}")
     called = name or called
     return TextKernel(
         called, "single", "pixel", (1, 1), 1, "", source=text, before=before, given=given
@@ -273,19 +284,20 @@ def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
         if found is not None:
             return found, ""
     except (KernelError, ValueError) as error:
-        failure = str(error).splitlines()[-1].strip().removesuffix(RAISED)
+        failure = str(error).splitlines()[-1].strip().removesuffix(RAISED).rstrip(".")
     near, share = nearest_kernel(program)
     what = failure or _tried(trials)
+    ended = what if what.endswith(("?", "!")) else f"{what}."
     if near is not None and share >= LIKENESS:
         warning = (
-            f"{program.name} doesn't multiply: {what}. It is taken to be launched like"
+            f"{program.name} doesn't multiply: {ended} It is taken to be launched like"
             f" {near.name}, with which it has {share:.0%} of its instructions in common; say"
             f' like="{near.name}", or another, to choose.'
         )
         return as_launched_like(bare, near), warning
     hint = f', such as "{near.name}", the nearest' if near is not None else ""
     raise ConventionError(
-        f"how to launch {program.name} can't be found out: {what}. Say which kernel of the"
+        f"how to launch {program.name} can't be found out: {ended} Say which kernel of the"
         f" catalogue it is launched like{hint}: ck.kernel(..., like=), with block=(rows, columns)"
         " of C for a work-item and k_step= if they differ."
     )
@@ -307,7 +319,8 @@ def _tried(trials: list[Trial]) -> str:
     shapes = dict.fromkeys(f"{t.kernel.block[0]} x {t.kernel.block[1]}" for t in trials)
     ways = dict.fromkeys(map(str, trials))
     blocks = f"a block of {' or '.join(shapes)}"
-    steps = f"{best.kernel.k_step} steps of k a turn"
+    count = best.kernel.k_step
+    steps = f"{count} {'step' if count == 1 else 'steps'} of k a turn"
     return (
         f"as {', '.join(ways)} with {blocks} and {steps} at best {best.right:.0%} of C is right"
         f" ({transposes(best.kernel)})"

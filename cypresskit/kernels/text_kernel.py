@@ -1,6 +1,6 @@
 """``TextKernel``: a kernel that brings its IL with it, rather than a file of the catalogue."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 
 from cypresskit.il import Program, assemble
@@ -25,7 +25,7 @@ CONVENTION = (
 assembled = lru_cache(maxsize=64)(assemble)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextKernel(Kernel):
     """A kernel with the IL ``source``, after lines ``before`` it that reports don't count.
 
@@ -39,6 +39,16 @@ class TextKernel(Kernel):
     @property
     def text(self) -> str:
         return self.before + self.source
+
+    def __repr__(self) -> str:
+        """The name, how it is launched as far as that is unusual, and how long the text is."""
+        unusual = {
+            field.name: getattr(self, field.name)
+            for field in fields(Kernel)
+            if field.name in CONVENTION and getattr(self, field.name) != field.default
+        }
+        convention = "".join(f", {name}={value!r}" for name, value in unusual.items())
+        return f"Kernel({self.name!r}{convention}; {len(self.text.splitlines())} lines of IL)"
 
     @cached_property
     def program(self) -> Program:

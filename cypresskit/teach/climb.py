@@ -22,7 +22,7 @@ from cypresskit.il import ILError
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.kernels.own import LARGEST, resolve
+from cypresskit.kernels.own import LARGEST, resolve, shortened
 from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.machine import KernelError
@@ -155,12 +155,24 @@ class SmallProduct:
         return "all right" if not count else f"{count} of {self.wrong.size} elements wrong"
 
 
+def _step(lesson: object, text: object) -> ClimbStep:
+    """A lesson's step, for what a reader wrote."""
+    if not isinstance(lesson, str) or lesson not in STEPS:
+        raise ValueError(f"lesson is one of {', '.join(map(repr, STEPS))}, not {shortened(lesson)}")
+    takes_kernels = lesson == "12"
+    if not (isinstance(text, str) or (takes_kernels and isinstance(text, Kernel))):
+        wanted = "a string or a Kernel" if takes_kernels else "a string"
+        raise TypeError(f"text is the kernel that you wrote, {wanted}, not {shortened(text)}")
+    return STEPS[lesson]
+
+
 def seen(lesson: str, text: str | Kernel) -> "SmallProduct | str":
     """C of a small product of whole numbers by a lesson's kernel, with wrong elements in red; or
     why there is none.
     """
+    step = _step(lesson, text)
     try:
-        mine = STEPS[lesson].launched(text)
+        mine = step.launched(text)
         return SmallProduct(*_product(mine, 8, 4))
     except (ILError, CompileError, KernelError, ValueError) as error:
         return _reason(error)
@@ -170,7 +182,7 @@ def keep(lesson: str, text: str | Kernel) -> str:
     """Try a lesson's kernel, keep it in ``my_kernel.il`` if it is right, and say its speed and its
     three pars. It says what is wrong otherwise, and keeps the file as it is.
     """
-    step = STEPS[lesson]
+    step = _step(lesson, text)
     try:
         mine = step.launched(text)
         for blocks in (1, 3):
