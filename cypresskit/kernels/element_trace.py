@@ -183,7 +183,7 @@ def trace_element(
     >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     >>> mine = ck.kernel(text, like="sgemm_tn")
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
-    Line 54 multiplies A[0, 1], where A[0, 0] belongs.
+    Line 54 multiplies A[0, 1], where A[0, 0] belongs. So it is with 1 more term.
     """
     known = resolve(kernel)
     _check_place(row, column)

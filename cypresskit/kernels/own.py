@@ -86,7 +86,7 @@ def kernel(
     >>> mine.block, mine.k_step, mine.trans_a
     ((8, 8), 2, True)
     >>> ck.simulate(mine, 512).bound
-    'tail'
+    'too few wavefronts'
     """
     check_sizes(block, k_step)
     if name is not None and not isinstance(name, str):
