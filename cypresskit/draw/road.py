@@ -27,6 +27,7 @@ LEFT, APART = 8, 40  # the room before the climb, and before the side roads
 OWN = "own_"  # the launches of the reader's bars
 REFERENCE = 2048  # the course's N: a rung of another one says so
 COLUMN = {True: 96, False: 72}  # the room of a rung of the climb, and of a side road's
+LETTERS = {True: 14, False: 10}  # of a kernel's name that it holds
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
@@ -59,7 +60,11 @@ class Rung(NamedTuple):
         kernel, n, *_ = self.launch.split()
         if self.own:
             return [f"N = {n}"] * (int(n) != REFERENCE)
-        lines = [kernel] if len(kernel) <= 11 else re.split(r"(?<=[a-z0-9])(?=_[a-z0-9]+$)", kernel)
+        lines = [""]
+        for part in re.findall("_?[^_]+", kernel):
+            if len(lines[-1] + part) > LETTERS[self.climb]:
+                lines.append("")
+            lines[-1] += part
         return lines + [f"N = {n}"] * (int(n) != REFERENCE)
 
 
