@@ -53,8 +53,17 @@ class Absent:
         return f"<{self.name}, which isn't there while an answer is judged>"
 
 
+def start(_: str) -> tuple[str, tuple[int, int], int]:
+    """What ``climb.start`` gives where there is no file of the reader's, as here: the book's text
+    at the contest, its block, and its steps of k a turn.
+    """
+    return generated.block_kernel(8, 8, scaled=True).text, (8, 8), 1
+
+
 contest: Any = Absent("ck.teach.contest")
 contest.entry, contest.write = generated.entry, generated.write
+climb: Any = Absent("ck.teach.climb")
+climb.start = start
 
 
 def _lesson(name: str) -> Any:
@@ -70,6 +79,8 @@ def absent(name: str) -> Any:
         return getattr(generated, last)
     if last in ("l12_contest", "contest"):
         return contest
+    if last == "climb":
+        return climb
     return sys.modules["cypresskit.teach"] if name == "cypresskit.teach" else Absent(name)
 
 
@@ -77,7 +88,7 @@ def install() -> None:
     """Put this in the place of ``cypresskit.teach``."""
     teach: Any = ModuleType("cypresskit.teach", "What of the lessons is there for an answer.")
     teach.__getattr__ = _lesson
-    teach.published, teach.contest = published, contest
+    teach.published, teach.contest, teach.climb = published, contest, climb
     teach.own = lambda _: None
     sys.modules["cypresskit.teach"] = teach
     face: Any = sys.modules["cypresskit"]
