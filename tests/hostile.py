@@ -130,6 +130,7 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     ),
     "bundle_game": lambda text: draw.bundle_game(commented(text)),
     "price": lambda text: draw.price(renamed_prices(text)),
+    "what_if": lambda text: draw.what_if(renamed_prices(text)),
     "road": lambda text: draw.road(3, mine={text: report(text)}),
     "a sheet": sheet,
     "dials": dials,
