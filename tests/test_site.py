@@ -195,6 +195,7 @@ def test_a_lesson_is_as_wide_as_in_jupyterlab_and_accessible(site, page, scheme)
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"file://{site}/notebooks/09_bus.html")
+    page.locator(".cypresskit-player").first.scroll_into_view_if_needed()  # what is near starts
     page.wait_for_selector(".cypresskit-player [data-ready]", state="attached")
     assert page.evaluate("document.querySelector('.cypresskit-player').clientWidth") > 1000
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
