@@ -21,10 +21,12 @@ def player(prices):
 
 
 def source(player, name):
-    (found,) = {r.data_source for f in player.figures for r in f.renderers} & {
-        track.source for track in player.tracks if track.source.name == name
-    } or {r.data_source for f in player.figures for r in f.renderers if r.data_source.name == name}
-    return found
+    """The source of that name which is drawn; of several, the one that moves."""
+    drawn = {r.data_source for f in player.figures for r in f.renderers}
+    named = {source for source in drawn if source.name == name}
+    moving = named & {track.source for track in player.tracks}
+    (chosen,) = moving or named
+    return chosen
 
 
 def test_bars_are_as_long_as_work_and_price(player, prices):
