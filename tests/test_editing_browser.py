@@ -83,6 +83,13 @@ class Bench:
         )
         return [edit.right for edit in self.talk.edits]
 
+    def file_has(self, words):
+        """Wait until what was typed has reached the file."""
+        deadline = time.monotonic() + 60
+        while words not in self.path.read_text():
+            assert time.monotonic() < deadline, words
+            self.page.wait_for_timeout(50)
+
     def paste(self, text):
         """All of the text, as from the clipboard."""
         self.page.focus(AREA)
@@ -185,7 +192,7 @@ def test_a_file_changed_outside_is_shown_and_undo_brings_ones_text_back(begin, p
     bench = begin(NAIVE)
     bench.verdict("right")
     bench.type_in("; times alpha", "", " of mine")
-    bench.page.wait_for_function("() => document.querySelector('.ckw-area').value.includes('mine')")
+    bench.file_has("of mine")
     bench.talk.wait("clocks")
     bench.path.write_text(BLOCK_4)
     page.wait_for_function(SHOWS, arg=BLOCK_4)
@@ -193,10 +200,7 @@ def test_a_file_changed_outside_is_shown_and_undo_brings_ones_text_back(begin, p
     page.focus(AREA)
     page.keyboard.press("Control+z")
     page.wait_for_function("() => document.querySelector('.ckw-area').value.includes('of mine')")
-    deadline = time.monotonic() + 60
-    while "of mine" not in bench.path.read_text():
-        assert time.monotonic() < deadline
-        page.wait_for_timeout(50)
+    bench.file_has("of mine")
 
 
 REGISTERS = [f"mov r{n}, g[{n}]" for n in range(130)]

@@ -346,7 +346,7 @@ def test_a_cell_that_runs_thirty_times_leaves_what_three_leave(lab, page):
         counts.append(settled_counts(page))
     memory = [count.pop("heap") for count in counts]
     print(f"JavaScript's memory after 3 and 30 runs: {memory[2]:.0f} and {memory[29]:.0f} MB")
-    assert counts[29] == counts[2], counts
+    assert all(counts[29][name] <= counts[2][name] for name in counts[2]), counts
     assert counts[29]["documents"] == counts[29]["players"] == 1
 
 
