@@ -35,12 +35,12 @@ def decision(monkeypatch, effort, error=0.0, wavefronts=None):
 
     def sampled(launch, paths, *_):
         counts.append(sum(len(path.wavefronts) for path in paths))
-        return Sample(SAMPLED, paths, 0.1, 1.0, 1000.0, error)
+        return Sample(SAMPLED, paths, 0.1, 1.0, 1000.0, error, 0.0)
 
     monkeypatch.setattr(sampling, "effort", lambda paths: effort)
     monkeypatch.setattr(sampling, "_sampled", sampled)
     monkeypatch.setattr(
-        sampling, "_whole", lambda launch, paths: Sample(WHOLE, paths, 1.0, 1.0, 1000.0, 0.0)
+        sampling, "_whole", lambda launch, paths: Sample(WHOLE, paths, 1.0, 1.0, 1000.0, 0.0, 0.0)
     )
     board = replace(SMALL, simd_engines=1)
     result = sample(compile(kernel.program), shape, board, "linear", 2, exact=False)

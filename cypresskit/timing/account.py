@@ -6,12 +6,15 @@ for (``Report.busy``): a bundle's are shared by the operations that fill it, slo
 has those of the texture unit, its bank conflicts included; an LDS operation those of the LDS; a
 store those of the store path. Bytes are the report's: a line of memory belongs to the fetch that
 missed it. And a wavefront's life is the clocks for which it is worked on and those for which it
-waits, which the engine's ledger (``units.state``) has by clause.
+waits, which the engine's ledger (``units.state``) has by clause. Their sum is ``Report.lived``.
+
+Of a launch that is simulated in part, the clocks of lives and of work are known for the whole, so
+that all of the waiting is, too. How lines share it is what was seen.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -132,6 +135,37 @@ def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, p
                         moves[sources[store]]["written"] += lines * line_bytes / part
                     stores = []
     return Seen(dict(waits), dict(moves))
+
+
+def worked_clocks(paths: list[Path], device: Device) -> float:
+    """The clocks for which wavefronts on ``paths`` are worked on, or change their clause."""
+    clocks = 0.0
+    for path in paths:
+        wavefronts = len(path.wavefronts)
+        for body, turns in path.segments:
+            for clause in body:
+                if clause.kind == BARRIER:
+                    continue
+                clocks += turns * wavefronts * device.switch_clocks
+                if clause.kind == ALU:
+                    length = clause.bundles * device.result_clocks + device.clause_clocks
+                    clocks += turns * wavefronts * length
+                else:
+                    clocks += sum(stream_clocks(stream, turns) for stream in clause.streams)
+        ends_at_once = path.segments[-1][0][-1].kind != BARRIER
+        clocks -= ends_at_once * wavefronts * device.switch_clocks
+    return clocks
+
+
+def extended(seen: Seen, waited: float) -> Seen:
+    """What was seen, with as long waits as make ``waited`` clocks in all, and none below 0."""
+    total = sum(sum(waits.values()) for waits in seen.waits.values())
+    longer = max(waited / total, 0.0) if total else 0.0
+    waits = {
+        line: {kind: longer * clocks for kind, clocks in kinds.items()}
+        for line, kinds in seen.waits.items()
+    }
+    return replace(seen, waits=waits)
 
 
 def _ends(code: Code, clause: Clause) -> tuple[int, int]:

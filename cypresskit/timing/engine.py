@@ -60,6 +60,11 @@ class Outcome:
     error: float
     ledger: Ledger = field(default_factory=partial(make_ledger, 0, 0))
 
+    @property
+    def lived(self) -> float:
+        """The clocks for which wavefronts are on the chip, those of all together."""
+        return float((self.end - self.start).sum())
+
     def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
         """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were
         over.

@@ -137,6 +137,9 @@ class Report:
     error
         the share of ``clocks`` by which a launch that was simulated in part may be off, judged by
         what was seen; 0 if all was simulated. See ``steady``.
+    lived
+        for how many core clocks wavefronts are on the chip, those of all together: they are worked
+        on, or wait (``LineWork.waited``).
     events
         rows of ``timeline``, as in ``engine.Outcome``.
     use
@@ -169,6 +172,7 @@ class Report:
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
     error: float = 0.0
+    lived: float = 0.0
     events: np.ndarray | None = field(default=None, repr=False, compare=False)
     use: Use | None = field(default=None, repr=False, compare=False)
     again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)

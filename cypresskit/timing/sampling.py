@@ -54,7 +54,8 @@ class Sample:
     those of ``paths``.
 
     ``share`` of the clauses was simulated. ``error`` is the share of the clocks by which these may
-    be off, from what was seen; 0 if all was simulated.
+    be off, from what was seen; 0 if all was simulated. ``lived`` is for how many clocks wavefronts
+    are on the chip, those of the whole launch together.
     """
 
     outcome: Outcome
@@ -63,6 +64,7 @@ class Sample:
     part: float
     clocks: float
     error: float
+    lived: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +128,13 @@ def sample(
     error = sampled.error + apart * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
         return _whole(launch, launch.walk(launch.total))
-    return Sample(sampled.outcome, paths, sampled.share, sampled.part, sampled.clocks, error)
+    return replace(sampled, error=error)
 
 
 def _whole(launch: _Launch, paths: list[Path]) -> Sample:
     work = pack(paths, launch.group)
     outcome = run(work, launch.device, launch.active, None, launch.parts)
-    return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0)
+    return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0, outcome.lived)
 
 
 def _sampled(launch: _Launch, paths: list[Path], walked_effort: float, policy: Policy) -> Sample:
@@ -152,19 +154,22 @@ def _sampled(launch: _Launch, paths: list[Path], walked_effort: float, policy: P
     error = outcome.error + _missed(outcome.counts, asked)
     outcome = replace(outcome, counts=outcome.counts | asked)
     clocks = outcome.end_clock
+    lived = outcome.lived
     part = count / launch.total
     if part == outcome.simulated == 1:
-        return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0)
+        return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0, lived)
     if part < 1:
         pace, change = observed_pace(outcome, work, count // launch.round, launch.round)
         clocks += (launch.total - count) / launch.round * pace
+        lived += (launch.total - count) * pace  # in a round of the middle all slots are taken
         error = error * part + change * (1 - part)
     least = least_clocks(outcome, launch.device) / part
+    lived *= max(least / clocks, 1)
     clocks = max(clocks, least)
     counts = outcome.counts
     channels = (counts["dram"] + counts["dram_rows"]) / launch.device.memory_channels / part
     error += unsure(least / clocks, channels / clocks)
-    return Sample(outcome, paths, outcome.simulated * part, part, clocks, error)
+    return Sample(outcome, paths, outcome.simulated * part, part, clocks, error, lived)
 
 
 def asked_work(paths: list[Path], device: Device) -> dict[str, float]:

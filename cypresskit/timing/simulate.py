@@ -20,7 +20,13 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import Seen, TimedLaunch, seen_lines
+from cypresskit.timing.account import (
+    Seen,
+    TimedLaunch,
+    extended,
+    seen_lines,
+    worked_clocks,
+)
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.limits import why
 from cypresskit.timing.prices import Prices, launch_prices
@@ -159,6 +165,9 @@ def timed_launch(
         code, shape, device, layout, launch.active, exact=exact, progress=progress, policy=policy
     )
     seen = seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part)
+    if result.share < 1:
+        worked = worked_clocks(result.paths, device) / result.part
+        seen = extended(seen, result.lived - worked)
     return _report(
         launch,
         result,
@@ -273,8 +282,7 @@ def _report(
 
     last = {unit: outcome.done[unit][-1] / result.part / clocks for unit in ("dram", "dram_rows")}
     channels = list(zip(last["dram"].tolist(), last["dram_rows"].tolist()))
-    lived = float((outcome.end - outcome.start).sum())
-    occupied = lived / (outcome.end_clock * device.simd_engines * active)
+    occupied = outcome.lived / (outcome.end_clock * device.simd_engines * active)
     rounds = wavefronts / (active * device.simd_engines)
     # A report may be given again, so nobody may change it: its tables are read-only.
     return Report(
@@ -294,6 +302,7 @@ def _report(
         hits=read_only({level.upper(): _hit_rate(counts, level) for level in ("l1", "l2")}),
         bytes=read_only(_bytes(counts, device)),
         error=result.error,
+        lived=result.lived,
         use=_use(outcome, device),
         events=outcome.timeline,
         again=again,

@@ -33,7 +33,7 @@ from cypresskit.timing.steady import STEADY
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import ALU, TEX, Path
+from cypresskit.timing.work import ALU, BARRIER, TEX, Path
 
 EXACT = 1e-9  # share by which sums of floats may be off
 PATIENCE = 200_000  # clocks of texture unit and LDS that are counted, access by access
@@ -254,6 +254,42 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
     return faults
 
 
+def worked(report: Report) -> float:
+    """The clocks in which the report's wavefronts are worked on, or go on to their next clause."""
+    assert report.launch is not None
+    device = report.device
+    clocks = 0.0
+    for path in report.launch.walk(report.wavefronts):
+        clauses = [(c, turns) for body, turns in path.segments for c in body if c.kind != BARRIER]
+        for clause, turns in clauses:
+            each = device.switch_clocks
+            if clause.kind == ALU:
+                each += clause.bundles * device.result_clocks + device.clause_clocks
+            else:
+                clocks += sum(stream.total(stream.cost, turns) for stream in clause.streams)
+            clocks += turns * len(path.wavefronts) * each
+        if path.segments[-1][0][-1] is clauses[-1][0]:  # nothing follows the last clause
+            clocks -= len(path.wavefronts) * device.switch_clocks
+    return clocks
+
+
+def unbalanced(report: Report) -> list[str]:
+    """What is wrong with the account of a report's waits, line by line: work and waits of all lines
+    are what wavefronts live for. If rounds of wavefronts were left out, their work is that of the
+    others to 1 per cent.
+    """
+    waits = [clocks for line in report.lines for clocks in line.waited.values()]
+    clocks = worked(report) + sum(waits)
+    whole_rounds = report.use is None or len(report.use.wavefronts) == report.wavefronts
+    near = EXACT if whole_rounds else 0.01
+    faults = []
+    if not math.isclose(clocks, report.lived, rel_tol=near, abs_tol=1e-6):
+        faults.append(f"work and waits are {clocks:.1f} clocks; wavefronts live {report.lived:.1f}")
+    if min(waits, default=0.0) < -1e-6:
+        faults.append(f"a line waits for {min(waits):.1f} clocks")
+    return faults
+
+
 def _line_faults(report: Report, counted: Counting) -> list[str]:
     """Faults in the line counts of a launch that was simulated whole."""
     device = report.device
@@ -457,10 +493,13 @@ def sampled(rng: random.Random) -> None:
     )
     few = timed_launch(code, shape, board, name="few", policy=policy)
     whole = timed_launch(code, shape, board, name="whole", exact=True)
-    faults = check(code, shape, "linear", few, whole, policy.rounds) if few.steady else []
-    off = few.clocks / whole.clocks - 1
-    if few.steady and abs(off) > STEADY:
-        faults.append(f"{100 * off:+.1f} % off, says {100 * few.error:.1f} %")
+    faults = unbalanced(few) + unbalanced(whole)
+    if few.steady:
+        faults += check(code, shape, "linear", few, whole, policy.rounds)
+        for name in ("clocks", "lived"):
+            off = getattr(few, name) / getattr(whole, name) - 1
+            if abs(off) > STEADY:
+                faults.append(f"{name}: {100 * off:+.1f} % off, says {100 * few.error:.1f} %")
     assert not faults, "\n".join([*faults, str(policy), str(few), str(whole), str(shape.program)])
 
 
