@@ -33,6 +33,7 @@ class Unit:
         surfaces = Surfaces(run.launch, ck.HD5870.geometry, "linear")
         self.run, self.clocks, self.missed, self.asked = run, [], 0, 0
         self.address = surfaces.address
+        self.behind: list[list[int]] = []  # words that wait for a later clock
         self.held: set[int] = set()  # lines in L1, which is larger than all that is fetched here
         for number, access in enumerate([a for a in run.accesses if a.kind == "fetch"][:fetches]):
             words = surfaces.address(access.resource, access.x, access.y) // WORD
@@ -49,6 +50,7 @@ class Unit:
             for word in wanted:
                 given.setdefault(word % BANKS, word)
             wanted = [word for word in wanted if word not in given.values()]
+            self.behind.append(wanted)
             lines = {word * WORD // LINE for word in given.values()} - seen
             seen |= lines
             new = lines - self.held
@@ -137,6 +139,24 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         )
         return [*place, mine % BANKS, first] if first <= say.frame else []
 
+    def queued(say: Said, _):
+        """A word at a door: the unit's of this clock, of this bank, in the order of their turns."""
+        one = unit(say)
+        text = re.sub(r".*?([AB], row)", r"\1", say.text)
+        matrix = words_of(one, text[0])
+        place = texels(one, text, matrix.index(word_of(one, text)))
+        bank = say.index // 4 % BANKS
+        given = one.clocks[say.frame - 1][4]
+        waits = [word for word in one.behind[say.frame - 1] if word % BANKS == bank]
+        lane = [given[bank], *waits]
+        assert (say.cell("wait") == 0) == (lane.index(word_of(one, text)) == 0)
+        return [*place, bank]
+
+    def waited(say: Said, _):
+        """Those that weren't given in the first clock of their quad."""
+        first = [c for c in unit(say).clocks[: say.frame] if c[3] == 0]
+        return [sum(c[5] for c in first)]
+
     def texture(say: Said, _):
         of = units[0].run.launch.textures["AB".index(say.text[0])]
         others = [u.run.launch.textures["AB".index(say.text[0])] for u in units]
@@ -146,7 +166,11 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
     return {
         r"Clock #\. .*": caption,
         r"clock #: quad # of fetch #, its clock #, (not )?in L1": tick,
-        r"[AB], row #, texel #( to #)?: a word of bank #": word,
+        r"[AB], row #, texel #( to #)?: a word of bank #": lambda say, _: (
+            queued(say, _) if "queue" in say.where else word(say, _)
+        ),
+        r"bank #": lambda say, _: [say.index],
+        r"# words had to wait": waited,
         r"@: [AB], row #, texel #( to #)?: a word of bank #(, first given in clock #)?\.": about,
         r"work-item # of the wavefront, in quad #": lambda say, _: [say.index, say.index // 4 + 1],
         r"# work-items, in quads": lambda *_: [64],

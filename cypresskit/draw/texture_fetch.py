@@ -23,8 +23,10 @@ from cypresskit.timing.units.cache import Cache
 from cypresskit.timing.work import BANK_SHIFT
 
 WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 gives in a clock
-WIDE, HIGH, GAP = 520, 432, 50  # a panel, and between two, in pixels
-ITEM, TOP, TICKS = 17, 84, 300  # a work-item's side, and where the tile and the ticks begin
+WIDE, HIGH, GAP = 520, 466, 50  # a panel, and between two, in pixels
+ITEM, TOP, TICKS = 17, 84, 352  # a work-item's side, and where the tile and the ticks begin
+DOORS = 313  # where the row of banks is
+QUEUE = 4  # words at most that a quad can want of a bank
 MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
 RESOURCES, INKS = {0: "A", 1: "B"}, {0: "a", 1: "b"}
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
@@ -199,6 +201,7 @@ class _Replay:
         sheet.race(self.name, (left, WIDE), clocks, len(self.served), most, title=self.name)
         self._draw_words(sheet, left, most)
         self._draw_tile(sheet, left, most)
+        self._draw_doors(sheet, left, most)
         self._draw_ticks(sheet, left, clocks)
 
     def _draw_tile(self, sheet: Sheet, left: float, most: int) -> None:
@@ -259,6 +262,8 @@ class _Replay:
         together.
         """
         self.place: dict[int, int] = {}  # the number of a word's box
+        self.about: dict[int, str] = {}  # what a word is
+        self.matter: dict[int, int] = {}  # its matrix, 0 or 1
         for resource, texture in self.textures.items():
             y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
             address = self.memory.address(resource, x, y)
@@ -299,6 +304,8 @@ class _Replay:
             f" {w % self.banks}"
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
+        self.about |= dict(zip(word.tolist(), words))
+        self.matter |= dict.fromkeys(word.tolist(), min(resource, 1))
         kind += 3 * min(resource, 1)
         called = f"words {name} {self.name}"
         source = sheet.boxes(
@@ -312,19 +319,81 @@ class _Replay:
         sheet.words(x0, TOP - 14, title, ink, size=13)
         top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
-        sheet.words(x[top], foot, names, "soft", align="center", size=11)
+        sheet.words(x[top], foot, names, "soft", align="center", size=12)
         if resource == min(self.textures):
-            sheet.words(x0 - 6, foot, "banks", "soft", align="right", size=11)
+            sheet.words(x0 - 6, foot, "banks", "soft", align="right", size=12)
         for n, text in enumerate(words):
             label = f"{self.name}: **{text}**"
             when = [(first[n], f"{label}, first given in clock {first[n]}.")] if n in first else []
             sheet.about[int(key[n])] = [(0, f"{label}."), *when]
 
+    def _draw_doors(self, sheet: Sheet, left: float, most: int) -> None:
+        """Draw the banks as doors: in each the word that it gives now, and beside it those that
+        wait for it.
+        """
+        lane = WIDE / self.banks
+        label = 44 if lane > 120 else 12
+        step = (lane - label) / QUEUE
+        door = left + lane * np.arange(self.banks) + label + step / 2
+        sheet.words(left, DOORS - 24, "Each bank gives one word a clock", size=13)
+        sheet.boxes(f"doors {self.name}", door, DOORS, step, 22, ink="faint", line="ink")
+        names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
+        sheet.words(door - step / 2 - 5, DOORS, names, "soft", align="right", size=12)
+
+        words = list(self.place)
+        # Two sets of boxes take turns, so that none goes back from a door to a queue.
+        x = np.full((most + 1, 2, self.banks, QUEUE), np.nan, np.float32)
+        shown, wait, waited = np.zeros((3, *x.shape), int)
+        for clock, now in enumerate(self.served[:-1], 1):
+            turn = (now.fetch * 16 + now.quad) % 2
+            for bank in range(self.banks):
+                given = [word for word in now.words if word % self.banks == bank]
+                behind = [word for word in now.waiting if word % self.banks == bank]
+                for place, word in enumerate(given + behind):
+                    box = clock, turn, bank, place + now.number
+                    x[box] = door[bank] + step * place
+                    shown[box] = 1 + words.index(word)
+                    wait[box] = 3 * (place > 0)
+                    waited[box] = now.number == 0 < place
+
+        def by_frame(values: np.ndarray) -> np.ndarray:
+            return values.reshape(most + 1, -1)
+
+        # The first is that of a box without a word.
+        texts = ["", *(self.about[word] for word in words)]
+        matter = np.array([0, *(self.matter[word] for word in words)])
+        keys = np.array([-1, *self.place.values()])
+        source = sheet.boxes(
+            f"queue {self.name}",
+            by_frame(x),
+            DOORS,
+            step - 5,
+            17,
+            fill=(TINTS, by_frame(matter[shown])),
+            words=(texts, by_frame(shown)),
+            key=by_frame(keys[shown]),
+            columns={"wait": by_frame(wait)},
+            moves=("x",),
+        )
+        sheet.ring(source, step - 5, 17, "wait")
+        waited_so_far = np.cumsum(by_frame(waited).sum(axis=1))
+        said = [f"{count} words had to wait" for count in range(waited_so_far[-1] + 1)]
+        sheet.numbers(
+            f"waited {self.name}",
+            left + WIDE,
+            DOORS - 24,
+            waited_so_far,
+            names=said,
+            bold=True,
+            align="right",
+            size=14,
+        )
+
     def _draw_ticks(self, sheet: Sheet, left: float, clocks: np.ndarray) -> None:
         """Draw a row for each fetch, with a box for each clock spent on it so far."""
         fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
-        wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(8.0, 128 / len(self.accesses))
+        wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(7.0, 112 / len(self.accesses))
         paid = np.arange(len(fetch)) < clocks[:, np.newaxis]  # what is to come isn't told
         x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
         matrix = [min(self.accesses[f].resource, 1) for f in fetch]
@@ -352,7 +421,7 @@ class _Replay:
         )  # in two columns: a row is too low for one
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.words(*place, names, "soft", align="right", size=11)
+        sheet.words(*place, names, "soft", align="right", size=12)
 
 
 def _matrix(resource: int) -> str:
