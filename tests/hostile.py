@@ -132,6 +132,7 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "price": lambda text: draw.price(renamed_prices(text)),
     "what_if": lambda text: draw.what_if(renamed_prices(text)),
     "road": lambda text: draw.road(3, mine={text: report(text)}),
+    "slopes": lambda text: draw.slopes({text: (2.0, 3.0), "b": (1.0, 9.0)}, text, text, title=text),
     "a sheet": sheet,
     "dials": dials,
 }

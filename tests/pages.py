@@ -54,6 +54,7 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
     return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
 
 
+FACTORS = {"register block": (27.2, 6.3), "A transposed": (1.3, 1.0), "units": (None, 12.5)}
 VIEWS = {
     "register_block": lambda: draw.register_block("dgemm_tn"),
     "texture_fetch": lambda: draw.texture_fetch(fetches=4),
@@ -76,6 +77,7 @@ VIEWS = {
     "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
     "waiting": lambda: draw.waiting(2, 6),
     "timeline_default": draw.timeline,
+    "slopes": lambda: draw.slopes(FACTORS, "HD 5870, 2009", "H200, today"),
     "roofline_default": draw.roofline,
 }
 #: As a lesson draws them, where that differs.

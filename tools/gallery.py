@@ -19,7 +19,32 @@ from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks.course import PLACE
 from cypresskit.teach import l01_register_block as register_block
+from cypresskit.teach.l13_what_is_left import gain
 from cypresskit.timing import simulate
+from cypresskit.today import figures
+
+
+def then_and_now() -> Shown:
+    """What four ideas gained on the HD 5870, modelled, and gain on an H200, measured."""
+
+    def times(before: str, after: str, n: int = 2048) -> float:
+        return simulate(after, n).gflops / simulate(before, n).gflops
+
+    large = simulate("sgemm_tn", 2048).gflops / simulate("sgemm_tn", 128).gflops
+    factors: dict[str, tuple[float | None, float | None]] = {
+        "a large N, 128 to 2048": (large, gain("size", "128", "2048")),
+        "A transposed": (times("sgemm_nn", "sgemm_tn"), gain("layout", "NN", "TN")),
+        "tiles in LDS": (
+            times("sgemm_64x64", "sgemm_64x64_lds"),
+            figures("shared memory")["128 x 128"] / figures("block")["8 x 8"],
+        ),
+        "units for small products": (
+            None,
+            figures("library")["half"] / figures("library")["single"],
+        ),
+    }
+    return draw.slopes(factors, "HD 5870, 2009", "H200, today")
+
 
 # The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
@@ -64,6 +89,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
+    "slopes": ("What each idea gained in 2009, and gains on a GPU of today", then_and_now),
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 

@@ -26,6 +26,7 @@ from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.road import road
 from cypresskit.draw.roofline import roofline
+from cypresskit.draw.slopes import slopes
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
 from cypresskit.draw.what_if import what_if
@@ -56,6 +57,7 @@ __all__ = [
     "register_block",
     "road",
     "roofline",
+    "slopes",
     "texture_fetch",
     "timeline",
     "waiting",
