@@ -298,13 +298,16 @@ class Device(Board):
         )
         for level in ("l1", "l2"):
             size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
-            sets, rest = divmod(size, ways * self.line_bytes)
+            sets, remainder = divmod(size, ways * self.line_bytes)
             message = (
                 f"has to be 0, or a set of {ways} ways x {self.line_bytes} bytes times a power"
                 " of two"
             )
             _check(
-                self, f"{level}_bytes", size == 0 or (rest == 0 and sets.bit_count() == 1), message
+                self,
+                f"{level}_bytes",
+                size == 0 or (remainder == 0 and sets.bit_count() == 1),
+                message,
             )
         _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
         _check(

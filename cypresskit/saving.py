@@ -16,7 +16,8 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``,
     which names the file that can't be written.
     """
-    path, content = Path(path), data.encode() if isinstance(data, str) else data
+    path = Path(path)
+    content = data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
     # A name that nobody else has: others may be writing the same file
     beside = target.with_name(f".{uuid4().hex}")

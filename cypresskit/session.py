@@ -23,7 +23,7 @@ def begin(shell: Any = None) -> None:
     """Set up ``shell``, by default the running IPython, if there is one; each shell once."""
     if shell is None and "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
-    if shell is None or any(shell is each for each in _begun):
+    if shell is None or any(shell is begun for begun in _begun):
         return
     _begun.append(shell)
     for install in _extensions:

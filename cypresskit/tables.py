@@ -30,7 +30,8 @@ def as_csv(
     """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would
     run as a formula.
     """
-    rows, text = list(rows), StringIO(newline="")
+    rows = list(rows)
+    text = StringIO(newline="")
     writer = csv.DictWriter(
         text, sorted(dict.fromkeys(name for row in rows for name in row), key=order)
     )
@@ -52,14 +53,14 @@ def folded(line: str, text: str) -> str:
     return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
 
 
-def quantity(count: int, thing: str) -> str:
+def quantity(count: int, noun: str) -> str:
     """A number with its noun: ``1 line``, ``1,200 lines``."""
-    return f"{count:,} {plural(thing, count)}"
+    return f"{count:,} {plural(noun, count)}"
 
 
-def plural(thing: str, count: int) -> str:
+def plural(noun: str, count: int) -> str:
     """A noun as it stands beside a number: ``line`` for 1, else ``lines``."""
-    return thing if count == 1 else f"{thing}s"
+    return noun if count == 1 else f"{noun}s"
 
 
 def _shown(value) -> str:

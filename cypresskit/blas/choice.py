@@ -102,11 +102,14 @@ def _fastest(
         layout_size = kernel.padded(m, n, k)
         big_m, big_n, big_k = layout_size
 
-        turned, numbers = "", 0  # matrices that are transposed first, and how many numbers that is
+        turned = ""  # matrices that are transposed first
+        numbers = 0  # how many numbers they have
         if kernel.trans_a != trans_a:
-            turned, numbers = "a", m * k
+            turned = "a"
+            numbers = m * k
         if kernel.trans_b != trans_b and not kernel.vector:
-            turned, numbers = turned + "b", numbers + k * n
+            turned += "b"
+            numbers += k * n
         moved = 2 * BYTES[precision] * numbers
 
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups

@@ -19,7 +19,8 @@ import numpy as np
 
 DIGITS = 32  # decimal digits that a double-double always holds
 #: Powers of ten beyond which text is not written out: it is too large, or 0.
-LARGEST_EXPONENT, LEAST_EXPONENT = 400, -1200
+LARGEST_EXPONENT = 400
+LEAST_EXPONENT = -1200
 
 
 def two_sum(a, b):

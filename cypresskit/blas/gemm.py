@@ -112,8 +112,10 @@ def gemm(
     precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
     if alpha[0] == 0 or k == 0:
-        alpha, k = (0.0, 0.0), 0
-        a, b = (a[:0] if trans_a else a[:, :0]), (b[:, :0] if trans_b else b[:0])
+        alpha = (0.0, 0.0)
+        k = 0
+        a = a[:0] if trans_a else a[:, :0]
+        b = b[:, :0] if trans_b else b[:0]
     if kernel is None:
         chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
     else:
@@ -245,7 +247,8 @@ def gemm_packed(
     scale, old = (
         _scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))
     )
-    (count, m, k), n = a.shape, b.shape[2]
+    count, m, k = a.shape
+    n = b.shape[2]
     if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(
@@ -259,7 +262,9 @@ def gemm_packed(
     if not count * m * n:
         return np.zeros((count, m, n), np.float32)
     if scale[0] == 0 or k == 0:
-        scale, a, b = (0.0, 0.0), a[:, :, :0], b[:, :0]
+        scale = (0.0, 0.0)
+        a = a[:, :, :0]
+        b = b[:, :0]
     packed = KERNELS["sgemm_packed"]
     arguments = packed.arguments(a, b, c, scale, old)
     limit = {"max_instructions": most_instructions(packed, count * a.shape[2])}
@@ -327,7 +332,8 @@ def _scalar(name: str, value, precision: str) -> tuple[float, float]:
                 DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
             )
         except OverflowError:
-            high, low = float("-inf" if value < 0 else "inf"), 0.0
+            high = float("-inf" if value < 0 else "inf")
+            low = 0.0
         if abs(high) > LARGEST[precision] and abs(value) != float("inf"):
             raise ValueError(
                 f"{name} is beyond the largest number of {precision} precision,"

@@ -37,7 +37,8 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
         per_step = (long.clocks - short.clocks) / (DEPTHS[1] - DEPTHS[0])
         start = short.clocks - DEPTHS[0] * per_step
         if start < 0:  # the beginning, with cold caches, costs no more than the rest
-            start, per_step = 0.0, long.clocks / DEPTHS[1]
+            start = 0.0
+            per_step = long.clocks / DEPTHS[1]
         engines = 1 if short.wavefronts == 1 else device.simd_engines / short.wavefronts
         lines.append((round(engines * start, 1), round(engines * per_step, 2)))
     gflops = round(simulate(kernel, N, device=device).gflops, 1)

@@ -198,9 +198,9 @@ def _files(entries: Sequence[Path], tell: bool = True) -> list[Path]:
     files: list[Path] = []
     for entry in entries:
         if entry.is_dir():
-            found = sorted(plain_files(entry))
-            files += [file for file in found if file.suffix in ENDINGS]
-            for other in (file for file in found if tell and file.suffix not in ENDINGS):
+            stored = sorted(plain_files(entry))
+            files += [file for file in stored if file.suffix in ENDINGS]
+            for other in (file for file in stored if tell and file.suffix not in ENDINGS):
                 print(
                     f"{one_line(str(other))} is left out: entries end in {' or '.join(ENDINGS)}",
                     file=sys.stderr,

@@ -28,10 +28,10 @@ def handout(args: argparse.Namespace) -> None:
 
     chosen = []
     for number in args.lessons:
-        found = sorted(course.folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
-        if not found:
+        notebooks = sorted(course.folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
+        if not notebooks:
             raise CommandError(f"there is no lesson {number}: give numbers such as 07")
-        chosen += found
+        chosen += notebooks
     if not args.roster:
         hand_out(chosen, args.to)
         print(f"{len(chosen)} lessons and the glossary are in {args.to}")

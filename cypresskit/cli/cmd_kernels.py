@@ -36,7 +36,8 @@ def kernels(args: argparse.Namespace) -> None:
         " teaches"
     )
     for kernel in ck.kernels.values():
-        row, block = figures(kernel), "x".join(map(str, kernel.block))
+        row = figures(kernel)
+        block = "x".join(map(str, kernel.block))
         kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
         print(f"{kind} {row.registers:9}  {row.bundles:7}  {row.gflops:7.1f}  {kernel.teaches}")
 

@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 # Its labconfig folder has JupyterLab's settings: line numbers, since errors in IL name lines; no
 # question about news.
 SETTINGS = Path(__file__).resolve().parent
-CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
+CHECKOUT = PACKAGE.parent / "notebooks"
+INSTALLED = PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # a student's own
 HIDDEN = ".jupyterlab"  # in it: JupyterLab's layout, and what was copied
 

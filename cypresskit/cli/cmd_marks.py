@@ -158,7 +158,7 @@ def read_verdicts(file: Path) -> dict[str, list]:
 
 
 def student_work(
-    student, asked: dict, seed: str, stored: dict, family
+    student, lessons: dict, seed: str, stored: dict, family
 ) -> tuple[dict, dict, list[str]]:
     """(work by lesson, verdicts to keep, notes on what isn't marked) of a student."""
     from cypresskit.marks import course, gradebook, judging, submissions
@@ -168,7 +168,7 @@ def student_work(
     handed: list[tuple[str, list | None, str]] = []  # lesson, cells, what is wrong with the file
     for notebook in (path for folder in student.folders for path in submissions.notebooks(folder)):
         shown = one_line(str(notebook))
-        stem = next((stem for stem in asked if stem in notebook.stem), None)
+        stem = next((stem for stem in lessons if stem in notebook.stem), None)
         if stem is None:
             notes.append(f"{shown} is not marked: no lesson's name is in its own")
             continue
@@ -181,16 +181,18 @@ def student_work(
     for stem, cells, _ in handed:
         code = [c["source"] for c in cells or () if c["cell_type"] == "code"]
         code = [source for source in code if not course.CHECK.search(source)]
-        tasks += [(code, exercise.check) for exercise in asked[stem].exercises if cells is not None]
+        tasks += [
+            (code, exercise.check) for exercise in lessons[stem].exercises if cells is not None
+        ]
     verdicts, kept = judging.judged(tasks, seed, stored, family)
     left = iter(verdicts)
     parts: dict[str, list] = {}
     for stem, cells, wrong in handed:
-        exercises = asked[stem].exercises
+        exercises = lessons[stem].exercises
         if cells is None:
             fault = Verdict(False, wrong, "hand in what JupyterLab saved.")
             parts.setdefault(stem, []).append(([], [fault] * len(exercises)))
         else:
             parts.setdefault(stem, []).append((cells, [next(left) for _ in exercises]))
-    works = {stem: gradebook.combined(asked[stem], part) for stem, part in parts.items()}
+    works = {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}
     return works, kept, notes

@@ -85,18 +85,18 @@ def passes(program: Program, device: Device = HD5870, style: str = "amd") -> lis
     >>> for name, text in passes(ck.kernels["sgemv_t"].program):
     ...     print(name, text, sep="\\n")
     """
-    seen: list[tuple[str, str]] = []
+    printed: list[tuple[str, str]] = []
 
     def watch(name: str, function: Function) -> None:
-        seen.append((name, str(function)))
+        printed.append((name, str(function)))
 
     code = compile(program, device, style)
     if style == "amd":
         in_order(program, device.limits, watch)
     else:
         look_ahead(program, device, watch)
-    last = max(n for n, (name, _) in enumerate(seen) if name == "lower")
-    return [*seen[last:], ("emit", code.listing())]
+    last = max(n for n, (name, _) in enumerate(printed) if name == "lower")
+    return [*printed[last:], ("emit", code.listing())]
 
 
 # Equal programs may differ in name and lines, which errors show: both belong to the keys below.

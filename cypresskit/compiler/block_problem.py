@@ -28,7 +28,9 @@ class Problem:
         live_out: set[VirtualRegister],
         limits: Limits,
     ):
-        self.block, self.ops, self.limits = block, block.ops, limits
+        self.block = block
+        self.ops = block.ops
+        self.limits = limits
         self.live_in, self.live_out = live_in, live_out
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}

@@ -55,7 +55,8 @@ class BlockScheduler:
     """
 
     def __init__(self, problem: Problem, budget: int, named: bool = False):
-        self.problem, self.ops = problem, problem.ops
+        self.problem = problem
+        self.ops = problem.ops
         self.pressure = Pressure(problem, budget, named)
         self.open = set(range(len(self.ops)))
         self.queue: list[Op] = []
@@ -190,9 +191,9 @@ class BlockScheduler:
         """Whether a test may be placed now: it ends its clause, so all the rest of the block must
         fit in.
         """
-        rest = [self.problem.ops[n] for n in self.open]
-        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in rest)
-        windows = self.clause.windows | constants_of(rest).windows
+        left = [self.problem.ops[n] for n in self.open]
+        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
+        windows = self.clause.windows | constants_of(left).windows
         return size <= self.room and len(windows) <= 2
 
     def slot_choices(self, op: Op, result: Word | None, free: list[int]) -> Iterator[SlotChoice]:
@@ -238,7 +239,8 @@ class BlockScheduler:
             reading, placed = parts_of(draft, op, slots, constants)
             if draft.ports.fit(reading):
                 draft.slots |= {p.slot: p for p in placed}
-                draft.constants, self.clause.windows = together, together.windows
+                draft.constants = together
+                self.clause.windows = together.windows
                 self.tested = self.tested or op.row.predicate
                 pressure.issue(op)
                 return True
@@ -249,7 +251,9 @@ class BlockScheduler:
         """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not
         all of them fit.
         """
-        free, pressure, count = self.draft.free, self.pressure, len(op.results)
+        free = self.draft.free
+        pressure = self.pressure
+        count = len(op.results)
         if op.popped not in self.queue[:1] or self.draft.holds("LDS_POP"):
             return False
         if len(free) < count or self.draft.size + count > self.room:
@@ -273,7 +277,8 @@ class BlockScheduler:
 
     def new_reads(self, op: Op) -> int:
         """How many read ports an op would take that the bundle doesn't use yet."""
-        banks, forwards = self.draft.ports.banks, self.draft.forwards
+        banks = self.draft.ports.banks
+        forwards = self.draft.forwards
         vregs = [word.vreg for word in op.located if word not in forwards]
         return sum(vreg.channel is None or vreg not in banks[vreg.channel] for vreg in vregs)
 

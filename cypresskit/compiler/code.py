@@ -199,15 +199,17 @@ class Code:
         doubles = [o for o in whole if o.row.kind == "double" and o.row.flops]
         if flops is None:
             flops = sum(o.row.flops for o in doubles or whole)
-        asked = [f for c in self.main_loop for f in c.fetches]
-        global_reads = sum(f.name == "MEM_READ" for f in asked)
-        count, fetches = len(bundles), len(asked) - global_reads
-        filled, read = Counter(b.filled for b in bundles), 16 * fetches
+        all_fetches = [f for c in self.main_loop for f in c.fetches]
+        global_reads = sum(f.name == "MEM_READ" for f in all_fetches)
+        count = len(bundles)
+        fetches = len(all_fetches) - global_reads
+        filled = Counter(b.filled for b in bundles)
+        read = 16 * fetches
         clauses = (
             sum(bool(c.bundles) for c in self.main_loop),
             sum(bool(c.fetches) for c in self.main_loop),
         )
-        takes = turn_clocks(device, count, len(asked), clauses, self.wavefronts)
+        takes = turn_clocks(device, count, len(all_fetches), clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return KernelCard(

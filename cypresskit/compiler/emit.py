@@ -41,7 +41,9 @@ class _Emitter:
     """
 
     def __init__(self, function: Function, plans: Plans, allocation: Allocation):
-        self.items, self.plans, self.program = function.items, plans, function.program
+        self.items = function.items
+        self.plans = plans
+        self.program = function.program
         self.numbers, self.written = allocation.numbers, allocation.written
         self.controls: list[Control] = []
         self.opened: list[int] = []
@@ -150,7 +152,8 @@ class _Emitter:
         name = op.name
         reads = tuple(self.read(draft, op, k, literals) for k in placed.operands)
         if op.popped:
-            name, reads = "MOV", (Read("queue", index=placed.place),)
+            name = "MOV"
+            reads = (Read("queue", index=placed.place),)
         channel = slot % T if result is None else result.vreg.channel or 0
         dest = None
         if result is not None and result in self.written:
@@ -189,7 +192,8 @@ class _Emitter:
         return Read("gpr", self.numbers[word.vreg], word.vreg.channel or 0, neg=neg, abs=absolute)
 
     def fetch(self, op: Op) -> FetchInstruction:
-        detail, dest = op.detail, 0
+        detail = op.detail
+        dest = 0
         assert isinstance(detail, FetchDetail)
         select = ["_"] * 4
         for c, word in enumerate(op.results):

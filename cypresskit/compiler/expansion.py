@@ -167,11 +167,11 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
         return [Src(word) for word in b.append(name, *chain(*operands)).results]
 
     a, n = ([Src(s[0].value), Src(plain(b, s[1]))] for s in (srcs[:2], srcs[2:]))
-    one = [Src(const(0)), Src(const(0x3FF00000))]
+    one_double = [Src(const(0)), Src(const(0x3FF00000))]
     minus = [n[0], Src(n[1].value, True)]
     y = double("FLT32_TO_FLT64", [Src(b.emit("RECIP_IEEE", *double("FLT64_TO_FLT32", n)))])
     for _ in range(2):
-        error = double("FMA_64", minus, y, one)
+        error = double("FMA_64", minus, y, one_double)
         y = double("FMA_64", error, y, y)
     return b.append("DIV_64", *a, *n, *double("MUL_64", a, y)).results
 

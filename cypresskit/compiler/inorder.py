@@ -39,7 +39,8 @@ class InOrderScheduler(BlockScheduler):
 
     def __init__(self, problem: Problem, gather: int):
         super().__init__(problem, 4 * problem.limits.registers, named=True)
-        self.gather, self.draining = gather, False
+        self.gather = gather
+        self.draining = False
         places: defaultdict = defaultdict(set)
         for n, op in enumerate(self.ops):
             for k, src in enumerate(op.srcs):
@@ -128,7 +129,8 @@ class InOrderScheduler(BlockScheduler):
         """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a
         test last.
         """
-        queue, room = self.queue, self.room - self.draft.size
+        queue = self.queue
+        room = self.room - self.draft.size
         self.draining = bool(queue) and (
             self.draining or room < WORST * (len(queue) + SPARE_BUNDLES)
         )

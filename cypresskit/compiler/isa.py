@@ -173,7 +173,8 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
-    name, equality = f"SET{CHIP_RELATIONS[relation]}", relation in ("eq", "ne")
+    name = f"SET{CHIP_RELATIONS[relation]}"
+    equality = relation in ("eq", "ne")
     columns: dict = {"reads": 2, "relation": relation, "compares": compares}
     columns["meaning"] = compared(compares, relation)
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
@@ -206,8 +207,8 @@ def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
     """
     negated = RELATIONS[test.relation].negated
     name, swapped = comparison(negated, test.compares)
-    found = predicate_of(OPS[name]) if test.kind == "int" or negated in ("eq", "ne") else None
-    return None if found is None else (found, swapped)
+    predicate = predicate_of(OPS[name]) if test.kind == "int" or negated in ("eq", "ne") else None
+    return None if predicate is None else (predicate, swapped)
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:

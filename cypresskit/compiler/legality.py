@@ -74,15 +74,15 @@ def violations(code: Code | MachineCode, limits: Limits) -> Violations:
     for n, control in enumerate(code.controls):
         where = f"{n:02d} {control.name}"
         if control.store is not None:
-            found = _store(control.store, code.gprs)
+            faults = _store(control.store, code.gprs)
         elif control.name == "TEX":
-            found = _fetch_clause(control, code.gprs, limits)
+            faults = _fetch_clause(control, code.gprs, limits)
         elif control.name.startswith("ALU"):
-            found = _alu_clause(control, code.gprs, limits)
+            faults = _alu_clause(control, code.gprs, limits)
         else:
             continue
-        for what in found:
-            yield f"{where}{'' if what.startswith(' bundle') else ':'} {what.lstrip()}"
+        for fault in faults:
+            yield f"{where}{'' if fault.startswith(' bundle') else ':'} {fault.lstrip()}"
 
 
 def _flow(controls: Sequence[Control]) -> Violations:
@@ -235,7 +235,8 @@ def _shape(bundle: Bundle) -> Violations:
 
 def _parts(parts: tuple[Operation, ...]) -> Violations:
     """The slots of one operation."""
-    first, slots = parts[0], [part.slot for part in parts]
+    first = parts[0]
+    slots = [part.slot for part in parts]
     if any(read.kind == "queue" for read in first.reads):
         if any(part.name != "MOV" for part in parts):
             yield "only MOV reads the LDS queue here"

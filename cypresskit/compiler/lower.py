@@ -48,13 +48,17 @@ class _Lowering:
     """
 
     def __init__(self, program: Program, limits: Limits, rotate: bool):
-        self.program, self.body, self.limits, self.rotate = program, program.body, limits, rotate
+        self.program = program
+        self.body = program.body
+        self.limits = limits
+        self.rotate = rotate
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
         self.loops: list[tuple[BasicBlock, BasicBlock, int | None]] = []
         self.barriers = math.prod(program.group) > limits.wavefront
-        self.lds_base, self.lds_bytes = {}, 0
+        self.lds_base = {}
+        self.lds_bytes = 0
         for n, (_, size) in sorted(program.lds.items()):
             self.lds_base[n] = self.lds_bytes
             self.lds_bytes += size
@@ -79,7 +83,8 @@ class _Lowering:
         """Begin the loop at ``at``, if rotated with its test in front. Returns the last instruction
         dealt with.
         """
-        b, test = self.builder, self.test_to_rotate(at) if self.rotate else None
+        b = self.builder
+        test = self.test_to_rotate(at) if self.rotate else None
         if test is not None:
             self.straight(at + 1, test)
             self.begin_if(self.body[test], inverted=True)
@@ -93,7 +98,8 @@ class _Lowering:
 
     def end_loop(self, at: int) -> None:
         """End the loop that began at ``at``."""
-        b, (header, behind, test) = self.builder, self.loops[-1]
+        b = self.builder
+        header, behind, test = self.loops[-1]
         if test is not None:
             self.straight(at + 1, test)
             self.control(self.body[test])
@@ -116,7 +122,8 @@ class _Lowering:
 
     def test_to_rotate(self, at: int) -> int | None:
         """The index of the test of the loop at ``at``, or None if that can't be rotated."""
-        body, matching = self.body, self.program.matching
+        body = self.body
+        matching = self.program.matching
         for test in range(at + 1, min(at + 2 + ROTATED, matching[at])):
             i = body[test]
             if i.op.flow == "break" and i.sources:
@@ -136,7 +143,8 @@ class _Lowering:
 
     def control(self, i: Instruction) -> None:
         """Lower control flow other than the beginning or the end of a loop."""
-        flow, b = i.op.flow, self.builder
+        flow = i.op.flow
+        b = self.builder
         if flow == "else":
             self.begin_else()
         if flow == "if" or (i.sources and flow in ("break", "continue")):
@@ -153,13 +161,15 @@ class _Lowering:
         """Begin an if: its then-part runs if the instruction's condition holds (or does not, if
         ``inverted``).
         """
-        b, wanted = self.builder, True
+        b = self.builder
+        wanted = True
         if i.controls.relop:
             name, swapped = comparison(i.relation, "f")
             srcs = [self.sources.operand(i, n, 0) for n in (0, 1)]
             value = b.emit(name, *(srcs[::-1] if swapped else srcs))
         else:
-            value, wanted = self.sources.operand(i, 0, 0).value, i.relation == "ne"
+            value = self.sources.operand(i, 0, 0).value
+            wanted = i.relation == "ne"
         b.append("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, const(0))
         b.items.append("if")
         self.ifs.append((b.block, []))
@@ -198,7 +208,9 @@ class _Lowering:
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip has nothing for."""
-        name, most, what = self.limits.chip, self.limits.lds_bytes, ""
+        name = self.limits.chip
+        most = self.limits.lds_bytes
+        what = ""
         if i.op.double and not self.limits.doubles:
             what = (
                 f"{i.op.name} works on doubles, and the {name} has none: compute in single"
@@ -270,18 +282,21 @@ class _Lowering:
             self.write(i.dest, {c: results[c] for c in i.dest.written})
 
     def lds(self, i: Instruction) -> None:
-        b, operand = self.builder, self.sources.operand
-        store, vector = i.op.store, i.op.words > 1
+        b = self.builder
+        operand = self.sources.operand
+        store = i.op.store
+        vector = i.op.words > 1
         array = i.controls.id
         stride, size = self.program.lds[array]
-        base, address = self.lds_base[array], operand(i, 0, 0).value
+        base = self.lds_base[array]
+        address = operand(i, 0, 0).value
         if stride:
             offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
             address = b.emit("ADD_INT", times(b, address, const(stride)), offset)
         if base:
             address = b.emit("ADD_INT", address, const(base))
         components = lds_words(i)
-        found: dict[int, Word] = {}
+        popped_words: dict[int, Word] = {}
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
             start = b.emit("ADD_INT", address, const(4 * pair[0])) if pair[0] else address
@@ -292,9 +307,11 @@ class _Lowering:
                 b.append(f"LDS_WRITE{relative}", start, *data, detail=detail)
             else:
                 read = b.append(f"LDS_READ{relative}_RET", start, detail=detail)
-                found |= zip(pair, b.append("LDS_POP", popped=read).results)
+                popped_words |= zip(pair, b.append("LDS_POP", popped=read).results)
         if not store and i.dest is not None:
-            self.write(i.dest, found if vector else dict.fromkeys(i.dest.written, found[0]))
+            self.write(
+                i.dest, popped_words if vector else dict.fromkeys(i.dest.written, popped_words[0])
+            )
 
 
 def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
@@ -302,7 +319,8 @@ def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
     around it goes on.
     """
     kept: list[BasicBlock | str] = []
-    dead, depth = False, 0
+    dead = False
+    depth = 0
     for item in items:
         if not dead:
             kept.append(item)

@@ -77,11 +77,13 @@ class Ports:
             self.slots += new
             self.swizzles += chosen
             return True
-        old, slots = len(self.slots), self.slots + new
+        old = len(self.slots)
+        slots = self.slots + new
         order = sorted(
             range(len(slots)), key=lambda n: (-sum(r is not None for r in slots[n].reads), n < old)
         )
-        chosen, table = [""] * len(slots), [None] * 12
+        chosen = [""] * len(slots)
+        table = [None] * 12
         if _search(self, [slots[n] for n in order], 0, table, chosen):
             self.slots, self.table = slots, table
             self.swizzles = [name for _, name in sorted(zip(order, chosen))]

@@ -150,7 +150,10 @@ class _Rewriter:
             bits = row.meaning(*words)
             if not op.plain:
                 bits = scaled(bits, op.omod, op.clamp)
-        op.name, op.srcs, op.omod, op.clamp = "MOV", [Src(const(int(bits[0])))], 1.0, False
+        op.name = "MOV"
+        op.srcs = [Src(const(int(bits[0])))]
+        op.omod = 1.0
+        op.clamp = False
 
     def algebra(self, op: Op) -> None:
         """Rewrite an op of two operands by the first of ``RULES`` that matches, constants last."""
@@ -170,7 +173,8 @@ class _Rewriter:
 
     def test(self, op: Op) -> None:
         """Turn a test of a comparison's result into a test that compares by itself."""
-        comparison, zero = op.srcs[0].value.op, op.srcs[1].value
+        comparison = op.srcs[0].value.op
+        zero = op.srcs[1].value
         row = predicate_of(comparison.row) if comparison is not None else None
         if comparison is None or row is None or zero.kind != "const" or zero.bits:
             return
@@ -180,7 +184,8 @@ class _Rewriter:
             return
         row, swapped = test
         srcs = [s.resolve() for s in comparison.srcs]
-        op.name, op.srcs = row.name, srcs[::-1] if swapped else srcs
+        op.name = row.name
+        op.srcs = srcs[::-1] if swapped else srcs
 
 
 def _key(op: Op) -> tuple:
@@ -268,10 +273,12 @@ def pair_lds_reads(function: Function) -> None:
             base, offset = _affine(op.srcs[0].value)
             distance = offset - first_offset
             if base is first_base and distance in range(0, 4 * 64, 4):
-                op.name, op.srcs = "LDS_READ_REL_RET", first.srcs
+                op.name = "LDS_READ_REL_RET"
+                op.srcs = first.srcs
                 op.detail = replace(access, offset=distance // 4)
             else:
-                op.name, op.srcs = "LDS_READ2_RET", first.srcs + op.srcs
+                op.name = "LDS_READ2_RET"
+                op.srcs = first.srcs + op.srcs
 
             first_pop, pop = pops[first], pops[op]
             pop.results = first_pop.results + pop.results

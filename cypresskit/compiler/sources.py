@@ -56,7 +56,8 @@ class Sources:
         return b.emit("ADD_INT", times(b, given(1), const(size)), given(0))
 
     def global_read(self, register: Register) -> list[Word]:
-        b, place = self.builder, (self.builder.at, register)
+        b = self.builder
+        place = (self.builder.at, register)
         if place not in self.kept:
             read = b.append(
                 "MEM_READ", *self.address(register), detail=FetchDetail((register.element,))

@@ -60,7 +60,8 @@ class _Coalescer:
     """
 
     def __init__(self, function: Function):
-        self.function, self.blocks = function, function.blocks
+        self.function = function
+        self.blocks = function.blocks
         self.last_point: dict[BasicBlock, int] = {}
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
 
@@ -218,7 +219,8 @@ class _Constraints:
         """Let ``op`` compute a fresh word as result ``n``, which a MOV copies to where the old one
         lies.
         """
-        word, fresh = op.results[n], Word("op", op=op)
+        word = op.results[n]
+        fresh = Word("op", op=op)
         op.results[n] = fresh
         word.op = Op("MOV", [Src(fresh)], op.at, results=[word])
         self.after.append(word.op)
@@ -260,7 +262,8 @@ class _Constraints:
         """Put the words of a store into their channels of one register, and its address into x of
         another. What a loop carries stays where it is best for the loop.
         """
-        to_memory, mask = op.name == "MEM_WRITE", detail.mask
+        to_memory = op.name == "MEM_WRITE"
+        mask = detail.mask
         words = [s.value for s in op.srcs]
 
         # A write to memory takes each component from its own channel; an output selects them.

@@ -245,7 +245,9 @@ class _Blocked:
     def _arrive(self, step: Step) -> tuple[Strip, Strip]:
         """Load the strips of a step and, for a block's first one, the block of C."""
         unit, i, j, done, q = step
-        rows, columns, depth = self._lines(i), self._lines(j), self.chunks[q]
+        rows = self._lines(i)
+        columns = self._lines(j)
+        depth = self.chunks[q]
         size = float(self.size * self.block * (depth.stop - depth.start))
         of_a, of_b = Data("A", (i, q), f"A[{i},{q}]"), Data("B", (q, j), f"B[{q},{j}]")
         a = self.plan.load(0, of_a, size, lambda: self._take(self.a, rows, depth).T.copy())
@@ -262,7 +264,9 @@ class _Blocked:
 
     def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
         """Plan the kernel call of a step."""
-        depth, card, arrays = self.chunks[step.q], self._card(step), self.plan.arrays
+        depth = self.chunks[step.q]
+        card = self._card(step)
+        arrays = self.plan.arrays
         beta = 1.0 if step.done else self.beta
 
         def action() -> None:
@@ -286,7 +290,8 @@ class _Blocked:
         """Plan a finished block's way back: by DMA into pinned memory, then without its padding
         into the result.
         """
-        pinned, block = f"pinned 0 out{step.unit % 2}", step.after
+        pinned = f"pinned 0 out{step.unit % 2}"
+        block = step.after
         size = float(self.size * self.block**2)
 
         def action() -> None:

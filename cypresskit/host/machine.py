@@ -270,7 +270,8 @@ def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
     """
     coming = load(steps[0])
     for number, step in enumerate(steps, 1):
-        current, coming = coming, load(steps[number]) if number < len(steps) else None
+        current = coming
+        coming = load(steps[number]) if number < len(steps) else None
         yield step, current
 
 

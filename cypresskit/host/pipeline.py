@@ -145,7 +145,8 @@ def balanced_share(timeline: Timeline, share: float) -> float:
         ends[span.task.queue == CPU] = max(ends[span.task.queue == CPU], span.end)
     if not all(ends.values()):
         return share
-    cpu, chips = share / ends[True], (1 - share) / ends[False]
+    cpu = share / ends[True]
+    chips = (1 - share) / ends[False]
     return cpu / (cpu + chips)
 
 
@@ -156,7 +157,8 @@ def adaptive(
     `five_stage`, whose ``options`` these are. Raises ``ValueError`` if ``calls`` is below 1.
     """
     check_whole(calls=calls)
-    share, result = static_share(machine), []
+    share = static_share(machine)
+    result = []
     for _ in range(calls):
         timeline = five_stage(m, n, k, machine, cpu_share=share, **options)
         result.append((share, timeline))
@@ -183,7 +185,8 @@ class _Pipeline:
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
         check_type(Machine, machine=machine)
-        self.kernel, self.five = tn_kernel(kernel), five
+        self.kernel = tn_kernel(kernel)
+        self.five = five
         nothing = np.empty((0, 0))
         self.data = Matrices(nothing, nothing, nothing) if matrices is None else matrices
         check_type(Matrices, matrices=self.data)
@@ -229,7 +232,8 @@ class _Pipeline:
             i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
             of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
-            strip_a, strip_b = Data("A", (i,), f"A[{i}]"), Data("B", (chip, j), f"B[{chip}.{j}]")
+            strip_a = Data("A", (i,), f"A[{i}]")
+            strip_b = Data("B", (chip, j), f"B[{chip}.{j}]")
             # A is transposed, since the kernel is TN.
             a = self.plan.load(chip, strip_a, bytes_a, lambda: self.data.a[of_a].T.copy())
             b = self.plan.load(chip, strip_b, bytes_b, lambda: self.data.b[:, of_b].copy())
@@ -255,14 +259,14 @@ class _Pipeline:
         """
         chip, _, part = place
         name = ".".join(map(str, place))
-        plan, host, stored = self.plan, self.plan.machine.host, {}
+        plan = self.plan
+        host = self.plan.machine.host
+        stored = {}
         for p, piece in enumerate(
             split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
         ):
-            pinned, product = (
-                f"pinned {chip} C{part}.{p}",
-                Data("AB", (*place, p), f"AB[{name}.{p}]"),
-            )
+            pinned = f"pinned {chip} C{part}.{p}"
+            product = Data("AB", (*place, p), f"AB[{name}.{p}]")
             target = plan.card_buffer(chip, f"C{p % 2}") if self.five else pinned
             size = float(self.size * len(piece) * len(columns))
             uses = {f"chip {chip}": 2.0 * len(piece) * len(columns) * self.k / self.rate}
@@ -307,7 +311,8 @@ class _Pipeline:
         """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice
         the rate.
         """
-        data, per_flop = self.data, self.plan.machine.host.cpu_bytes_flop
+        data = self.data
+        per_flop = self.plan.machine.host.cpu_bytes_flop
 
         def multiply(columns: range) -> None:
             product = data.a[rows.start : rows.stop] @ data.b[:, columns.start : columns.stop]
@@ -327,10 +332,8 @@ class _Pipeline:
             )
 
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:
-        arrays, multiply = (
-            self.plan.arrays,
-            partial(gemm, kernel=self.kernel, device=self.plan.machine.device),
-        )
+        arrays = self.plan.arrays
+        multiply = partial(gemm, kernel=self.kernel, device=self.plan.machine.device)
         arrays[target] = multiply(
             arrays[a][:, lines], arrays[b], alpha=self.data.alpha, trans_a=True
         )

@@ -48,8 +48,10 @@ def host_rows() -> list[dict]:
     row("blocked_mma", "block", block)
     for quantity, least_most in mma_gains(block).items():
         row("blocked_mma", quantity, least_most)
-    hybrid, machine = published.host("hybrid"), Machine(HD5970)
-    n, ks = max(hybrid["m_n"]), hybrid["k"]
+    hybrid = published.host("hybrid")
+    machine = Machine(HD5970)
+    n = max(hybrid["m_n"])
+    ks = hybrid["k"]
     chips = max(five_stage(n, n, k, machine).gflops for k in ks)
     with_cpu = max(timeline.gflops for k in ks for _, timeline in adaptive(n, n, k, machine))
     four = max(four_stage(n, n, k, machine).gflops for k in ks)

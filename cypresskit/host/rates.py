@@ -33,8 +33,11 @@ def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float
     """
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    chosen, launch = tn_kernel(kernel), device.launch_us * 1e-6
-    rows, columns, depth = m, n, min(k, STEADY_K)
+    chosen = tn_kernel(kernel)
+    launch = device.launch_us * 1e-6
+    rows = m
+    columns = n
+    depth = min(k, STEADY_K)
     if chosen.buffer:
         rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
     running = _seconds(chosen, rows, columns, depth, device) - launch

@@ -145,10 +145,8 @@ class Timeline:
                 if others := [
                     other for other, written_to in using[name].items() if writes or written_to
                 ]:
-                    verb, other = (
-                        "overwrites" if writes else "reads",
-                        self.spans[min(others)].task.name,
-                    )
+                    verb = "overwrites" if writes else "reads"
+                    other = self.spans[min(others)].task.name
                     raise TimelineError(
                         f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it"
                     )
@@ -235,9 +233,9 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
-    asked = [_demand(task, resources, numbers) for task in tasks]
-    least = [seconds for seconds, _ in asked]  # of each task alone
-    demands = [demand for _, demand in asked]
+    task_demands = [_demand(task, resources, numbers) for task in tasks]
+    least = [seconds for seconds, _ in task_demands]  # of each task alone
+    demands = [demand for _, demand in task_demands]
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, before in enumerate(needs):

@@ -46,9 +46,9 @@ class Line:
     def eat(self, character: str) -> bool:
         """Move behind ``character`` if it comes next. Returns whether it did."""
         self.skip()
-        found = self.text.startswith(character, self.at)
-        self.at += len(character) if found else 0
-        return found
+        matches = self.text.startswith(character, self.at)
+        self.at += len(character) if matches else 0
+        return matches
 
     def expect(self, character: str, why: str) -> None:
         """``eat``, or a fault that says what the character is for."""
@@ -89,9 +89,9 @@ def count(text: str, line: Line, at: int) -> int:
     """The whole number inside an opcode's brackets."""
     if not _INTEGER.fullmatch(text):
         word = re.match(r"\w*", line.text[at:])
-        found = f"`{text}`" if text else "none"
+        written = f"`{text}`" if text else "none"
         line.fail(
-            f"`{word[0] if word else ''}`: expected a whole number in brackets, found {found}", at
+            f"`{word[0] if word else ''}`: expected a whole number in brackets, found {written}", at
         )
     return whole(text, line, at)
 
@@ -101,7 +101,7 @@ def end_of_line(line: Line, form: str = "") -> None:
     the operands that a statement has.
     """
     line.skip()
-    rest = line.text[line.at :]
-    if rest and not opcode_in(rest):
-        why = operator_slip(rest) or (f"the form is `{form}`" if form else "")
+    extra = line.text[line.at :]
+    if extra and not opcode_in(extra):
+        why = operator_slip(extra) or (f"the form is `{form}`" if form else "")
         line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

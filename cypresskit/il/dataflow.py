@@ -93,11 +93,11 @@ def components(source: Source, positions: Iterable[int]) -> list[int]:
     return ["xyzw".index(source.swizzle[p]) for p in positions if source.swizzle[p] in "xyzw"]
 
 
-def keys(found: Iterable[Use]) -> set[Key]:
+def keys(operands: Iterable[Use]) -> set[Key]:
     """The components of ``r`` registers that these operands read."""
     return {
         (source.register.index, c)
-        for _, source, positions in found
+        for _, source, positions in operands
         if source.register.kind == "r"
         for c in components(source, positions)
     }
@@ -105,7 +105,8 @@ def keys(found: Iterable[Use]) -> set[Key]:
 
 def successors(program: Program, at: int) -> tuple[int, ...]:
     """The instructions that may follow ``at``; len(program.body) is the end."""
-    i, match = program.body[at], program.matching.get(at, at)
+    i = program.body[at]
+    match = program.matching.get(at, at)
     flow = i.op.flow
     if flow == "else":
         return (match,)

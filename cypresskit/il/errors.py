@@ -70,7 +70,8 @@ def nearest(word: str, known, cutoff: float = 0.6) -> str:
     four letters or more; or of those as much alike as ``cutoff`` the one with the fewest slips,
     rather not a wrong letter; or none.
     """
-    word, names = word.lower()[:64], list(known)
+    word = word.lower()[:64]
+    names = list(known)
     begun = [name for name in names if len(word) > 3 and name.startswith(word)]
     alike = begun[:1] or get_close_matches(word, names, n=len(names) or 1, cutoff=cutoff)
 

@@ -145,7 +145,8 @@ def _loops() -> dict:
         text += FUSED.format(
             t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal
         )
-    module, machine = llvm.parse_assembly(text), host_machine()
+    module = llvm.parse_assembly(text)
+    machine = host_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)  # makes vectors of it
     engine = llvm.create_mcjit_compiler(module, machine)
@@ -173,7 +174,8 @@ def prepared(
     infinite or NaN, or in single precision may concern the flush of subnormals.
     """
     rows, items = result.shape
-    arguments, kept = [], [result]
+    arguments = []
+    kept = [result]
     for x in (a, b, c):
         if x.shape[1] != items or x.strides[1] != x.itemsize:
             x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))

@@ -37,7 +37,8 @@ class Expansion:
         self.faults: dict[tuple[int, str], None] = {}  # a set that keeps their order
         self.calls = 0  # counted too: macros may nest without holding any instruction
         for macro in macros:
-            n, first = macro.number, self.macros.setdefault(macro.number, macro)
+            n = macro.number
+            first = self.macros.setdefault(macro.number, macro)
             if first is not macro:
                 self._fail(macro, f"macro {n} is defined twice, first in line {first.line}")
             for kind, count in (("in", macro.inputs), ("out", macro.outputs)):

@@ -86,7 +86,8 @@ def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
             or address.register.index not in literals
         ):
             return register
-        letter, words = address.swizzle[0], literals[address.register.index]
+        letter = address.swizzle[0]
+        words = literals[address.register.index]
         word = words[LETTERS.index(letter)] if letter in LETTERS else 0x3F800000 * int(letter)
         return replace(
             register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None

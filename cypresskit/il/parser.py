@@ -114,7 +114,8 @@ class _Assembler:
         for block in (self.instructions, *(m.body for m in self.macros)):
             self._check_blocks(block)
         self.instructions = literal_addresses(self.instructions)
-        lost, expansion = self._lost_names(), Expansion(self.instructions, self.macros)
+        lost = self._lost_names()
+        expansion = Expansion(self.instructions, self.macros)
         kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
         program = Program(
             *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written
@@ -161,14 +162,16 @@ class _Assembler:
             if self.mode:
                 self._hold_block(line.text[start:], number)
             else:
-                self.mode, self.header_lost = "compute", True
+                self.mode = "compute"
+                self.header_lost = True
 
     def _hold_block(self, text: str, number: int) -> None:
         """Put an instruction in the place of a faulty statement that begins or ends a block, so
         that the other end isn't reported, too.
         """
         if text.lower().startswith("mdef") and not self.macro:
-            self.macro, self.body = Instruction("mdef", numbers=(-1, 0, 0), line=number), []
+            self.macro = Instruction("mdef", numbers=(-1, 0, 0), line=number)
+            self.body = []
         role = block_role(text)
         self.braces = self.braces or "{" in text or "}" in text
         if role in _PLACEHOLDERS:
@@ -180,12 +183,13 @@ class _Assembler:
         """Report instructions that are comments, since `;` stands before them. A word alone may
         well be a comment: it is reported where a fault says that it is missing.
         """
-        asked = tuple(fault.message for fault in self.faults)
+        messages = tuple(fault.message for fault in self.faults)
         for number, text in enumerate(self.lines, 1):
             lost = instruction_in_comment(text)
-            missing = any(message.endswith(f"`{lost}`") for message in asked)
+            missing = any(message.endswith(f"`{lost}`") for message in messages)
             if lost and (" " in lost or missing):
-                column, message = text.index(";") + 1, comment_message(lost)
+                column = text.index(";") + 1
+                message = comment_message(lost)
                 if len(self.faults) < MAX_FAULTS:
                     self.faults.append(Fault(number, column, message, text))
 
@@ -198,7 +202,8 @@ class _Assembler:
         if instruction.opcode == "mdef":
             if self.macro:
                 line.fail("`mdef` inside a macro: close the first with `mend`")
-            self.macro, self.body = instruction, []
+            self.macro = instruction
+            self.body = []
         elif instruction.opcode == "mend":
             if not self.macro:
                 line.fail("`mend` without `mdef`")
@@ -225,10 +230,10 @@ class _Assembler:
         """
         if len(self.faults) < MAX_FAULTS:
             text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-            found = (
+            place = (
                 re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
             )
-            column = found.start() + 1 if found else self.columns.get(line, 1)
+            column = place.start() + 1 if place else self.columns.get(line, 1)
             self.faults.append(Fault(line, column, message, text))
 
     def _lost_names(self) -> bool:
@@ -242,7 +247,8 @@ class _Assembler:
         stack: list[Instruction] = []
         openers = {"endloop": ("loop",), "endif": ("if", "else"), "else": ("if",)}
         for i in instructions:
-            flow, top = i.op.flow, stack[-1] if stack else None
+            flow = i.op.flow
+            top = stack[-1] if stack else None
             if flow in openers and (not top or top.op.flow not in openers[flow]):
                 if self.braces or self.held:
                     continue
@@ -275,19 +281,19 @@ class _Assembler:
                 last,
                 f"the LDS arrays have {size} bytes together: a workgroup has {MAX_LDS} at most",
             )
-        seen: set[tuple[int, str]] = set()
+        reported: set[tuple[int, str]] = set()
         for i in program.body:
             for word, message in name_faults(i, program):
                 word, message = program.as_written(word), program.as_written(message)
-                if (i.line, message) not in seen:
-                    seen.add((i.line, message))
+                if (i.line, message) not in reported:
+                    reported.add((i.line, message))
                     self._fault(i.line, message, word)
 
 
 def _may_declare(text: str) -> bool:
     """Whether a faulty line was meant to declare a name or to bound a macro."""
-    found = _WORD.match(text.strip().lower())
-    word = found[0] if found else ""
+    match = _WORD.match(text.strip().lower())
+    word = match[0] if match else ""
     if name := opcode_in(word):
         return OPCODES[name].kind == "declaration"
     if word.startswith(("dcl", "il_", "mdef", "mend")):
@@ -306,12 +312,13 @@ def _no_il(character: str) -> str:
 
 
 def _header(line: Line) -> str:
-    found, match = line.rest(), line.take(_WORD)
+    first_words = line.rest()
+    match = line.take(_WORD)
     word = match.group().lower() if match else ""
     if word in HEADERS:
         return HEADERS[word]
     return line.fail(
-        f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {found}", 0
+        f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {first_words}", 0
     )
 
 
@@ -364,7 +371,8 @@ def _statement(line: Line) -> Instruction:
             f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start
         )
     if op.name == "dmov":
-        read, instead = sources[0], "use `dmax` of the number and its negative"
+        read = sources[0]
+        instead = "use `dmax` of the number and its negative"
         if read.abs:
             line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
         words = replace(
@@ -392,8 +400,8 @@ def _head(line: Line) -> list[tuple[str, str]]:
 
 def _quoted(statement: str) -> str:
     """The first words of a statement that is no IL, for a message."""
-    found = re.match(r"\w+(\s+(if|loop|while|for)\b)?(\.\w+)*(\s*[-+*/%&|^]?=(?!=))?", statement)
-    return found[0] if found else statement[:24]
+    match = re.match(r"\w+(\s+(if|loop|while|for)\b)?(\.\w+)*(\s*[-+*/%&|^]?=(?!=))?", statement)
+    return match[0] if match else statement[:24]
 
 
 def instruction_in_comment(text: str) -> str:
@@ -419,14 +427,14 @@ def comment_message(instruction: str) -> str:
     return f"`;` starts a comment, so `{instruction}` is not read: give it a line of its own"
 
 
-def _controls_written(rest: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest``
     is what follows the name up to the first bracket, which belongs to the last control before it:
     in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a macro's
     number, ``k``.
     """
     bracket = segments[0][1]
-    names = [name for name in rest.split("_") if name] or (["k"] if bracket else [])
+    names = [name for name in suffix.split("_") if name] or (["k"] if bracket else [])
     values = ["" for _ in names[:-1]] + [bracket]
     return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
 
@@ -438,7 +446,8 @@ def _controls(
     ``word``.
     """
     controls: dict[str, Any] = {}
-    shift, saturate = 1.0, False
+    shift = 1.0
+    saturate = False
     for name, value in written:
         if name in op.controls:
             if name != "coordtype":
@@ -509,8 +518,8 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
         return offsets
     if name == "relop":
         if value not in RELATIONS:
-            found = f"found `{value}`.{nearest(value, RELATIONS)}"
-            line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {found}", at)
+            written = f"found `{value}`.{nearest(value, RELATIONS)}"
+            line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {written}", at)
         return value
     if name in ("threads", "lds", "memory"):
         _check_bare(name, value, line, at)
@@ -566,12 +575,12 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
 def _macro_call(controls: Controls, line: Line) -> Instruction:
     def operands(read: Callable, what: str) -> tuple:
         line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
-        found: list = []
+        operands_read: list = []
         while not line.eat(")"):
-            if found:
+            if operands_read:
                 line.expect(",", f"or `)` in the list of {what}")
-            found.append(read())
-        return tuple(found)
+            operands_read.append(read())
+        return tuple(operands_read)
 
     line.eat(",")
     outputs = operands(lambda: dest_operand(line, OPCODES["mov"]), "outputs")

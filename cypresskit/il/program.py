@@ -44,7 +44,8 @@ class Register:
         if self.kind == "cb":
             return f"cb{self.index}[{self.element}]"
         if self.kind == "g":
-            address, offset = self.address or "", f"{self.element:+d}" if self.element else ""
+            address = self.address or ""
+            offset = f"{self.element:+d}" if self.element else ""
             return f"g[{address}{offset if address else self.element}]"
         return (
             f"{self.kind}{self.index}" if self.kind in ("r", "l", "o", "in", "out") else self.kind
@@ -152,16 +153,17 @@ class Instruction:
     @property
     def registers(self) -> list[Register]:
         """The registers that it names, those of addresses behind the others."""
-        found = [d.register for d in (self.dest, *self.outputs) if d] + [
+        named = [d.register for d in (self.dest, *self.outputs) if d] + [
             s.register for s in self.sources
         ]
-        return found + [r.address.register for r in found if r.address]
+        return named + [r.address.register for r in named if r.address]
 
     def renamed(self, new: Callable[[Register], Register]) -> "Instruction":
         """The same with ``new`` of each register, of addresses first, in its place."""
 
         def anew(operand):
-            register, address = operand.register, operand.register.address
+            register = operand.register
+            address = operand.register.address
             if address is not None:
                 register = replace(
                     register, address=replace(address, register=new(address.register))

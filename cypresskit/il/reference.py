@@ -20,10 +20,12 @@ REGISTERS, MODIFIERS, SYNTAX = (WORDS[part] for part in ("registers", "modifiers
 def example(op: Opcode) -> str:
     if op.example:
         return op.example.replace(" \\n ", "\n")
-    name, dest = op.name, {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
+    name = op.name
+    dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
     sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
     if op.kind == "lds":
-        name, sources = f"{name}_id(0)", [f"{source}.x" for source in sources]
+        name = f"{name}_id(0)"
+        sources = [f"{source}.x" for source in sources]
     if "relop" in op.controls:
         name += "_relop(lt)"
     if op.store and op.words > 1:

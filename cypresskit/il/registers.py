@@ -49,7 +49,8 @@ def read_register(line: Line) -> Register:
     start = line.at
     match = line.take(_REGISTER)
     if match:
-        kind, index = match.group(1).lower(), whole(match.group(2), line, start)
+        kind = match.group(1).lower()
+        index = whole(match.group(2), line, start)
         if index > MAX_REGISTER:
             line.fail(f"`{match.group()}`: register numbers end at {MAX_REGISTER}", start)
         if kind == "o" and index > 7:
@@ -74,13 +75,14 @@ def read_register(line: Line) -> Register:
         return Register("mem")
     if name in INPUT_NAMES:
         return Register(INPUT_NAMES[name])
-    found = f"`{word.group()[:32]}`" if word else line.rest()
+    written = f"`{word.group()[:32]}`" if word else line.rest()
     if word and _LEFT_OUT.fullmatch(word.group()):
         kind = "registers of drawing, or shared by wavefronts"
         if name[0] == "x":
             kind = "indexed registers"
         line.fail(
-            f"{found}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's subset",
+            f"{written}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's"
+            " subset",
             start,
         )
     if cure := operand_slip(line.text[start:]):
@@ -89,7 +91,7 @@ def read_register(line: Line) -> Register:
     guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
     return line.fail(
         "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
-        f" {found}.{guess}",
+        f" {written}.{guess}",
         start,
     )
 
@@ -97,7 +99,8 @@ def read_register(line: Line) -> Register:
 def _global(line: Line) -> Register:
     line.expect("[", "after `g`, as in `g[r1.x+1]`")
     line.skip()
-    address, element = None, 0
+    address = None
+    element = 0
     if line.text[line.at : line.at + 1].isdigit():
         element = line.integer("an element")
     else:
@@ -149,7 +152,8 @@ def mask_letters(line: Line) -> str:
     at = line.at
     match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
     written = match.group() if match else ""
-    text, mask = written.lower().translate(COLOURS), ""
+    text = written.lower().translate(COLOURS)
+    mask = ""
     for c in text:
         if c in LETTERS:
             if LETTERS.index(c) < len(mask):
@@ -160,8 +164,8 @@ def mask_letters(line: Line) -> str:
             mask = mask.ljust(LETTERS.index(c), "_")
         mask += c
     if not 0 < len(mask) <= 4:
-        found = f"`.{written}`" if written else line.rest()
-        line.fail(f"a mask has one to four of the letters x y z w 0 1 _, found {found}", at)
+        letters_read = f"`.{written}`" if written else line.rest()
+        line.fail(f"a mask has one to four of the letters x y z w 0 1 _, found {letters_read}", at)
     return mask.ljust(4, "_")
 
 
@@ -172,13 +176,14 @@ def source_operand(line: Line) -> Source:
     swizzle = LETTERS
     if line.text.startswith(".", line.at):
         line.at += 1
-        found = _SWIZZLE.match(line.text, line.at)
-        ends = range(line.at + 1, found.end() + 1) if found else ()
+        swizzle_match = _SWIZZLE.match(line.text, line.at)
+        ends = range(line.at + 1, swizzle_match.end() + 1) if swizzle_match else ()
         end = next(
             (n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])),
             line.at,
         )
-        taken, line.at = line.text[line.at : end].lower().translate(COLOURS), end
+        taken = line.text[line.at : end].lower().translate(COLOURS)
+        line.at = end
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
         swizzle = {1: taken * 4, 2: taken * 2, 3: taken + taken[-1:], 4: taken}[len(taken)]

@@ -30,7 +30,9 @@ def carried(function: Callable) -> dict[str, Any]:
     """What ``runner`` needs to make ``function`` again: ``pickle``, the ``missing`` names with
     their types, and the source ``lines`` of the files that its code comes from.
     """
-    buffer, missing, files = io.BytesIO(), dict[str, str](), set[str]()
+    buffer = io.BytesIO()
+    missing = dict[str, str]()
+    files = set[str]()
     _Carrier(buffer, missing, files).dump(function)
     lines = {file: linecache.getlines(file)[:LINES] for file in files}
     return {"pickle": buffer.getvalue(), "missing": missing, "lines": lines}
@@ -145,10 +147,10 @@ def _importable(value: FunctionType | type) -> bool:
     module = sys.modules.get(value.__module__ or "")
     if module is None or value.__module__ == "__main__" or "<locals>" in value.__qualname__:
         return False
-    found: Any = module
+    reached: Any = module
     for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not value:
+        reached = getattr(reached, part, None)
+    if reached is not value:
         return False
     file = getattr(module, "__file__", None)
     return file is None or any(folder in INSTALLED for folder in Path(file).resolve().parents)

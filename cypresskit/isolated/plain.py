@@ -80,7 +80,7 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
         return {"other": [value.type, value.text]}
     if described := describe(value):
         fields = {
-            name: encode(each, describe, depth + 1) for name, each in described.fields.items()
+            name: encode(item, describe, depth + 1) for name, item in described.fields.items()
         }
         return {"described": [described.kind, fields]}
     if isinstance(value, dict):
@@ -92,7 +92,7 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
         name = type(value).__name__
-        items = [encode(each, describe, depth + 1) for each in islice(value, ITEMS)]
+        items = [encode(item, describe, depth + 1) for item in islice(value, ITEMS)]
         return {kind: items} if kind == name else {"items": [name, items]}
     return {"other": [type(value).__name__, _text(value)]}
 
@@ -126,9 +126,9 @@ def decode(data: Any, depth: int = 0) -> Any:
     if not isinstance(content, list):
         raise ValueError("a message is no plain data")
     if kind == "tuple":
-        return tuple(decode(each, depth + 1) for each in content)
+        return tuple(decode(item, depth + 1) for item in content)
     if kind == "list":
-        return [decode(each, depth + 1) for each in content]
+        return [decode(item, depth + 1) for item in content]
     if kind == "dict":
         return dict(_pair(pair, depth) for pair in content)
     if len(content) != 2:
@@ -139,14 +139,14 @@ def decode(data: Any, depth: int = 0) -> Any:
             raise ValueError("a fraction that is none")
         return Fraction(first, second)
     if kind == "items" and isinstance(first, str) and isinstance(second, list):
-        items = Items(decode(each, depth + 1) for each in second)
+        items = Items(decode(item, depth + 1) for item in second)
         items.type = clean(first)[:SHOWN]
         return items
     if kind == "other" and isinstance(first, str) and isinstance(second, str):
         return Other(clean(first)[:SHOWN], clean(second)[:SHOWN])
     if kind == "described" and isinstance(first, str) and isinstance(second, dict):
         return Described(
-            first, {str(name): decode(each, depth + 1) for name, each in second.items()}
+            first, {str(name): decode(item, depth + 1) for name, item in second.items()}
         )
     raise ValueError(f"a message has an unknown part, {clean(str(kind))[:20]!r}")
 
@@ -154,7 +154,7 @@ def decode(data: Any, depth: int = 0) -> Any:
 def _pair(pair: Any, depth: int) -> tuple:
     if not isinstance(pair, list) or len(pair) != 2:
         raise ValueError("a dict whose pairs are none")
-    key, value = (decode(each, depth + 1) for each in pair)
+    key, value = (decode(part, depth + 1) for part in pair)
     if not isinstance(key, str | int | float | bool | None):
         raise ValueError("a dict with a key that is no number or text")
     return key, value

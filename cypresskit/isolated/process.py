@@ -120,20 +120,22 @@ class Family:
         """Start the warm process, without waiting for it."""
         if self.process and self.process.poll() is None and self.pid == os.getpid():
             return
-        ours, theirs = socket.socketpair()
-        with theirs:
-            theirs.set_inheritable(True)
-            command, environment = self._command(str(theirs.fileno()))
+        our_end, their_end = socket.socketpair()
+        with their_end:
+            their_end.set_inheritable(True)
+            command, environment = self._command(str(their_end.fileno()))
             self.process = subprocess.Popen(
                 command,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[their_end.fileno()],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self.control, self.pid, self.fresh = ours, os.getpid(), True
+        self.control = our_end
+        self.pid = os.getpid()
+        self.fresh = True
         weakref.finalize(self, _end, self.process)
 
     def _command(self, last: str) -> tuple[list[str], dict[str, str]]:
@@ -160,10 +162,10 @@ class Family:
             except TimeoutError:
                 raise OSError(f"a bare Python isn't there after {START} s") from None
             self.fresh = False
-        ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(self.control, [b"a"], [theirs.fileno()])
-        return ours
+        our_end, their_end = socket.socketpair()
+        with their_end:
+            socket.send_fds(self.control, [b"a"], [their_end.fileno()])
+        return our_end
 
     def ended(self) -> int:
         """The status with which the copy ended, as of ``os.waitpid``; the whole family is ended if
@@ -214,12 +216,12 @@ def bare_environment(more: Sequence[str]) -> dict[str, str]:
 def libraries() -> list[str]:
     """The folders of installed packages and of Python's own library."""
     roots = [Path(root).resolve() for root in (sys.prefix, sys.base_prefix, sys.exec_prefix)]
-    found = []
+    folders = []
     for folder in sys.path:
         inside = any(root in Path(folder).resolve().parents for root in roots)
         if folder and os.path.exists(folder) and (inside or folder.endswith("-packages")):
-            found.append(folder)
-    return found
+            folders.append(folder)
+    return folders
 
 
 @cache
@@ -332,7 +334,8 @@ class Answer:
         self.family = family or OWN
         self.left_out = 0  # lines that it printed beyond a page
         self.value: Any = None
-        self.type, self.function = "", False
+        self.type = ""
+        self.function = False
         self.busy, self.reported = False, False  # it computes; its end is known
         self.stream: Any = None
         if isinstance(made, Mapping):
@@ -350,7 +353,8 @@ class Answer:
             limits = {"seconds": self.limits.seconds, "megabytes": self.limits.megabytes}
             how = self.how | {"first": first, "limits": limits, "services": [*self.services]}
             reply = self._exchange({"make": how}, self.making.wall)
-            made, self.type = reply["made"], plain.clean(str(reply.get("type", "")))[:60]
+            made = reply["made"]
+            self.type = plain.clean(str(reply.get("type", "")))[:60]
             if made != "function":
                 self.value = self._decoded(made["value"])
             self.function = made == "function"
@@ -367,7 +371,7 @@ class Answer:
 
     def with_arguments(self, *arguments: Any) -> tuple[Any, list]:
         """The result of a call, and its arguments as they are after it."""
-        reply = self._exchange({"call": [encode(each) for each in arguments]})
+        reply = self._exchange({"call": [encode(argument) for argument in arguments]})
         after = self._decoded(reply["arguments"])
         if not isinstance(after, list) or len(after) != len(arguments):
             raise Lost("forged")
@@ -447,10 +451,10 @@ class Answer:
         finally:
             timer.cancel()
 
-    def _serve(self, asked: Any) -> None:
+    def _serve(self, request: Any) -> None:
         """Answer a request, or send the error that it gets."""
         try:
-            name, values, options = asked
+            name, values, options = request
             service = self.services[name]
             values, options = decode(values), decode(options)
             if not isinstance(values, list) or not isinstance(options, dict):
@@ -534,7 +538,10 @@ def call(
     try:
         answer._open()
         given = {"seconds": limits.seconds, "megabytes": limits.megabytes}
-        how = {"function": [module, name], "arguments": [encode(each) for each in arguments]}
+        how = {
+            "function": [module, name],
+            "arguments": [encode(argument) for argument in arguments],
+        }
         reply = answer._exchange({"run": how | {"limits": given}})
         return answer._decoded(reply["result"])
     finally:

@@ -58,18 +58,21 @@ class Page(io.TextIOBase):
     """A text stream that passes its first lines on to ``show``, and counts the rest."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
-        self.show, self.text = show, ""
-        self.more, self.begun = 0, False  # lines left out, and whether one more has begun
+        self.show = show
+        self.text = ""
+        self.more = 0  # lines left out
+        self.begun = False  # whether one more has begun
 
     def write(self, text: str) -> int:
-        whole, before = self.text + text, len(self.text)
+        whole = self.text + text
+        before = len(self.text)
         self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
         if self.text[before:]:
             self.show(self.text[before:])
-        rest = whole[len(self.text) :]
-        if rest:
-            self.more += rest.count("\n")
-            self.begun = not rest.endswith("\n")
+        left_out = whole[len(self.text) :]
+        if left_out:
+            self.more += left_out.count("\n")
+            self.begun = not left_out.endswith("\n")
         return len(text)
 
     @property
@@ -138,8 +141,8 @@ class Server:
             try:
                 tree = ast.parse(source, file)
             except SyntaxError as error:
-                said = f"isn't valid Python: {error.msg}"
-                raise CellError(cell["sets"], said, error.lineno or 0) from None
+                message = f"isn't valid Python: {error.msg}"
+                raise CellError(cell["sets"], message, error.lineno or 0) from None
             self.run_statements(tree, file, cell, names)
         if name not in names:
             raise CellError(None, "", 0)
@@ -159,15 +162,15 @@ class Server:
             except Exception as error:
                 if statement.lineno in cell["binding"]:
                     line, text = place_of(error)
-                    said = f"stops with {text_of(error)}"
-                    raise CellError(cell["sets"], said, line or statement.lineno, text) from None
+                    message = f"stops with {text_of(error)}"
+                    raise CellError(cell["sets"], message, line or statement.lineno, text) from None
             finally:
                 Absent.lenient = False
 
     # -- calls
 
     def call(self, values: list) -> None:
-        arguments = [decode(each) for each in values]
+        arguments = [decode(encoded) for encoded in values]
         for place, value in enumerate(arguments):
             if isinstance(value, plain.Other) and value == card.HANDLE:
                 arguments[place] = card.CardOutside(self.ask)
@@ -216,12 +219,12 @@ class Server:
 
     def error(self, error: BaseException) -> dict:
         line, text = place_of(error)
-        said = text_of(error)
+        message = text_of(error)
         if isinstance(error, NameError) and error.name in self.missing:
             kind = self.missing[error.name]
-            said += f" while an answer is judged: a {kind} can't be handed to it"
+            message += f" while an answer is judged: a {kind} can't be handed to it"
         kind = type(error).__name__
-        return {"type": kind, "text": said[:TEXT], "line": line, "source": text[:200]}
+        return {"type": kind, "text": message[:TEXT], "line": line, "source": text[:200]}
 
 
 class CellError(Exception):
@@ -271,7 +274,8 @@ def refuse(*_: Any) -> str:
 @contextmanager
 def shielded() -> Iterator[None]:
     """While an answer runs, ``input`` ends it, as nobody can type there."""
-    own, builtins.input = builtins.input, refuse
+    own = builtins.input
+    builtins.input = refuse
     try:
         yield
     finally:

@@ -130,7 +130,9 @@ class Kernel:
         a, b = self.stored(m, n, k)
         size = BYTES[self.precision]
         x, y, z = (*self.domain(m, n, count), 1, 1)[:3]
-        textures, outputs, places = {}, {}, (0, 0, 0, 0)
+        textures = {}
+        outputs = {}
+        places = (0, 0, 0, 0)
         if self.buffer:
             per = 16 // size
             places = (m * n // per, (m * n + m * k) // per, a[1] // per, b[1] // per)
@@ -157,7 +159,8 @@ class Kernel:
             if matrix is not None and matrix.dtype != self.dtype:
                 raise TypeError(f"{name} has dtype {matrix.dtype}: {self.name} takes {self.dtype}")
         a, b = (x if self.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
-        pair, count = a.shape[3:], len(a)
+        pair = a.shape[3:]
+        count = len(a)
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
         inner, n = b.shape[2:0:-1] if self.trans_b else b.shape[1:3]
         if inner != k:
@@ -204,16 +207,15 @@ class Kernel:
         big_m, big_n, _ = self.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
         if self.streams:
-            rows, columns = self.block[0], self.streams // self.block[0]
+            rows = self.block[0]
+            columns = self.streams // self.block[0]
             streams = np.stack([arguments["outputs"][i] for i in range(self.streams)])
             # Row, place in it, block y, block x, number
             streams = streams.reshape(rows, columns, *streams.shape[1:])
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
-            memory, numbers = (
-                arguments["global_memory"].reshape(-1),
-                big_m * big_n * (2 if pair else 1),
-            )
+            memory = arguments["global_memory"].reshape(-1)
+            numbers = big_m * big_n * (2 if pair else 1)
             count = 1 if self.buffer else memory.size // max(numbers, 1)
             whole = memory[: count * numbers].reshape(count, big_m, big_n, *pair)
         if (m, n) != (big_m, big_n):

@@ -160,5 +160,6 @@ def _macros(fused: bool) -> str:
     """The macros of two sums and of two products, with the comments above them."""
     name = f"ddgemm_tn_{'fma' if fused else 'nofma'}.il"
     text = files("cypresskit.kernels").joinpath(name).read_text(encoding="utf-8")
-    first, last = text.index("; Two sums"), text.rindex("mend\n") + len("mend\n")
+    first = text.index("; Two sums")
+    last = text.rindex("mend\n") + len("mend\n")
     return text[first:last]

@@ -267,7 +267,8 @@ class _Tracer:
         if not kernel.streams:
             element, word = self._place()
             return self.seen.stored(element, word), word
-        (rows, columns), width = kernel.block, self.padded[1] // kernel.block[1]
+        rows, columns = kernel.block
+        width = self.padded[1] // kernel.block[1]
         stripes = kernel.streams // rows
         down, across = self.row % rows, self.column % columns
         stripe, within = divmod(across, columns // stripes)
@@ -278,7 +279,8 @@ class _Tracer:
     def element(self, word: MemoryWord) -> MatrixElement:
         """The element of A, B or C that a word belongs to."""
         kernel = self.kernel
-        (m, n, k), per = self.padded, 4 // self.words if self.words <= 4 else 1
+        m, n, k = self.padded
+        per = 4 // self.words if self.words <= 4 else 1
         if word.space == "texture":
             across = kernel.texel // (4 * self.words)
             column = word.x * across + word.word // self.words
@@ -308,8 +310,8 @@ class _Tracer:
         self.line = self.seen.line(node[0])
         self.store = node[0]
         counted = self._counted(value)
-        self.lost = [each for each in counted if not each.amount.times]
-        counted = [each for each in counted if each.amount.times]
+        self.lost = [summand for summand in counted if not summand.amount.times]
+        counted = [summand for summand in counted if summand.amount.times]
         terms, notes = self._judged(counted, value)
         faults = [term for term in terms if not term.right]
         blamed = dict.fromkeys(term.blame for term in faults if term.blame)
@@ -355,44 +357,44 @@ class _Tracer:
         """The terms with the elements that their factors are, in the order in which they were
         added; of double-doubles without those of low parts, which are 0.
         """
-        found: list[_Counted] = []
+        high: list[_Counted] = []
         for key, amount in value.terms.items():
             elements = tuple(sorted(self.element(f.word) for f in key.factors))
             low = self.words == 4 and any(f.word.word >= 2 for f in key.factors)
-            (self.low if low else found).append(_Counted(key, amount, elements))
-        return sorted(found, key=self._when)
+            (self.low if low else high).append(_Counted(key, amount, elements))
+        return sorted(high, key=self._when)
 
-    def _when(self, each: _Counted) -> int:
-        if each.key.step >= 0:
-            return each.key.step
-        return max((f.step for f in each.key.factors), default=0)
+    def _when(self, summand: _Counted) -> int:
+        if summand.key.step >= 0:
+            return summand.key.step
+        return max((f.step for f in summand.key.factors), default=0)
 
     def _judged(self, counted: list[_Counted], value: FormalSum) -> tuple[list[Term], list[str]]:
         given = self.given
         by_elements: dict[tuple[MatrixElement, ...], list[_Counted]] = defaultdict(list)
-        for each in counted:
-            by_elements[each.elements].append(each)
+        for summand in counted:
+            by_elements[summand.elements].append(summand)
         right = {self.wanted(k): k for k in range(given.size[2])}
         scale = self._scale(by_elements, right)
         terms: list[Term] = []
         missing: list[int] = []
         for elements, k in right.items():
-            there = by_elements.pop(elements, [])
-            terms += self._product_terms(there, k, scale)
-            if not sum(each.amount.times for each in there):
+            matching = by_elements.pop(elements, [])
+            terms += self._product_terms(matching, k, scale)
+            if not sum(summand.amount.times for summand in matching):
                 missing.append(k)
         old = MatrixElement("C", self.row, self.column)
-        there = by_elements.pop((old,), [])
-        strangers = [each for group in by_elements.values() for each in group]
-        moved = self._old_strangers(strangers, old) if not there and given.beta else []
-        terms += self._old_terms(there, old) if not moved else []
+        matching = by_elements.pop((old,), [])
+        strangers = [summand for group in by_elements.values() for summand in group]
+        moved = self._old_strangers(strangers, old) if not matching and given.beta else []
+        terms += self._old_terms(matching, old) if not moved else []
         if another := self._another_element(strangers, missing, right):
-            terms += [self._term("wrong", each, None, "", self.line) for each in strangers]
+            terms += [self._term("wrong", summand, None, "", self.line) for summand in strangers]
             terms += [self._missing(k, "", self.line) for k in missing]
             return self._ordered(terms), [another]
-        for each in moved:
-            strangers.remove(each)
-            terms.append(self._exchanged(each, None, (old,)))
+        for summand in moved:
+            strangers.remove(summand)
+            terms.append(self._exchanged(summand, None, (old,)))
         terms += self._strangers(strangers, missing)
         terms += [self._missing(k) for k in missing]
         ordered = self._ordered(terms)
@@ -413,86 +415,88 @@ class _Tracer:
 
     def _scale(self, by_elements, right) -> float | None:
         """What most right products are multiplied with; it should be alpha."""
-        found: dict[float, int] = defaultdict(int)
+        scales: dict[float, int] = defaultdict(int)
         for elements in right:
-            for each in by_elements.get(elements, ())[:1]:
-                found[each.amount.times] += 1
-        return max(found, key=lambda times: found[times], default=None)
+            for summand in by_elements.get(elements, ())[:1]:
+                scales[summand.amount.times] += 1
+        return max(scales, key=lambda times: scales[times], default=None)
 
     def _scaled_note(self, counted: list[_Counted], scale: float) -> str:
         lines = dict.fromkeys(
-            self.seen.line(step) for each in counted[:1] for step in each.amount.scaled
+            self.seen.line(step) for summand in counted[:1] for step in summand.amount.scaled
         )
         where = f" (line {', '.join(map(str, lines))})" if lines else ""
         return (
             f"The products are multiplied by {scale:g}{where}, not by alpha = {self.given.alpha:g}."
         )
 
-    def _product_terms(self, there: list[_Counted], k: int, scale: float | None) -> list[Term]:
+    def _product_terms(self, summands: list[_Counted], k: int, scale: float | None) -> list[Term]:
         """The terms that are product ``k``: the first is right, others repeat it."""
-        total = sum(each.amount.times for each in there)
-        if not there or not total:
+        total = sum(summand.amount.times for summand in summands)
+        if not summands or not total:
             return []
         if total == scale:
-            return [self._scaled_or_right(there[0], k, total)]
-        shown = [each for each in there if each.amount.times == scale]
-        if len(shown) == len(there):
-            first, again = self._scaled_or_right(there[0], k, scale), there[1:]
-            times = "twice" if len(again) == 1 else f"{len(there)} times"
+            return [self._scaled_or_right(summands[0], k, total)]
+        shown = [summand for summand in summands if summand.amount.times == scale]
+        if len(shown) == len(summands):
+            first = self._scaled_or_right(summands[0], k, scale)
+            again = summands[1:]
+            times = "twice" if len(again) == 1 else f"{len(summands)} times"
             result = [first]
-            for each in again:
-                line = self._line(each)
+            for summand in again:
+                line = self._line(summand)
                 also = "" if first.line == line else f" and at line {first.line}"
                 note = f"Term k = {k} was added {times}, at line {line}{also}."
-                result.append(self._term("repeated", each, k, note, line))
+                result.append(self._term("repeated", summand, k, note, line))
             return result
         note = f"Term k = {k} is multiplied by {total:g}, not by alpha = {self.given.alpha:g}."
-        scaled = [self.seen.line(step) for step in there[-1].amount.scaled]
-        blame = scaled[-1] if scaled else self._line(there[-1])
-        return [self._term("scaled", each, k, note, blame) for each in there]
+        scaled = [self.seen.line(step) for step in summands[-1].amount.scaled]
+        blame = scaled[-1] if scaled else self._line(summands[-1])
+        return [self._term("scaled", summand, k, note, blame) for summand in summands]
 
-    def _scaled_or_right(self, each: _Counted, k: int, scale: float | None) -> Term:
+    def _scaled_or_right(self, summand: _Counted, k: int, scale: float | None) -> Term:
         if scale == self.given.alpha:
-            return self._term("right", each, k)
-        lines = [self.seen.line(step) for step in each.amount.scaled]
-        return self._term("scaled", each, k, "", lines[-1] if lines else self.line)
+            return self._term("right", summand, k)
+        lines = [self.seen.line(step) for step in summand.amount.scaled]
+        return self._term("scaled", summand, k, "", lines[-1] if lines else self.line)
 
-    def _old_terms(self, there: list[_Counted], old: MatrixElement) -> list[Term]:
+    def _old_terms(self, summands: list[_Counted], old: MatrixElement) -> list[Term]:
         """The terms that are the old C: beta times, once."""
-        total, beta = sum(each.amount.times for each in there), self.given.beta
-        if not beta and not there:
+        total = sum(summand.amount.times for summand in summands)
+        beta = self.given.beta
+        if not beta and not summands:
             return []
         if total == beta:
-            return [self._term("right", each, None) for each in there[:1]]
+            return [self._term("right", summand, None) for summand in summands[:1]]
         if not total:
             note = f"{old}, the old one, is missing: beta = {beta:g} of it belong into the sum."
             return [replace(self._absent((old,), None), note=note, times=beta)]
         note = f"{old}, the old one, is multiplied by {total:g}, not by beta = {beta:g}."
-        scaled = [self.seen.line(step) for step in there[-1].amount.scaled]
-        blame = scaled[-1] if scaled else self._line(there[-1])
-        return [self._term("scaled", each, None, note, blame) for each in there]
+        scaled = [self.seen.line(step) for step in summands[-1].amount.scaled]
+        blame = scaled[-1] if scaled else self._line(summands[-1])
+        return [self._term("scaled", summand, None, note, blame) for summand in summands]
 
     def _old_strangers(self, strangers: list[_Counted], old: MatrixElement) -> list[_Counted]:
         """Terms that are another element's old C."""
         return [
-            each
-            for each in strangers
-            if len(each.elements) == 1 and each.elements[0].matrix == old.matrix
+            summand
+            for summand in strangers
+            if len(summand.elements) == 1 and summand.elements[0].matrix == old.matrix
         ]
 
     def _another_element(self, strangers: list[_Counted], missing: list[int], right) -> str:
         """A sentence if the whole sum is another element's, "" otherwise."""
         m, n, k = self.given.size
-        olds = [each.elements[0] for each in strangers if len(each.elements) == 1]
+        olds = [summand.elements[0] for summand in strangers if len(summand.elements) == 1]
         if len(missing) < len(right) or not strangers or (self.given.beta and not olds):
             return ""
-        products = [each.elements for each in strangers if len(each.elements) == 2]
-        found = {elements for elements in products if elements[0].matrix == "A"}
+        products = [summand.elements for summand in strangers if len(summand.elements) == 2]
+        a_products = {elements for elements in products if elements[0].matrix == "A"}
         for row in range(m):
             for column in range(n):
                 other = products_of(self, row, column)
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
-                if own and found == {other(p) for p in range(k)}:
+                if own and a_products == {other(p) for p in range(k)}:
                     return (
                         f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
                         " the address or the register wrong?"
@@ -503,63 +507,65 @@ class _Tracer:
         """The terms that the right sum doesn't have, each with what belongs in its place."""
         result = []
         nowhere = [k for k in missing if tuple(sorted(self.wanted(k))) not in self._made]
-        for each in strangers:
-            k = self._instead(each, nowhere)
+        for stranger in strangers:
+            k = self._instead(stranger, nowhere)
             if k is None:
-                line = self._line(each)
-                product = " ".join(map(str, each.elements))
+                line = self._line(stranger)
+                product = " ".join(map(str, stranger.elements))
                 note = f"{product} was added at line {line}, and doesn't belong into the sum."
-                result.append(self._term("wrong", each, None, note, line))
+                result.append(self._term("wrong", stranger, None, note, line))
                 continue
             missing.remove(k)
             nowhere.remove(k)
-            result.append(self._exchanged(each, k, self.wanted(k)))
+            result.append(self._exchanged(stranger, k, self.wanted(k)))
         return result
 
-    def _instead(self, each: _Counted, missing: list[int]) -> int | None:
+    def _instead(self, stranger: _Counted, missing: list[int]) -> int | None:
         """The missing term in whose place a wrong one stands: it shares a factor with it, or was
         due when it came.
         """
-        if len(each.elements) != 2 or not missing:
+        if len(stranger.elements) != 2 or not missing:
             return None
-        shared = [k for k in missing if set(self.wanted(k)) & set(each.elements)]
+        shared = [k for k in missing if set(self.wanted(k)) & set(stranger.elements)]
         return min(shared or missing)
 
-    def _exchanged(self, each: _Counted, k: int | None, wanted: tuple[MatrixElement, ...]) -> Term:
+    def _exchanged(
+        self, stranger: _Counted, k: int | None, wanted: tuple[MatrixElement, ...]
+    ) -> Term:
         """A wrong term in the place of a right one."""
         pairs = []
-        for factor in each.key.factors:
+        for factor in stranger.key.factors:
             element = self.element(factor.word)
             belongs = next((w for w in wanted if w.matrix == element.matrix), None)
             if element not in wanted:
                 pairs.append((factor, element, belongs))
-        line = self._line(each)
+        line = self._line(stranger)
         if not pairs or any(belongs is None for *_, belongs in pairs):
-            product = " ".join(map(str, each.elements))
+            product = " ".join(map(str, stranger.elements))
             right = " ".join(map(str, wanted))
             note = f"Line {line} adds {product}, where {right} belongs."
-            return self._term("wrong", each, k, note, line)
+            return self._term("wrong", stranger, k, note, line)
         factor, element, belongs = pairs[0]
-        picked = belongs is not None and self._was_read(belongs, each)
+        picked = belongs is not None and self._was_read(belongs, stranger)
         blame = line if picked else self.seen.line(factor.step)
         does = "multiplies" if picked else "reads"
         outside = "" if factor.word.inside else ", outside of the matrix,"
         note = f"Line {blame} {does} {element}{outside}, where {belongs} belongs."
         note = note.replace(",,", ",")
-        return self._term("wrong", each, k, note, blame)
+        return self._term("wrong", stranger, k, note, blame)
 
     @cached_property
     def _held(self) -> dict[MatrixElement, list[int]]:
         """The elements that the work-item read, or loaded from the LDS, and the steps."""
-        found: dict[MatrixElement, list[int]] = defaultdict(list)
+        steps: dict[MatrixElement, list[int]] = defaultdict(list)
         for step, word in self.seen.held(self.item):
             if word.space == "g" or word.number < 3:
-                found[self.element(word)].append(step)
-        return found
+                steps[self.element(word)].append(step)
+        return steps
 
-    def _was_read(self, element: MatrixElement, each: _Counted) -> bool:
+    def _was_read(self, element: MatrixElement, summand: _Counted) -> bool:
         """Whether the work-item held an element when a term was added."""
-        return any(step < self._when(each) for step in self._held.get(element, ()))
+        return any(step < self._when(summand) for step in self._held.get(element, ()))
 
     def _missing(self, k: int, note: str | None = None, blame: int = 0) -> Term:
         """The term for product ``k`` that nobody added."""
@@ -577,13 +583,13 @@ class _Tracer:
         wanted = set(self.wanted(k))
         if low := self._low_at(self.wanted(k)):
             return f": line {low} takes the low part of one of them", low
-        for each in self.lost:
-            if set(each.elements) == wanted:
-                line = self._line(each)
+        for summand in self.lost:
+            if set(summand.elements) == wanted:
+                line = self._line(summand)
                 return f": what line {line} adds is taken away again", line
-        for each in self.lost:
-            if set(each.elements) & wanted and each.amount.scaled:
-                line = self.seen.line(each.amount.scaled[0])
+        for summand in self.lost:
+            if set(summand.elements) & wanted and summand.amount.scaled:
+                line = self.seen.line(summand.amount.scaled[0])
                 return f": line {line} multiplies one of them by 0", line
         if made := self._made.get(tuple(sorted(wanted))):
             return self._astray(*made[-1])
@@ -614,7 +620,8 @@ class _Tracer:
         """Where a product went that never came to the element, as the end of a sentence, and the
         line to mend.
         """
-        line, dest = self.seen.line(step), self.kernel.program.body[self.seen.steps[step].at].dest
+        line = self.seen.line(step)
+        dest = self.kernel.program.body[self.seen.steps[step].at].dest
         assert dest is not None
         register = f"{dest.register}.{'xyzw'[component]}"
         later = self.seen.overwritten(step, component, self.item)
@@ -627,24 +634,24 @@ class _Tracer:
     @cached_property
     def _made(self) -> dict[tuple[MatrixElement, ...], list[tuple[int, int]]]:
         """The steps, and components, in which the work-item multiplied two elements."""
-        found: dict[tuple[MatrixElement, ...], list[tuple[int, int]]] = defaultdict(list)
+        places: dict[tuple[MatrixElement, ...], list[tuple[int, int]]] = defaultdict(list)
         for step, component, value in self.seen.products(self.item):
             for key, amount in value.terms.items():
                 if key.step == step and len(key.factors) == 2 and amount.times:
                     elements = tuple(sorted(self.element(f.word) for f in key.factors))
-                    found[elements].append((step, component))
-        return found
+                    places[elements].append((step, component))
+        return places
 
     def _low_at(self, elements: tuple[MatrixElement, ...]) -> int:
         """The line that adds a product with the low part of a double-double a second time, or 0."""
-        seen: dict[tuple[int, ...], int] = {}
-        for each in sorted(self.low, key=self._when):
-            if each.elements != tuple(sorted(elements)):
+        lines: dict[tuple[int, ...], int] = {}
+        for summand in sorted(self.low, key=self._when):
+            if summand.elements != tuple(sorted(elements)):
                 continue
-            words = tuple(f.word.word for f in each.key.factors)
-            if words in seen:
-                return seen[words]
-            seen[words] = self._line(each)
+            words = tuple(f.word.word for f in summand.key.factors)
+            if words in lines:
+                return lines[words]
+            lines[words] = self._line(summand)
         return 0
 
     def _absent(self, elements: Iterable[MatrixElement], k: int | None) -> Term:
@@ -657,15 +664,15 @@ class _Tracer:
         steps = self._held.get(element)
         return self.seen.line(steps[0]) if steps else 0
 
-    def _line(self, each: _Counted) -> int:
+    def _line(self, summand: _Counted) -> int:
         """The line that added a term."""
-        if each.key.step >= 0:
-            return self.seen.line(each.key.step)
-        steps = each.amount.scaled or tuple(f.step for f in each.key.factors)
+        if summand.key.step >= 0:
+            return self.seen.line(summand.key.step)
+        steps = summand.amount.scaled or tuple(f.step for f in summand.key.factors)
         return self.seen.line(steps[-1])
 
     def _term(
-        self, kind: str, each: _Counted, k: int | None, note: str = "", blame: int = 0
+        self, kind: str, summand: _Counted, k: int | None, note: str = "", blame: int = 0
     ) -> Term:
         readings = tuple(
             Reading(
@@ -675,20 +682,21 @@ class _Tracer:
                 tuple(self.seen.addresses(f.step, self._reader(f))),
                 f.word.inside,
             )
-            for f in sorted(each.key.factors, key=lambda f: self.element(f.word))
+            for f in sorted(summand.key.factors, key=lambda f: self.element(f.word))
         )
         touched = [blame] if blame else []
-        touched.append(self._line(each))
+        touched.append(self._line(summand))
         for reading in readings:
             touched += [reading.line, *reading.path]
-        touched += [self.seen.line(step) for step in each.amount.scaled]
+        touched += [self.seen.line(step) for step in summand.amount.scaled]
         touched.append(self.line)
         for reading in readings:
             touched += reading.addresses
         touched += self.seen.addresses(self.store, self.item)
         lines = tuple(dict.fromkeys(touched))
-        times, step = each.amount.times, self._when(each)
-        return Term(kind, self._line(each), readings, times, k, note, blame, lines, step)
+        times = summand.amount.times
+        step = self._when(summand)
+        return Term(kind, self._line(summand), readings, times, k, note, blame, lines, step)
 
     def _reader(self, factor: Factor) -> int:
         """The work-item that read a factor."""
@@ -696,8 +704,8 @@ class _Tracer:
         if step.fetch is None:
             return self.item
         _, x, y, _ = step.fetch
-        found = step.active & (x == factor.word.x) & (y == factor.word.y)
-        return self.item if found[self.item] else int(np.argmax(found))
+        readers = step.active & (x == factor.word.x) & (y == factor.word.y)
+        return self.item if readers[self.item] else int(np.argmax(readers))
 
 
 def _notes(terms: list[Term]) -> list[str]:

@@ -34,7 +34,8 @@ def block_kernel(
         )
     width = min(columns, 4)
     down, across = max(rows // 4, 1), max(columns // 4, 1)
-    first, streams = 2 + steps * (down + across), rows if width < 4 else 0
+    first = 2 + steps * (down + across)
+    streams = rows if width < 4 else 0
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
     # Neighbours share their b, and read ports with it
     by_columns = sorted(block, key=lambda place: place[1])
@@ -77,7 +78,8 @@ def block_kernel(
     ]
     lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
     lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
-    name, source = name or f"block_{rows}x{columns}", "\n".join(lines)
+    name = name or f"block_{rows}x{columns}"
+    source = "\n".join(lines)
     written = TextKernel(
         name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
     )

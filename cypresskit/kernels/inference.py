@@ -145,11 +145,11 @@ def k_step(program: Program) -> int | None:
             for before, after in zip(first, turns, strict=True)
             if after > before
         ]
-        found = max(steps, default=0)
-        if found and found == estimate:
-            return found
-        estimate = found
-        distance = 12 * found or 8 * distance
+        step = max(steps, default=0)
+        if step and step == estimate:
+            return step
+        estimate = step
+        distance = 12 * step or 8 * distance
     return estimate or None
 
 
@@ -160,7 +160,7 @@ def conventions(program: Program) -> Iterator[Kernel]:
     Raises ``KernelError`` and ``ValueError`` as ``survey``.
     """
     step = k_step(program) or 1
-    seen = survey(program, step)
+    surveyed = survey(program, step)
     doubles = any(i.op.double for i in program.body)
     precisions = ("double", "double-double") if doubles else ("single",)
     outputs = streams(program)
@@ -171,33 +171,33 @@ def conventions(program: Program) -> Iterator[Kernel]:
         if outputs:
             shapes = _streamed(plain, program, len(outputs))
         elif program.mode == "pixel":
-            shapes = _pixel(plain, seen)
+            shapes = _pixel(plain, surveyed)
         else:
-            shapes = _grouped(plain, program, seen)
+            shapes = _grouped(plain, program, surveyed)
         for shape in shapes:
             for trans_a, trans_b in TRANSPOSES:
                 if trans_b or not shape.vector:
                     yield replace(shape, trans_a=trans_a, trans_b=trans_b)
 
 
-def _pixel(plain: Kernel, seen: Survey) -> Iterator[Kernel]:
-    rows, elements = seen.area
-    if rows and seen.block == seen.area:
+def _pixel(plain: Kernel, surveyed: Survey) -> Iterator[Kernel]:
+    rows, elements = surveyed.area
+    if rows and surveyed.block == surveyed.area:
         yield replace(plain, block=(rows, elements * 16 // BYTES[plain.precision]))
 
 
-def _grouped(plain: Kernel, program: Program, seen: Survey) -> Iterator[Kernel]:
+def _grouped(plain: Kernel, program: Program, surveyed: Survey) -> Iterator[Kernel]:
     across = 16 // BYTES[plain.precision]
-    (rows, columns), (high, wide) = seen.block, seen.area
-    if not rows or not high:
+    (rows, columns), (height, width) = surveyed.block, surveyed.area
+    if not rows or not height:
         return
-    parts, rest = divmod(int(np.prod(program.group)) * rows * columns, high * wide)
-    if rest or not parts:
+    parts, remainder = divmod(int(np.prod(program.group)) * rows * columns, height * width)
+    if remainder or not parts:
         return
     plain = replace(plain, parts=parts)
-    if high == 1:
-        yield replace(plain, block=(columns * across, 1), group=(wide * across, 1))
-    matrix = replace(plain, block=(rows, columns * across), group=(high, wide * across))
+    if height == 1:
+        yield replace(plain, block=(columns * across, 1), group=(width * across, 1))
+    matrix = replace(plain, block=(rows, columns * across), group=(height, width * across))
     yield replace(matrix, packed=_reads_block_rows(program))
 
 
@@ -226,14 +226,16 @@ def share_right(kernel: Kernel) -> float:
     """The share of C's elements that are right in a small product of random whole numbers; 0 where
     the launch fails.
     """
-    high, wide = kernel.multiple
+    height, width = kernel.multiple
     if kernel.vector:
-        m, n = 2 * high, 1
+        m = 2 * height
+        n = 1
     elif kernel.mode == "pixel":
-        m, n = 2 * high, 3 * wide
+        m, n = 2 * height, 3 * width
     else:
-        m, n = 2 * high, 2 * wide
-    k, count = 3 * kernel.k_step, 2 if kernel.packed else 1
+        m, n = 2 * height, 2 * width
+    k = 3 * kernel.k_step
+    count = 2 if kernel.packed else 1
     words = (2,) if kernel.precision == "double-double" else ()
     rng = np.random.default_rng(41)
     matrices = []
@@ -279,7 +281,8 @@ def nearest_kernel(program: Program) -> tuple[Kernel | None, float]:
     """The catalogue kernel with the most instructions in common, and their share, among those that
     a program may be launched like.
     """
-    best, most = None, 0.0
+    best = None
+    most = 0.0
     doubles = any(i.op.double for i in program.body)
     for kernel in KERNELS.values():
         if kernel.mode != program.mode or (kernel.precision != "single") != doubles:

@@ -100,10 +100,10 @@ def kernel(
             return source
     bare = _bare(source, name)
     sizes = block and (int(block[0]), int(block[1]))
-    found, warning = _with_convention(bare, convention, sizes, k_step)
+    with_convention, warning = _with_convention(bare, convention, sizes, k_step)
     if warning:
         warnings.warn(warning, stacklevel=_caller_level())
-    return found
+    return with_convention
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
@@ -191,18 +191,23 @@ def read_text(path: Path) -> str:
 
 def _bare(source: object, name: str | None) -> TextKernel:
     """A kernel with a text and a name, and no convention yet."""
-    given, before = None, ""
+    given = None
+    before = ""
     if isinstance(source, TextKernel):
         text, before, given, called = source.source, source.before, source.given, source.name
     elif isinstance(source, Kernel):
         text, called = source.text, source.name
     elif isinstance(source, Program):
-        text, given, called = str(source), source, source.name.removesuffix(".il")
+        text = str(source)
+        given = source
+        called = source.name.removesuffix(".il")
     elif isinstance(source, str) and _is_text(source):
-        text, called = source, "mine"
+        text = source
+        called = "mine"
     elif isinstance(source, Path) or (isinstance(source, str) and source.endswith(".il")):
         path = Path(source)
-        text, called = read_text(path), path.stem
+        text = read_text(path)
+        called = path.stem
     elif isinstance(source, str):
         guess = _guess(source)
         raise ValueError(f"source is {KINDS}; found {shortened(source)}.{guess}")
@@ -255,15 +260,15 @@ def _measured(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | N
     without them, it multiplies rightly.
     """
     try:
-        found = [c for c in conventions(kernel.program) if _differs_in_size(c, kernel)]
+        candidates = [c for c in conventions(kernel.program) if _differs_in_size(c, kernel)]
     except (KernelError, ValueError):
         return kernel
-    sizes = dict.fromkeys((c.block, c.group, c.k_step) for c in found)
+    sizes = dict.fromkeys((c.block, c.group, c.k_step) for c in candidates)
     measured = [replace(kernel, block=b, group=g, k_step=s) for b, g, s in sizes]
     if measured and kernel not in measured and share_right(_resized(kernel, block, k_step)) < 1:
-        for each in measured:
-            if share_right(_resized(each, block, k_step)) == 1:
-                return each
+        for candidate in measured:
+            if share_right(_resized(candidate, block, k_step)) == 1:
+                return candidate
     return kernel
 
 
@@ -277,12 +282,13 @@ def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
     """The kernel with the convention that was found out and "", or with that of the catalogue's
     nearest and a warning.
     """
-    program, failure = bare.program, ""
+    program = bare.program
+    failure = ""
     trials: list[Trial] = []
     try:
-        found, trials = infer(bare)
-        if found is not None:
-            return found, ""
+        inferred, trials = infer(bare)
+        if inferred is not None:
+            return inferred, ""
     except (KernelError, ValueError) as error:
         failure = str(error).splitlines()[-1].strip().removesuffix(RAISED).rstrip(".")
     near, share = nearest_kernel(program)
@@ -305,9 +311,11 @@ def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
 
 def _caller_level() -> int:
     """The ``stacklevel`` of a warning at the call of this package from outside."""
-    frame, level = sys._getframe(1), 1
+    frame = sys._getframe(1)
+    level = 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("cypresskit."):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += 1
     return level
 
 

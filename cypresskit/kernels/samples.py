@@ -19,7 +19,8 @@ def run(
     numbers (the same each time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if
     C isn't numpy's; a kernel of one's own may be wrong.
     """
-    rng, words = np.random.default_rng(8), 2 if kernel.precision == "double-double" else 1
+    rng = np.random.default_rng(8)
+    words = 2 if kernel.precision == "double-double" else 1
     a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
     for x in (a, b):
         x[..., 0] = rng.integers(-3, 4, x.shape[:2])

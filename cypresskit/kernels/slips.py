@@ -71,7 +71,9 @@ def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable
     """Blocks of C computed or stored in another's place; only if there are as many blocks down as
     across.
     """
-    (rows, columns), m, n = kernel.block, len(left), right.shape[1]
+    rows, columns = kernel.block
+    m = len(left)
+    n = right.shape[1]
     if m % rows or n % columns or m // rows != n // columns:
         return
 
@@ -96,7 +98,8 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
     times: dict[str, np.ndarray] = {"every step of k is added twice": np.full(len(k), 2)}
     for count in sorted({1, turn} & set(range(1, len(k)))):
         part = "round" if count == turn else "step of k"
-        first, last = k < count, k >= len(k) - count
+        first = k < count
+        last = k >= len(k) - count
         times |= {
             f"the last {part} is missing": ~last,
             f"the first {part} is missing": ~first,
@@ -122,13 +125,15 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
 
 def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
     """A or B read at a wrong place, with zeros beyond the edges."""
-    (rows, columns), texel = kernel.block, 16 // kernel.dtype.itemsize
+    rows, columns = kernel.block
+    texel = 16 // kernel.dtype.itemsize
     # Numbers of a block that come together
     grains = (
         texel if kernel.trans_a else 1,
         1 if kernel.trans_b else texel,
     )
-    i, j = np.arange(len(left)), np.arange(right.shape[1])
+    i = np.arange(len(left))
+    j = np.arange(right.shape[1])
     if rows > grains[0]:
         yield (
             "a block's texels of A are all the same, its first",
@@ -142,11 +147,11 @@ def _misread(kernel: Kernel, left: np.ndarray, right: np.ndarray) -> Factors:
             right[:, j - j % columns + j % grains[1]],
         )
     high = {"one row": 1, "one texel": texel, f"a block ({rows} rows)": rows}
-    wide = {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}
+    widths = {"one column": 1, "one texel": texel, f"a block ({columns} columns)": columns}
     for sign, down, across, late in ((1, "down", "right", "late"), (-1, "up", "left", "early")):
         for text, by in high.items():
             yield f"A is read {text} too far {down}", _shifted(left, sign * by, 0), right
-        for text, by in wide.items():
+        for text, by in widths.items():
             yield f"B is read {text} too far {across}", left, _shifted(right, sign * by, 1)
         yield f"A is read one step of k too {late}", _shifted(left, sign, 1), right
         yield f"B is read one step of k too {late}", left, _shifted(right, sign, 0)

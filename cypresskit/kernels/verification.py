@@ -229,27 +229,31 @@ def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
     """What is wrong with a product, or None."""
-    seen = Verification(kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta)
+    verification = Verification(
+        kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
+    )
     try:
         arguments = given.arguments(kernel)
         findings = _findings(kernel, given, arguments)
         ended = all(finding.kind != "endless loop" for finding in findings)
         result = _result(kernel, given, arguments) if ended else None
     except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
-        return replace(seen, error=str(error))
-    wrong, count = None, 0
+        return replace(verification, error=str(error))
+    wrong = None
+    count = 0
     if result is not None:
         shown = result[..., 0] if kernel.precision == "double-double" else result
         bad = _wrong(kernel, given, result)
         count = int(bad.sum())
         if count:
             place = tuple(int(n) for n in np.argwhere(bad)[0])
-            got, wanted = float(shown[place]), float(given.expected[place])
+            got = float(shown[place])
+            wanted = float(given.expected[place])
             wrong = WrongElement(place[-2], place[-1], got, wanted)
     if not findings and not count and result is not None:
         return None
     return replace(
-        seen,
+        verification,
         wrong=wrong,
         wrong_count=count,
         findings=findings,

@@ -72,11 +72,11 @@ def by_number(name: str, given) -> dict:
     for number in arrays:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
             raise TypeError(f"{mapped} the key {number!r}")
-    for one, other in combinations(arrays, 2) if name == "outputs" else ():
-        both = arrays[one], arrays[other]
+    for first, second in combinations(arrays, 2) if name == "outputs" else ():
+        both = arrays[first], arrays[second]
         if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
             raise ValueError(
-                f"outputs[{one}] and outputs[{other}] are one array: of two results one would be"
+                f"outputs[{first}] and outputs[{second}] are one array: of two results one would be"
                 " lost"
             )
     return arrays

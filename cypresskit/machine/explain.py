@@ -68,10 +68,14 @@ class Interpreter:
     """The state of a run, and what every kind of instruction does to it."""
 
     def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int):
-        self.launch, self.observers, self.program = launch, observers, launch.program
+        self.launch = launch
+        self.observers = observers
+        self.program = launch.program
         self.listeners = {name: listeners(observers, name) for name in EVENTS}
-        self.body, self.items = self.program.body, launch.items
-        self.masks, self.memories = Masks(self.items), places.Memories(launch)
+        self.body = self.program.body
+        self.items = launch.items
+        self.masks = Masks(self.items)
+        self.memories = places.Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
         self.literals = {
             n: np.array(words, np.uint32)[:, np.newaxis]
@@ -100,7 +104,8 @@ class Interpreter:
             listener.start(self.launch)
         at = 0 if self.items else len(self.body)
         while at < len(self.body):
-            i, self.at = self.body[at], at
+            i = self.body[at]
+            self.at = at
             self.read.clear()
             if self.masks.count and i.op.flow not in ("else", "endif"):
                 self.executed[at] += self.masks.count
@@ -128,14 +133,17 @@ class Interpreter:
         # them ran
         inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
         if issued > self.limit:
-            at, item = (inside or loops[:1])[-1].at, int(np.argmax(self.masks.active))
+            at = (inside or loops[:1])[-1].at
+            item = int(np.argmax(self.masks.active))
             raise self.launch.endless_error(at, item, self.limit, self.raised_by)
 
     # Control flow
 
     def _flow(self, at: int, i: Instruction) -> int:
         """Do a control-flow instruction; the index of the next one."""
-        flow, masks, match = i.op.flow, self.masks, self.program.matching
+        flow = i.op.flow
+        masks = self.masks
+        match = self.program.matching
         if flow == "loop":
             masks.begin_loop(at, self.issued)
         elif flow == "if":
@@ -179,7 +187,8 @@ class Interpreter:
 
     def _rows(self, source: Source, letters: str) -> np.ndarray:
         """Components of a source without its modifiers: one row each, or one for all."""
-        base, chosen = self._base(source), _chosen(letters)
+        base = self._base(source)
+        chosen = _chosen(letters)
         if chosen is not None:
             return base[chosen]
         rows = [
@@ -194,8 +203,8 @@ class Interpreter:
         key = self.at, n, positions
         if key not in self.operands:
             self.operands[key] = self._reader(i, n, positions)
-        found = self.operands[key]
-        return found() if callable(found) else found
+        operand = self.operands[key]
+        return operand() if callable(operand) else operand
 
     def _reader(
         self, i: Instruction, n: int, positions: tuple[int, ...]
@@ -204,7 +213,8 @@ class Interpreter:
         or a constant. Otherwise a function that computes it anew.
         """
         source = i.sources[n]
-        kind, letters = source.register.kind, "".join(source.swizzle[p] for p in positions)
+        kind = source.register.kind
+        letters = "".join(source.swizzle[p] for p in positions)
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
         rows = partial(self._rows, source, letters)
 
@@ -307,7 +317,8 @@ class Interpreter:
 
     def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
         """A fetch's coordinates before its offset, which many fetches have in common."""
-        source, dimensions = i.sources[0], self.program.textures[i.controls.resource]
+        source = i.sources[0]
+        dimensions = self.program.textures[i.controls.resource]
         known: dict[tuple, list[places.Coordinate]] = {}
         if source.register.kind == "r":
             known = self.coordinates.setdefault(source.register.index, known)
@@ -334,16 +345,18 @@ class Interpreter:
         return places.element(register.element, index, self.items)
 
     def _read_global(self, source: Source) -> np.ndarray:
-        element, i = self._element(source.register), self.body[self.at]
-        found, inside = self.launch.elements(element)
+        element = self._element(source.register)
+        i = self.body[self.at]
+        texels, inside = self.launch.elements(element)
         self._count_outside(inside)
         n = next(n for n, s in enumerate(i.sources) if s is source)
         words = tuple(sorted(set(components(source, read_positions(self.program, i, n)))))
         self._notify("memory", "global", False, element, words, inside)
-        return found.T
+        return texels.T
 
     def _write_global(self, register: Register, written: tuple[int, ...], rows: np.ndarray) -> None:
-        element, active = self._element(register), self.masks.active
+        element = self._element(register)
+        active = self.masks.active
         self._notify("memory", "global", True, element, written, self.launch.exist(element))
         self.memories.check_global(self.at, element, active)
         self._notify("wrote", register, written, rows, element)
@@ -351,7 +364,9 @@ class Interpreter:
         self.memories.store_global(element, dict(zip(written, values)), active)
 
     def _lds(self, i: Instruction) -> None:
-        array, active, words = i.controls.id, self.masks.active, lds_words(i)
+        array = i.controls.id
+        active = self.masks.active
+        words = lds_words(i)
         stride, size = self.program.lds[array]
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
         byte = self._spread(places.lds_byte(rows[0], stride, *rows[1:]))

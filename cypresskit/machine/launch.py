@@ -50,10 +50,10 @@ class Surface(Extent):
         """
         if self.texel == 16 and inside.all():
             return self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
-        found = np.zeros((len(inside), 4), np.uint32)
-        found[inside, 3] = ONE * self.single
-        found[inside, : self.texel // 4] = self.words[y[inside], x[inside]]
-        return found
+        texels = np.zeros((len(inside), 4), np.uint32)
+        texels[inside, 3] = ONE * self.single
+        texels[inside, : self.texel // 4] = self.words[y[inside], x[inside]]
+        return texels
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,20 +91,22 @@ class Launch(Shape):
         which exist.
         """
         inside = self.exist(element)
-        found = np.zeros((len(element), 4), np.uint32)
-        found[inside] = self.memory[element[inside]]
-        return found, inside
+        words = np.zeros((len(element), 4), np.uint32)
+        words[inside] = self.memory[element[inside]]
+        return words, inside
 
     def error(self, kind: str, at: int, what: str, item: int | None = None) -> KernelError:
         """An error of ``body[at]``, that work-item ``item`` made."""
-        i, place = self.program.body[at], None if item is None else self.place(item)
+        i = self.program.body[at]
+        place = None if item is None else self.place(item)
         return KernelError(f"{self.program.located(i)}\n    {what}", i.line, place, kind, at)
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:
         """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that
         doesn't exist.
         """
-        i, what = self.program.body[at], f"to g[{place}], which has {len(self.memory)} elements"
+        i = self.program.body[at]
+        what = f"to g[{place}], which has {len(self.memory)} elements"
         if i.op.kind == "lds":
             what = (
                 f"to byte {place} of LDS {i.controls.id}, which has"
@@ -184,7 +186,8 @@ def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:
 
 def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
     surface = _surface(array, name := f"outputs[{n}]", written=True)
-    size, wanted = f"{surface.height} x {surface.width}", f"{domain[1]} x {domain[0]}"
+    size = f"{surface.height} x {surface.width}"
+    wanted = f"{domain[1]} x {domain[0]}"
     if size != wanted:
         raise ValueError(f"{name} is {size}, the domain {wanted} (rows x columns)")
     return surface if in_place else replace(surface, words=surface.words.copy())
@@ -196,7 +199,8 @@ def _global(array, in_place: bool) -> np.ndarray:
     flat = array.reshape(-1) if isinstance(array, np.ndarray) else array
     words = arguments.array_words(flat, "global_memory", 1).reshape(-1)
     if len(words) % 4:
-        have, why = f"global_memory has {4 * len(words)} bytes", "since g[] has 128-bit elements"
+        have = f"global_memory has {4 * len(words)} bytes"
+        why = "since g[] has 128-bit elements"
         raise ValueError(f"{have}: a multiple of 16 is needed, {why}")
     elements = words.reshape(-1, 4)
     aligned = elements.ctypes.data % 16 == 0  # compiled code loads whole elements

@@ -38,7 +38,8 @@ class Masks:
 
     def set(self, active: np.ndarray) -> None:
         """Make ``active`` the mask."""
-        self.active, self.count = active, int(np.count_nonzero(active))
+        self.active = active
+        self.count = int(np.count_nonzero(active))
 
     @property
     def loops(self) -> list[StackEntry]:
@@ -74,7 +75,8 @@ class Masks:
         """Take active work-items out of the innermost loop, for good or until its next
         iteration.
         """
-        loop, leaving = self.loops[-1], self.active & items
+        loop = self.loops[-1]
+        leaving = self.active & items
         loop.gone |= leaving
         if for_good:
             loop.running &= ~leaving

@@ -34,23 +34,26 @@ def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool) -> 
     """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if
     subnormal).
     """
-    found = []
+    places = []
     for bits, size in zip(rows, (texture.width, texture.height)):
         place = bits.view(np.int32) if whole else np.floor(flushed(bits))
         least, most = float(place.min()), float(place.max())
         usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
-        found.append(Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size))
-    return found
+        places.append(
+            Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size)
+        )
+    return places
 
 
 def moved(
-    found: Sequence[Coordinate], offset: Sequence[int]
+    coordinates: Sequence[Coordinate], offset: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and
     whether they lie in the texture.
     """
-    whole, inside = [], np.ones(len(found[0].place), bool)
-    for axis, more in zip(found, offset):
+    whole = []
+    inside = np.ones(len(coordinates[0].place), bool)
+    for axis, more in zip(coordinates, offset):
         place = axis.place + more if more else axis.place
         if not (axis.least + more >= 0 and axis.most + more < axis.size):  # false for NaN
             inside &= (place >= 0) & (place < axis.size)
@@ -71,9 +74,9 @@ def integers(place: np.ndarray) -> np.ndarray:
     """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN
     ``NOWHERE``.
     """
-    found = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
+    whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
     return np.where(
-        np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(found) * INFINITE, found)
+        np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(whole) * INFINITE, whole)
     )
 
 
@@ -94,15 +97,16 @@ def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.n
 
 def element(offset: int, index: np.ndarray | None, items: int) -> np.ndarray:
     """The element (int64) of global memory that ``g[index + offset]`` names, for each work-item."""
-    found = np.full(items, offset, np.int64)
-    return found if index is None else found + index.view(np.int32)
+    numbers = np.full(items, offset, np.int64)
+    return numbers if index is None else numbers + index.view(np.int32)
 
 
 class Memories:
     """The memories of a launch while it runs: LDS is here, the others are the launch's own."""
 
     def __init__(self, launch: Launch):
-        self.launch, self.group_of = launch, np.arange(launch.items) // launch.group_items
+        self.launch = launch
+        self.group_of = np.arange(launch.items) // launch.group_items
         groups = 0 if launch.pixels else math.prod(launch.groups)
         self.lds = {
             n: np.zeros((groups, size // 4), np.uint32)

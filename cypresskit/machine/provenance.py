@@ -111,7 +111,8 @@ class Provenance(Observer):
     # What the run says
 
     def start(self, launch: Launch) -> None:
-        self.launch, self.program = launch, launch.program
+        self.launch = launch
+        self.program = launch.program
         self.body = launch.program.body
         memory = launch.memory
         self.before = np.zeros((0, 4), np.uint32) if memory is None else memory.copy()
@@ -120,8 +121,8 @@ class Provenance(Observer):
         self.steps.append(_Executed(event.at, event.active.copy()))
 
     def fetch(self, event: FetchEvent) -> None:
-        found = event.x.copy(), event.y.copy(), event.inside.copy()
-        self.steps[-1].fetch = (event.resource, *found)
+        coordinates = event.x.copy(), event.y.copy(), event.inside.copy()
+        self.steps[-1].fetch = (event.resource, *coordinates)
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
@@ -131,8 +132,10 @@ class Provenance(Observer):
             self.lds_stores[event.array].append(len(self.steps) - 1)
 
     def wrote(self, event: WroteEvent) -> None:
-        now, register = self.steps[-1], event.register
-        now.written, now.rows = event.components, np.array(event.rows)
+        now = self.steps[-1]
+        register = event.register
+        now.written = event.components
+        now.rows = np.array(event.rows)
         number = len(self.steps) - 1
         if register.kind == "r":
             for component in event.components:
@@ -179,13 +182,13 @@ class Provenance(Observer):
         size = self.program.lds[array][1]
         group = item // self.launch.group_items
         first = group * self.launch.group_items
-        mine = slice(first, first + self.launch.group_items)
+        members = slice(first, first + self.launch.group_items)
         for number in reversed(stores[: bisect_left(stores, before)]):
             step = self.steps[number]
             assert step.lds is not None
             for word in step.lds[3]:
-                found, inside = places.lds_inside(step.lds[2][mine], word, size)
-                items = np.flatnonzero(step.active[mine] & inside & (found == place))
+                words, inside = places.lds_inside(step.lds[2][members], word, size)
+                items = np.flatnonzero(step.active[members] & inside & (words == place))
                 if len(items):
                     return (number, first + int(items[-1])), word
         return None
@@ -213,10 +216,11 @@ class Provenance(Observer):
         letter = source.swizzle[position]
         if letter in "01":
             return 0x3F800000 if letter == "1" else 0
-        component, register = "xyzw".index(letter), source.register
+        component = "xyzw".index(letter)
+        register = source.register
         if register.kind == "r":
-            found = self._defined(register.index, component, node[1], node[0])
-            return 0 if found is None else self._bits((found, node[1]), component)
+            definition = self._defined(register.index, component, node[1], node[0])
+            return 0 if definition is None else self._bits((definition, node[1]), component)
         if register.kind == "l":
             return self.program.literals[register.index][component]
         if register.kind == "cb":
@@ -242,13 +246,13 @@ class Provenance(Observer):
 
     def slice(self, *nodes: Node) -> list[Node]:
         """The steps that passed data on to some steps, in the order in which they ran."""
-        found, open_nodes = set(nodes), list(nodes)
+        nodes_behind, open_nodes = set(nodes), list(nodes)
         while open_nodes:
             for earlier in self._sources(open_nodes.pop()):
-                if earlier not in found:
-                    found.add(earlier)
+                if earlier not in nodes_behind:
+                    nodes_behind.add(earlier)
                     open_nodes.append(earlier)
-        return sorted(found)
+        return sorted(nodes_behind)
 
     def _sources(self, node: Node) -> Iterator[Node]:
         """The steps whose results a step took as data, not as an address or a condition."""
@@ -276,9 +280,9 @@ class Provenance(Observer):
             return
         component = "xyzw".index(letter)
         if source.register.kind == "r":
-            found = self._defined(source.register.index, component, node[1], node[0])
-            if found is not None:
-                yield found, node[1]
+            definition = self._defined(source.register.index, component, node[1], node[0])
+            if definition is not None:
+                yield definition, node[1]
         elif source.register.kind == "g":
             stored = self._stored(self._element(source, node), component, node[0])
             if stored is not None:
@@ -298,7 +302,7 @@ class Provenance(Observer):
     def addresses(self, step: int, item: int) -> list[int]:
         """The lines that computed where a step looked, in their order."""
         open_nodes = [step]
-        found: set[int] = set()
+        steps: set[int] = set()
         lines: set[int] = set()
         while open_nodes:
             number = open_nodes.pop()
@@ -311,8 +315,8 @@ class Provenance(Observer):
                     earlier = self._defined(
                         source.register.index, "xyzw".index(letter), item, number
                     )
-                    if earlier is not None and earlier not in found:
-                        found.add(earlier)
+                    if earlier is not None and earlier not in steps:
+                        steps.add(earlier)
                         lines.add(self.line(earlier))
                         open_nodes.append(earlier)
         return sorted(lines)
@@ -327,8 +331,8 @@ class Provenance(Observer):
             if step.active[item] and self.body[step.at].op.name in MULTIPLY
         ]
         values: Results = {}
-        for each in self.slice(*nodes):
-            values[each] = self._evaluated(each, values)
+        for earlier in self.slice(*nodes):
+            values[earlier] = self._evaluated(earlier, values)
         for node in nodes:
             yield from ((node[0], component, value) for component, value in values[node].items())
 
@@ -361,8 +365,8 @@ class Provenance(Observer):
     def results(self, node: Node) -> list[MemoryWord]:
         """The words of memory that a step's results are made of."""
         values: Results = {}
-        for each in self.slice(node):
-            values[each] = self._evaluated(each, values)
+        for earlier in self.slice(node):
+            values[earlier] = self._evaluated(earlier, values)
         terms = (term for value in values[node].values() for term in value.terms)
         return [factor.word for term in terms for factor in term.factors]
 
@@ -382,8 +386,8 @@ class Provenance(Observer):
     def value(self, node: Node, words: tuple[int, ...]) -> FormalSum:
         """What a step wrote to a word, or to the two words of a double, as a sum."""
         values: Results = {}
-        for each in self.slice(node):
-            values[each] = self._evaluated(each, values)
+        for earlier in self.slice(node):
+            values[earlier] = self._evaluated(earlier, values)
         parts = [values[node][word] for word in words]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
@@ -466,22 +470,28 @@ class Provenance(Observer):
         value = self._operand(node, source, position, values)
         number = float(np.uint32(self._read_bits(source, position, node)).view(np.float32))
         if source.invert:
-            value, number = _sum(FormalSum(1.0), _times(value, -1.0)), 1.0 - number
+            value = _sum(FormalSum(1.0), _times(value, -1.0))
+            number = 1.0 - number
         if source.bias:
-            value, number = _sum(value, FormalSum(-0.5)), number - 0.5
+            value = _sum(value, FormalSum(-0.5))
+            number = number - 0.5
         if source.x2:
-            value, number = _times(value, 2.0), 2 * number
+            value = _times(value, 2.0)
+            number = 2 * number
         if source.sign:
-            value, number = _mixed([value]), float(np.sign(number))
+            value = _mixed([value])
+            number = float(np.sign(number))
         if source.abs:
             value, number = (_times(value, -1.0), -number) if number < 0 else (value, number)
         if "xyzw"[position] in source.negate:
-            value, number = _times(value, -1.0), -number
+            value = _times(value, -1.0)
+            number = -number
         return value, number
 
     def _computed(self, node: Node, i: Instruction, component: int, values: Results) -> FormalSum:
         """What an operation in single precision, or on plain bits, wrote to a component."""
-        name, number = i.op.name, node[0]
+        name = i.op.name
+        number = node[0]
         if i.op.double:
             pairs = [
                 self._pair(node, i, n, values)
@@ -534,7 +544,8 @@ class Provenance(Observer):
 
     def _double(self, node: Node, i: Instruction, values: Results) -> dict[int, FormalSum]:
         """What an operation with a double result wrote."""
-        name, number = i.op.name, node[0]
+        name = i.op.name
+        number = node[0]
         step = self.steps[number]
         assert i.dest is not None
         if name == "f2d":
@@ -593,11 +604,11 @@ def _joined(parts: list[FormalSum]) -> FormalSum:
     if (low.half, high.half) == (0, 1) and (low.plain, low.terms) == (high.plain, high.terms):
         return low.as_half(-1)
     if low.half < 0 and high.half < 0 and len(low.terms) == len(high.terms) == 1:
-        (one, amount), (other, _) = *low.terms.items(), *high.terms.items()
-        word, next_word = one.factors[0].word, other.factors[0].word
+        (low_product, amount), (high_product, _) = *low.terms.items(), *high.terms.items()
+        word, next_word = low_product.factors[0].word, high_product.factors[0].word
         beside = word._replace(word=word.word + 1) == next_word and word.word % 2 == 0
-        if beside and len(one.factors) == len(other.factors) == 1:
-            return FormalSum(0.0, {one: amount})
+        if beside and len(low_product.factors) == len(high_product.factors) == 1:
+            return FormalSum(0.0, {low_product: amount})
     return _mixed(parts)
 
 
@@ -648,9 +659,9 @@ def _product(left: FormalSum, right: FormalSum, step: int) -> FormalSum:
 def _crossed(left: FormalSum, right: FormalSum, step: int) -> FormalSum:
     """Each term of one value times each of another."""
     terms: dict[Key, Amount] = {}
-    for one, amount in left.terms.items():
+    for left_product, amount in left.terms.items():
         for other, times in right.terms.items():
-            factors = tuple(sorted((*one.factors, *other.factors)))
+            factors = tuple(sorted((*left_product.factors, *other.factors)))
             scaled = (*amount.scaled, *times.scaled)
             terms[Key(factors, step)] = Amount(amount.times * times.times, scaled)
     return FormalSum(0.0, terms, left.mixed or right.mixed)

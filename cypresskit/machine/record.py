@@ -80,9 +80,11 @@ class Recorder(Observer):
         width, height, _ = launch.domain
         if isinstance(self._wanted, tuple):
             x, y = self._wanted
-            self._item, exists = x + y * width, 0 <= x < width and 0 <= y < height
+            self._item = x + y * width
+            exists = 0 <= x < width and 0 <= y < height
         else:
-            self._item, exists = self._wanted, 0 <= self._wanted < launch.items
+            self._item = self._wanted
+            exists = 0 <= self._wanted < launch.items
         if not exists:
             raise ValueError(
                 f"there is no work-item {self._wanted} to record in a domain of {width} x {height}"
@@ -118,7 +120,8 @@ class Recorder(Observer):
             raise ValueError(
                 "nothing is recorded yet: ck.launch(..., observers=[recorder]) does that"
             )
-        launch, place = self._launch, self._launch.place(self._item)
+        launch = self._launch
+        place = self._launch.place(self._item)
         place = place if isinstance(place, tuple) else (place,)
         arrays = {
             n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()

@@ -78,7 +78,8 @@ def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
     resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
     rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)
     for row, i in zip(rows, program.body, strict=True):
-        op, kind = i.op, i.dest.register.kind if i.dest else ""
+        op = i.op
+        kind = i.dest.register.kind if i.dest else ""
         adds = {
             "global_reads": sum(s.register.kind == "g" for s in i.sources),
             "fences": op.kind == "fence",

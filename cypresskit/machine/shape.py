@@ -170,7 +170,8 @@ def lanes(shape: Shape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray,
         y = (wave // across * TILE + LANES // 16 * 2 + LANES % 4 // 2).ravel()
         return x, y, (x < shape.domain[0]) & (y < shape.domain[1])
     per = shape.group_wavefronts
-    group, within = np.repeat(wave // per, WAVEFRONT), (wave % per * WAVEFRONT + LANES).ravel()
+    group = np.repeat(wave // per, WAVEFRONT)
+    within = (wave % per * WAVEFRONT + LANES).ravel()
     return group, within, within < shape.group_items
 
 
@@ -190,10 +191,13 @@ def input_registers(shape: Shape, first: np.ndarray, second: np.ndarray) -> dict
     """
     if shape.pixels:
         place = np.zeros((4, len(first)), np.float32)
-        place[0], place[1], place[2:] = first, second, [[-0.5], [0.5]]
+        place[0] = first
+        place[1] = second
+        place[2:] = [[-0.5], [0.5]]
         return {"vWinCoord0": (place + np.float32(0.5)).view(np.uint32)}
     size = shape.program.group
-    group, within = _unflattened(first, shape.groups), _unflattened(second, size)
+    group = _unflattened(first, shape.groups)
+    within = _unflattened(second, size)
     rows = {
         "vThreadGrpId": group,
         "vTidInGrp": within,

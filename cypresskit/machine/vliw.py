@@ -177,7 +177,8 @@ class Processor:
 
     def step(self, at: int) -> int:
         """Do control-flow instruction ``at``. Returns the number of the one that follows."""
-        control, masks = self.code.controls[at], self.masks
+        control = self.code.controls[at]
+        masks = self.masks
         name = control.name
         if control.bundles or control.fetches:
             test = self.clause(control) if masks.count else None
@@ -208,7 +209,8 @@ class Processor:
 
     def clause(self, control: Control) -> Test:
         """Run a clause. Returns its predicate operation and the value, or None."""
-        self.forwards, test = {}, None
+        self.forwards = {}
+        test = None
         self.registers = {
             place: word for place, word in self.registers.items() if place[0] < TEMPORARY
         }
@@ -227,7 +229,8 @@ class Processor:
         test = None
         results: list[tuple[Operation, Word]] = []
         for slots in bundle.parts:
-            first, row = slots[0], slots[0].row
+            first = slots[0]
+            row = slots[0].row
             words = [self.read(r) for r in first.reads]
             if row.kind == "lds":
                 queued = self.memory.lds(first, words, self.masks.active)
@@ -313,7 +316,8 @@ class _LaunchMemory:
     """The memories of a launch."""
 
     def __init__(self, launch: Launch):
-        self.launch, self.items = launch, launch.items
+        self.launch = launch
+        self.items = launch.items
         self.memories = places.Memories(launch)
 
     def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
@@ -332,8 +336,8 @@ class _LaunchMemory:
             requests.append((places.lds_byte(words[1]) - lds.base, 0))
         elif o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
-        found = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
-        return [self.memories.load(lds.array, *place) for place in found]
+        requested = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
+        return [self.memories.load(lds.array, *place) for place in requested]
 
     def fetch(
         self, f: FetchInstruction, coordinates: list[np.ndarray], active: np.ndarray

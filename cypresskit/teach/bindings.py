@@ -69,14 +69,16 @@ def _used(table: SymbolTable) -> set[str]:
     return taken.union(*(_used(child) for child in table.get_children()))
 
 
-def needed(cells: Sequence[str], asked: str) -> list[int]:
+def needed(cells: Sequence[str], code: str) -> list[int]:
     """The numbers of the cells that set what the code ``asked`` uses, and of those that set what
     these use, in order.
     """
-    wanted, seen, chosen = uses(asked), set[str](), set[int]()
-    while wanted - seen:
-        name = min(wanted - seen)
-        seen.add(name)
+    wanted = uses(code)
+    resolved = set[str]()
+    chosen = set[int]()
+    while wanted - resolved:
+        name = min(wanted - resolved)
+        resolved.add(name)
         for number in reversed([n for n, cell in enumerate(cells) if sets(cell, name)]):
             chosen.add(number)
             wanted |= uses(cells[number])
@@ -85,7 +87,7 @@ def needed(cells: Sequence[str], asked: str) -> list[int]:
     return sorted(chosen)
 
 
-def names_behind(cells: Sequence[str], asked: str) -> set[str]:
+def names_behind(cells: Sequence[str], code: str) -> set[str]:
     """The names that the code ``asked`` depends on: those that it uses, and those that are used
     where these are set. What a cell only prints isn't among them.
     """
@@ -93,7 +95,7 @@ def names_behind(cells: Sequence[str], asked: str) -> set[str]:
         statement for cell in cells for statement in (parsed(cell) or ast.Module([], [])).body
     ]
     pairs = [(bound(statement), uses(ast.unparse(statement))) for statement in statements]
-    names = uses(asked)
+    names = uses(code)
     while True:
         more = set[str]().union(*(used for sets_, used in pairs if sets_ & names))
         if more <= names:

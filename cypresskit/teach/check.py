@@ -85,7 +85,8 @@ class CellChecks:
     """Which checks were asked for a value in the notebook's cell that runs now."""
 
     def __init__(self) -> None:
-        self.counts, self.asked = False, set[tuple[str, str]]()
+        self.counts = False
+        self.asked = set[tuple[str, str]]()
 
     def begin(self) -> None:
         """A new cell of a notebook begins."""

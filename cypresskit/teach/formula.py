@@ -94,7 +94,8 @@ class Formula:
     def try_others(self, answer: Callable) -> None:
         """End the check if the answer is wrong for numbers other than those that are shown."""
         for case in [self.draw() for _ in range(DRAWN)]:
-            result, want = self.result(answer, case), self.right(*case)
+            result = self.result(answer, case)
+            want = self.right(*case)
             finding = (
                 f"The {len(self.cases)} calls that are shown are right, but it is wrong for other"
                 " numbers."

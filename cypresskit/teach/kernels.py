@@ -92,15 +92,15 @@ def fault(findings: Findings) -> Verdict | None:
         return None
     first = findings[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
-    rest = len(findings) - 1
+    others = len(findings) - 1
     more = (
-        f" ({rest} more"
-        f" finding{'s follow from it, or come' if rest > 1 else ' follows from it, or comes'}"
+        f" ({others} more"
+        f" finding{'s follow from it, or come' if others > 1 else ' follows from it, or comes'}"
         " next.)"
     )
     return Verdict(
         False,
-        f"{sentence(first.message)}.{line}{more * (rest > 0)}",
+        f"{sentence(first.message)}.{line}{more * (others > 0)}",
         first.advice.removesuffix(LIMIT),
     )
 

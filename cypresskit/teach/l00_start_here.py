@@ -47,12 +47,12 @@ class Products:
         for matrix in (a, b, c):
             if max(np.shape(matrix), default=0) > LARGEST:
                 raise ValueError(f"this check's card takes matrices of up to {LARGEST} rows")
-        seen = Launches()
-        with watching_launches(seen):
+        launches = Launches()
+        with watching_launches(launches):
             result = gemm(a, b, c, **options)
-        self.launches += len(seen)
-        if self.constants is None and seen:
-            self.constants = seen[0].constants[0]
+        self.launches += len(launches)
+        if self.constants is None and launches:
+            self.constants = launches[0].constants[0]
         return result
 
 
@@ -157,7 +157,8 @@ def check_half(half: float, step: int = 128) -> Verdict:
     def percent(n: int) -> float:
         return simulate("sgemm_tn", n).percent if n else 0.0
 
-    before, share = percent(int(half) - step), percent(int(half))
+    before = percent(int(half) - step)
+    share = percent(int(half))
     dent = "the speed has a dent here; try smaller and larger ones."
     hint = dent if before > share else "larger matrices give it more to do."
     unless(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)

@@ -37,12 +37,11 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
     """Recordings of all work-items for ``draw.block_race``: a product of n x n matrices with a
     block of each of ``sizes``, by the block's name, "2 x 2".
     """
-    runs, ones = {}, np.ones((n, n), np.float32)
+    runs = {}
+    ones = np.ones((n, n), np.float32)
     for size in sizes:
-        kernel, recorders = (
-            block_kernel(size, size),
-            [Recorder(item) for item in range((n // size) ** 2)],
-        )
+        kernel = block_kernel(size, size)
+        recorders = [Recorder(item) for item in range((n // size) ** 2)]
         launch(kernel.program, **kernel.arguments(ones, ones, None, 1, 0), observers=recorders)
         runs[f"{size} x {size}"] = [recorder.recording for recorder in recorders]
     return runs
@@ -149,7 +148,8 @@ def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
     want = a.T @ b
     finding, rows = wrong_rows(c, want, "C is wrong in", "of every 4 x 4 block.")
     i = next((i for i in rows if not c[i::4].any()), rows[0])
-    register, row = f"r{10 + i}", c[i::4]
+    register = f"r{10 + i}"
+    row = c[i::4]
     slips = {
         f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row
     }
@@ -192,16 +192,18 @@ def check_texels(texels: Callable) -> Verdict:
     k, as (matrix, column, row), the matrix "A" or "B"; compared with a recording of the
     work-item.
     """
-    kernel, zeros = KERNELS["sgemm_tn"], np.zeros
+    kernel = KERNELS["sgemm_tn"]
+    zeros = np.zeros
     arguments = kernel.arguments(zeros((6, 32), np.float32), zeros((6, 24), np.float32), None, 1, 0)
     for x, y in ((0, 0), (2, 0), (0, 3), (1, 2)):
         recorder = Recorder((x, y))
         launch(kernel.program, **arguments, observers=[recorder])
-        seen = [
+        fetched = [
             ("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches
         ]
         for k in (0, 1, 5):
-            where, did = f"work-item ({x}, {y}) at k = {k}", sorted(seen[4 * k : 4 * k + 4])
+            where = f"work-item ({x}, {y}) at k = {k}"
+            did = sorted(fetched[4 * k : 4 * k + 4])
             hint = (
                 f"it was called for {where} and should list (matrix, column, row), the last two as"
                 " numbers."

@@ -100,15 +100,16 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
         "kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs"
     )
     for name in names:
-        row, kernel = published.kernel(name), KERNELS[name]
+        row = published.kernel(name)
+        kernel = KERNELS[name]
         card = kernel_card(kernel, compile(kernel.program))
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
-        ours = f"{card.loop_bundles} for {card.k_per_iteration} k"
+        our_bundles = f"{card.loop_bundles} for {card.k_per_iteration} k"
         other = record["kernels"].get(name)
         theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
         line = (
-            f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {ours:14}"
+            f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {our_bundles:14}"
             f" {card.gprs:4}"
         )
         lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")

@@ -124,7 +124,8 @@ def check_chip(chip: object) -> Verdict:
         )
     same = replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) == HD5870
     unless(same, "Something other than register_pool was changed.", "start from ck.HD5870 again.")
-    want, registers = HD5870.active_wavefronts(25), 37
+    want = HD5870.active_wavefronts(25)
+    registers = 37
     try:
         room = chip.active_wavefronts(registers)
     except ValueError as error:

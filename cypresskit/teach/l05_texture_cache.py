@@ -79,7 +79,8 @@ def check_numbering(program: Program) -> Verdict:
     """
     rng = np.random.default_rng(64)
     a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
-    c, traffic = np.zeros((8, 8, 4), np.float32), Traffic()
+    c = np.zeros((8, 8, 4), np.float32)
+    traffic = Traffic()
     memory = c.reshape(8, 32)
     launch(
         program,

@@ -60,7 +60,8 @@ def digits(k: int) -> dict[str, np.ndarray]:
         a, b, c = (
             DD(matrix).fractions() for matrix in (x, y, gemm(x, y, trans_a=True, kernel=kernel))
         )
-        errors, sizes = abs(c - a.T @ b).ravel(), (abs(a).T @ abs(b)).ravel()
+        errors = abs(c - a.T @ b).ravel()
+        sizes = (abs(a).T @ abs(b)).ravel()
         right[precision] = np.array(
             [log10(size / error) if error else inf for error, size in zip(errors, sizes)]
         )
@@ -183,7 +184,8 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     p, e = two_product(a[..., 0], b[..., 0])
     cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
-    (high, low), small = np.moveaxis(out, -1, 0), e + cross + other
+    high, low = np.moveaxis(out, -1, 0)
+    small = e + cross + other
     slips = {
         "nothing arrives in o0: `mov o0, r1` at the end.": (np.abs(high) + np.abs(low), 0 * p),
         "r1.xy is 0 at the end: was what you put there computed before?": (high, 0 * p),
@@ -203,8 +205,8 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
         ),
     }
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
-        rest = sum((part for name, part in parts.items() if name not in missing), 0 * p)
-        slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, rest)
+        present = sum((part for name, part in parts.items() if name not in missing), 0 * p)
+        slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
     slips["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (
         low,
         0 * p,
@@ -234,16 +236,16 @@ def check_dot(dot: Callable) -> Verdict:
             rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy"
         )
         if size > 1:  # the last product takes away nearly all of the sum of the others
-            x[-1], y[-1] = (
-                1.0,
-                -float(sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1]))),
-            )
+            others = sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1]))
+            x[-1] = 1.0
+            y[-1] = -float(others)
         cases.append((x.tolist(), y.tolist()))
         hint = f"it was called with two lists of {size}, and should give a float."
         results.append(tried("dot(x, y)", number, x.tolist(), y.tolist(), hint=hint))
     for (x, y), result in zip(cases, results):
         products = [Fraction(a) * Fraction(b) for a, b in zip(x, y)]
-        exact, scale = sum(products, Fraction(0)), sum(map(abs, products), Fraction(0))
+        exact = sum(products, Fraction(0))
+        scale = sum(map(abs, products), Fraction(0))
         allowed = abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104)
         if isfinite(result) and abs(Fraction(result) - exact) <= allowed:
             continue

@@ -52,18 +52,20 @@ def clocks_of_turn(name: str) -> dict[str, int]:
 
 def lds_clocks(accesses: list[Access]) -> int:
     """LDS clocks of those accesses that are to the LDS."""
-    asked = [
+    requests = [
         (a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None
     ]
-    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in asked)
+    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in requests)
 
 
 def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
     """The different words wanted from each bank in use; ``step`` neighbouring words lie in a
     bank.
     """
-    each = [{word for word in words if word // step % banks == bank} for bank in range(banks)]
-    return [different for different in each if different]
+    words_of_bank = [
+        {word for word in words if word // step % banks == bank} for bank in range(banks)
+    ]
+    return [distinct for distinct in words_of_bank if distinct]
 
 
 def busiest(words: list[int], banks: int = 32, step: int = 1) -> int:
@@ -120,17 +122,17 @@ def check_place(place: Callable) -> Verdict:
     that neither storing rows nor loading those of the own block meets a bank conflict.
     """
     hint = "it is called with rows 0 to 63 and should give a whole number."
-    found = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
+    places = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
     # A number in an array counts as a number
-    found = [word[()] if isinstance(word, np.ndarray) else word for word in found]
-    for row, word in enumerate(found):
+    places = [word[()] if isinstance(word, np.ndarray) else word for word in places]
+    for row, word in enumerate(places):
         unless(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
         unless(
             word % 1 == 0,
             "place gives parts of a word.",
             "words are counted in whole numbers: // instead of /.",
         )
-    first = np.array([int(word) for word in found])
+    first = np.array([int(word) for word in places])
     words = first[:, np.newaxis] + np.arange(4)
     taken = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
     unless(
@@ -144,7 +146,8 @@ def check_place(place: Callable) -> Verdict:
         return Verdict(
             False, finding, "a row has four words, so the next one begins at least four words on."
         )
-    store, items = 4 * words.T, np.arange(64)
+    store = 4 * words.T
+    items = np.arange(64)
     loads = [4 * words[items // 8 * 8 + j].T for j in range(8)]
     clocks = [int(access_clocks(a[np.newaxis], HD5870)[0]) for a in (store, *loads)]
     finding = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
@@ -171,11 +174,9 @@ def check_transpose(program: Program) -> Verdict:
     without races and without bank conflicts.
     """
     matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
-    inputs, memory, traffic = (
-        {0: np.repeat(matrix[..., np.newaxis], 4, 2)},
-        np.zeros((8, 32), np.float32),
-        Traffic(),
-    )
+    inputs = {0: np.repeat(matrix[..., np.newaxis], 4, 2)}
+    memory = np.zeros((8, 32), np.float32)
+    traffic = Traffic()
     launch(
         program,
         64,
@@ -184,7 +185,8 @@ def check_transpose(program: Program) -> Verdict:
         observers=[traffic],
         max_instructions=LONGEST,
     )
-    result, clocks = memory[:, ::4], lds_clocks(traffic.accesses)
+    result = memory[:, ::4]
+    clocks = lds_clocks(traffic.accesses)
     if not np.array_equal(result, matrix.T):
         row, column = (int(n) for n in np.argwhere(result != matrix.T)[0])
         finding = (
@@ -200,10 +202,10 @@ def check_transpose(program: Program) -> Verdict:
         elif not result.any():
             hint = "nothing arrives in r4.x: store r3.x, let everybody finish, load."
         return Verdict(False, finding, hint)
-    found = check(
+    findings = check(
         program, 64, inputs=inputs, global_memory=np.zeros_like(memory), max_instructions=LONGEST
     )
-    races = [f for f in found if f.kind == "race"]
+    races = [f for f in findings if f.kind == "race"]
     if races:
         return Verdict(
             False, f"The result is right, by luck. {sentence(races[0].message)}.", races[0].advice

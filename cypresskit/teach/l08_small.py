@@ -55,7 +55,8 @@ def check_ceiling(r, s):
 )
 def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
-    kernel, rng = KERNELS[REDUCE], np.random.default_rng(16)
+    kernel = KERNELS[REDUCE]
+    rng = np.random.default_rng(16)
     for m, k in ((128, 8), (256, 24)):
         a, x, y = (
             rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1))
@@ -77,7 +78,8 @@ def _reduction_slip(
     program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> str:
     odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
-    leaders, helpers = a @ (x[0] * (1 - odd)), a @ (x[0] * odd)
+    leaders = a @ (x[0] * (1 - odd))
+    helpers = a @ (x[0] * odd)
     sums = {
         "y has the leaders' sums alone. Those of their helpers lie 16 bytes further in the LDS.": (
             leaders

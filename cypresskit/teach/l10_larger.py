@@ -23,7 +23,8 @@ def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
     """The number of strips loaded for blocks in ``order``, if the card keeps the last strip of A
     and of B.
     """
-    count, held = 0, (-1, -1)
+    count = 0
+    held = (-1, -1)
     for block in order:
         count += sum(now != before for now, before in zip(block, held))
         held = block
@@ -87,10 +88,8 @@ def check_order(order: Callable) -> Verdict:
         want = {(i, j) for i in range(rows_) for j in range(columns)}
         if set(blocks) != want or len(blocks) != len(want):
             more = len(blocks) - len(set(blocks) & want)
-            lacking, none = (
-                want - set(blocks),
-                next((block for block in blocks if block not in want), None),
-            )
+            lacking = want - set(blocks)
+            none = next((block for block in blocks if block not in want), None)
             if lacking:
                 what = f"lacks block {min(lacking)}"
             else:
@@ -201,7 +200,8 @@ def check_product(product: Answer) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        card, call = WatchedCard(chance.getrandbits(32)), f"product(gpu, a, b, {block})"
+        card = WatchedCard(chance.getrandbits(32))
+        call = f"product(gpu, a, b, {block})"
         product.services.update(card.services())
         hint = f"the call was {call} with {n} x {n} matrices."
         try:

@@ -10,7 +10,10 @@ from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 
 STAGES = ("load", "mult", "store")
-LOAD, MULT, UNITS = 2.0, 3.0, 6  # seconds of exercise 3's two stages, and how many units go through
+# Exercise 3: seconds of its two stages, and how many units go through them
+LOAD = 2.0
+MULT = 3.0
+UNITS = 6
 
 
 def by_hand(seconds: Sequence[float], units: int) -> Timeline:

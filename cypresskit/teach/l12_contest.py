@@ -58,9 +58,9 @@ PHOTO = 1.02
 
 def with_loop(loop: str) -> TextKernel:
     """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
-    head, _, rest = KERNELS["sgemm_tn"].text.partition("whileloop\n")
+    head, _, tail = KERNELS["sgemm_tn"].text.partition("whileloop\n")
     head = head.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
-    return replace(entry(loop + rest.partition("endloop\n")[2]), before=head)
+    return replace(entry(loop + tail.partition("endloop\n")[2]), before=head)
 
 
 BAR = write(12, 8, 3)  # the fastest that it makes
@@ -224,7 +224,8 @@ def _small_fault(kernel: Kernel) -> str:
     # A fixed seed, so that a finding stays what it was until it is mended; what decides comes
     # later
     rng = np.random.default_rng(12)
-    (rows, columns), k = kernel.block, 2 * kernel.k_step
+    rows, columns = kernel.block
+    k = 2 * kernel.k_step
     for m, n in ((rows, 2 * columns), (2 * rows, columns)):
         a, b, c = (
             rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n))
@@ -248,7 +249,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
             kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1
         )
         meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if not given)
-        if right := next((each for each in meant if not _small_fault(each)), None):
+        if right := next((candidate for candidate in meant if not _small_fault(candidate)), None):
             hint = (
                 f"with block={right.block} and k_step={right.k_step} it is right: is that what the"
                 " text computes?"
@@ -309,7 +310,8 @@ def _compared(
     a, b, c, product = problem(m, n, k, most, seed)
     arguments = kernel.arguments(a, b, c, alpha, beta)
     run = launch(kernel.program, **arguments)
-    result, want = kernel.result(arguments, m, n), alpha * product + beta * c
+    result = kernel.result(arguments, m, n)
+    want = alpha * product + beta * c
     wrong = result != want
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
@@ -348,9 +350,10 @@ def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -
     """
     paper = published.kernel("sgemm_tn")
     measured = f"measured at N = {paper['n_at_max']}"
-    rows, wrong = [(float(paper["gflops_max"]), "Nakasato 2010", measured)], []
+    rows = [(float(paper["gflops_max"]), "Nakasato 2010", measured)]
+    wrong = []
     given = [
-        each if isinstance(each, tuple) and len(each) == 2 else (each, HD5870) for each in entries
+        item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
     ]
     for (_, chip), score in zip(given, finish(given, n)):
         name = shorten(score.name if chip is HD5870 else f"{score.name}, {_name(chip)}", 20)
@@ -400,7 +403,8 @@ def check_two_steps(loop) -> Verdict:
         return Verdict(
             False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side."
         )
-    kernel, n = with_loop(loop), 1024
+    kernel = with_loop(loop)
+    n = 1024
     score = judge(kernel, n=n)
     if not score.report:
         before, end, after = loop.rpartition("endloop")
@@ -418,7 +422,8 @@ def check_two_steps(loop) -> Verdict:
             " yours."
         )
         return replace(score.verdict, finding=finding + behind) if given else score.verdict
-    card, speed = compile(kernel.program).card(2), f"{score.gflops:.0f} Gflop/s at N = {n}"
+    card = compile(kernel.program).card(2)
+    speed = f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = (
         f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one"
         " step of k."
@@ -492,12 +497,13 @@ def check_chip(chip) -> Verdict:
 
 
 @exercise
-def check_entry(mine: Kernel) -> Verdict:
+def check_entry(kernel: Kernel) -> Verdict:
     """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than all that
     ``write`` makes.
     """
     for exact in (False, True):
-        score, bar = judge(mine, exact=exact), bar_gflops()
+        score = judge(kernel, exact=exact)
+        bar = bar_gflops()
         if not tied(score.gflops, CLOSE * bar):
             break
     if not score.report:

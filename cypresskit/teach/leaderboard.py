@@ -36,7 +36,8 @@ HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
 SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
-SECONDS, MEGABYTES = 120.0, 4_000  # for an entry
+SECONDS = 120.0  # for an entry
+MEGABYTES = 4_000  # likewise
 UNITS = "ALU", "texture", "LDS", "L2", "DRAM"  # that may set a ceiling
 ENDS = {
     "time": "it had not ended when its time was up",
@@ -77,7 +78,8 @@ def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
         line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";")
     )
     head = dict(HEAD.findall(comments))
-    block, steps = re.findall(r"\d+", head.get("block", "")), head.get("steps", "")
+    block = re.findall(r"\d+", head.get("block", ""))
+    steps = head.get("steps", "")
     if len(block) != 2 or not steps.isdecimal() or len(steps) > 3:
         raise ValueError(
             "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
@@ -174,15 +176,17 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     per cent apart share a place. The bar and the published figure stand among them without one.
     """
     paper = published.kernel("sgemm_tn")
-    best, name = float(paper["gflops_max"]), f"Nakasato 2010, measured at N = {paper['n_at_max']}"
-    percent, remark = 100 * best / HD5870.single_gflops, "Published, not simulated."
+    best = float(paper["gflops_max"])
+    name = f"Nakasato 2010, measured at N = {paper['n_at_max']}"
+    percent = 100 * best / HD5870.single_gflops
+    remark = "Published, not simulated."
     nakasato = Row(name, "", best, percent, paper["gprs"], verdict=remark)
     bar = _bar(n)
     places: list[tuple[int | str, Row]] = []
     for own in (False, True):
         group = [row for row in _noted(rows) if bool(row.chip) == own]
         for row in sorted(
-            [*group, *([bar, nakasato] if group or not own else [])], key=lambda each: -each.gflops
+            [*group, *([bar, nakasato] if group or not own else [])], key=lambda line: -line.gflops
         ):
             faster = sum(other.gflops > contest.CLOSE * row.gflops for other in group)
             shown = row if row.file else replace(row, chip="HD 5870" * own)
@@ -194,7 +198,8 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
 def _bar(n: int) -> Row:
     """The row of the bar, timed at n x n x n."""
     report = contest.timed(contest.BAR, n, exact=True)
-    name, remark = f"to beat: {contest.BAR.name}", "The fastest that contest.write makes."
+    name = f"to beat: {contest.BAR.name}"
+    remark = "The fastest that contest.write makes."
     speed = report.gflops, report.percent, report.registers, report.active, report.bound
     return Row(name, "", *speed, remark, ceilings=ceilings(report))
 
@@ -205,14 +210,14 @@ def _noted(rows: list[Row]) -> list[Row]:
     for row in rows:
         others = [other for other in rows if other is not row]
         notes = [
-            f"same program as in {each.file}"
-            for each in others
-            if row.code and each.code == row.code
+            f"same program as in {earlier.file}"
+            for earlier in others
+            if row.code and earlier.code == row.code
         ][:1]
         notes += [
-            f"same name as in {each.file}"
-            for each in others
-            if each.name.casefold() == row.name.casefold()
+            f"same name as in {earlier.file}"
+            for earlier in others
+            if earlier.name.casefold() == row.name.casefold()
         ][:1]
         noted.append(replace(row, note=", ".join(notes)))
     return noted
@@ -221,9 +226,9 @@ def _noted(rows: list[Row]) -> list[Row]:
 def table(rows: list[Row], n: int = contest.N) -> str:
     """The leaderboard as CSV, for a course's system."""
     shown = []
-    for place, each in ranked(rows, n):
+    for place, row in ranked(rows, n):
         cells = {"place": place} | {
-            name: cell for name, cell in vars(each).items() if name not in ("code", "ceilings")
+            name: cell for name, cell in vars(row).items() if name not in ("code", "ceilings")
         }
         shown.append(
             {

@@ -130,8 +130,9 @@ def _key() -> str:
 
 def _records(history: Sequence[Record]) -> str:
     """The chart of right entries in the order in which they came, and of the best so far."""
-    top = 200 * (1 + max(each.gflops for each in history) // 200)
-    low, right = HEIGHT - BELOW, WIDTH - 8
+    top = 200 * (1 + max(entry.gflops for entry in history) // 200)
+    low = HEIGHT - BELOW
+    right = WIDTH - 8
 
     def x(number: float) -> float:
         return EDGE + (right - EDGE) * number / len(history)
@@ -140,23 +141,24 @@ def _records(history: Sequence[Record]) -> str:
         return low - (low - 22) * gflops / top
 
     drawn = [_grid(gflops, y(gflops), right) for gflops in (0, top / 2, top)]
-    points, best = [], 0.0
-    for number, each in enumerate(history):
-        at = x(number + 0.5), y(each.gflops)
-        words = escape(f"{each.name}: {each.gflops:.0f} Gflop/s")
-        if each.gflops > best:
+    points = []
+    best = 0.0
+    for number, entry in enumerate(history):
+        at = x(number + 0.5), y(entry.gflops)
+        words = escape(f"{entry.name}: {entry.gflops:.0f} Gflop/s")
+        if entry.gflops > best:
             points += [f"{at[0]:.1f},{y(best):.1f}", f"{at[0]:.1f},{at[1]:.1f}"]
-            best, holder = each.gflops, each.name
+            best, holder = entry.gflops, entry.name
         drawn.append(
             f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="4"><title>{words}</title></circle>'
         )
     points.append(f"{right:.1f},{y(best):.1f}")
     drawn.append(f'<polyline points="{" ".join(points)}"/>')
-    said = escape(f"the record: {holder}, {best:.0f} Gflop/s")
-    drawn.append(f'<text x="{right}" y="{y(best) - 8:.1f}" text-anchor="end">{said}</text>')
+    title = escape(f"the record: {holder}, {best:.0f} Gflop/s")
+    drawn.append(f'<text x="{right}" y="{y(best) - 8:.1f}" text-anchor="end">{title}</text>')
     axis = f"right entries, {len(history)} of them, in the order in which they came"
     drawn.append(f'<text x="{EDGE}" y="{HEIGHT - 6}">{axis}</text>')
-    label = escape(f"Gflop/s of {axis}; {said}")
+    label = escape(f"Gflop/s of {axis}; {title}")
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<svg {size} role="img" aria-label="{label}">{"".join(drawn)}</svg>'
 

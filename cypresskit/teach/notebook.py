@@ -20,10 +20,8 @@ from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict, cell, error_text
 
 # On white: no colour of letters can be read on light and on dark pages alike
-BLUE, ORANGE = (
-    "#0072b2",
-    "#b84f00",
-)
+BLUE = "#0072b2"
+ORANGE = "#b84f00"
 
 
 def unread(
@@ -94,7 +92,8 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
     """
     if not check:
         return ""
-    known[check], lesson = right, check[0]
+    known[check] = right
+    lesson = check[0]
     exercises = [f for name, f in vars(import_module(lesson)).items() if name.startswith("check_")]
     done = [known.get((lesson, f.__name__), False) for f in exercises if f.__module__ == lesson]
     signs = " ".join("●" if is_right else "○" for is_right in done)
@@ -110,7 +109,8 @@ def install(shell) -> None:
     ] = {}  # in words: the error itself would keep all that its functions held
 
     def ran(result) -> None:
-        error, how = result.error_in_exec, (0, "")
+        error = result.error_in_exec
+        how = (0, "")
         if isinstance(error, Exception):
             lines = [
                 line

@@ -48,8 +48,8 @@ class WatchedTurn:
         """Whether the same lanes made the same comparisons, and are running."""
         if len(self.compared) != len(other.compared):
             return False
-        for mine, theirs in zip(self.compared, other.compared, strict=True):
-            if mine[0] is not theirs[0] or not np.array_equal(mine[3], theirs[3]):
+        for own, theirs in zip(self.compared, other.compared, strict=True):
+            if own[0] is not theirs[0] or not np.array_equal(own[3], theirs[3]):
                 return False
         return np.array_equal(self.running, other.running)
 
@@ -92,19 +92,19 @@ class Drift:
         """What moves, at the beginning of a turn."""
         return {place: moving.at(turn) for place, moving in self.moving.items()}
 
-    def expects(self, turn: int, found: WatchedTurn) -> bool:
+    def expects(self, turn: int, ran: WatchedTurn) -> bool:
         """Whether a turn that was run went as those before it."""
-        if not found.like(self.second):
+        if not ran.like(self.second):
             return False
         for place, expected in (self.second.registers | self.registers(turn + 1)).items():
-            if not expected.same(found.registers[place], self.running):
+            if not expected.same(ran.registers[place], self.running):
                 return False
-        rows = zip(self.first.compared, self.second.compared, found.compared, strict=True)
+        rows = zip(self.first.compared, self.second.compared, ran.compared, strict=True)
         return all(self._goes_on(turn, *row) for row in rows)
 
-    def _goes_on(self, turn: int, first: tuple, second: tuple, found: tuple) -> bool:
-        operation, *_, active = found
-        for a, b, c in zip(first[1:3], second[1:3], found[1:3], strict=True):
+    def _goes_on(self, turn: int, first: tuple, second: tuple, third: tuple) -> bool:
+        operation, *_, active = third
+        for a, b, c in zip(first[1:3], second[1:3], third[1:3], strict=True):
             if any((word.loaded & active).any() for word in (a, b, c)):
                 return False
             start, then, now = (number(word, operation) for word in (a, b, c))

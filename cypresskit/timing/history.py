@@ -29,7 +29,8 @@ class History:
     """The clauses of so many wavefronts, and about how many ``bytes`` they hold."""
 
     def __init__(self, wavefronts: int):
-        self.wavefronts, self.bytes = wavefronts, 0
+        self.wavefronts = wavefronts
+        self.bytes = 0
         self.entries: list[_Entry] = []
         self.once = np.ones(wavefronts, np.int64)
 
@@ -55,19 +56,20 @@ class History:
         leaders = np.unique(kind, return_index=True)[1]
         ran = np.stack([entry.members[leaders] for entry in self.entries])
         cuts = [_Cut(entry.members, kind) if entry.clauses else None for entry in self.entries]
-        found = []
+        paths = []
         for n, leader in enumerate(leaders):
             path = _Assembly()
             for at in np.flatnonzero(ran[:, n]):
-                entry, cut = self.entries[at], cuts[at]
+                entry = self.entries[at]
+                cut = cuts[at]
                 if cut is not None:
                     path.add([cut.clause(clause, n) for clause in entry.clauses])
                 elif entry.turns is None:
                     path.end_turn()
                 else:
                     path.end_segment(int(entry.turns[leader]))
-            found.append(Path(wavefronts[kind == n], tuple(path.segments)))
-        return found
+            paths.append(Path(wavefronts[kind == n], tuple(path.segments)))
+        return paths
 
     def _kinds(self) -> np.ndarray:
         """A number for each wavefront, equal for those that ran the same."""
@@ -104,7 +106,8 @@ class _Cut:
         if self.order is None:
             self.order = np.argsort(self.kind, kind="stable")
             self.bounds = np.searchsorted(self.kind[self.order], np.arange(self.kind.max() + 2))
-        first, last = self.bounds[n], self.bounds[n + 1]
+        first = self.bounds[n]
+        last = self.bounds[n + 1]
         return replace(clause, streams=tuple(self._cut(s, first, last) for s in clause.streams))
 
     def _cut(self, stream: Stream, first: int, last: int) -> Stream:
@@ -187,17 +190,17 @@ def _repeated(clauses: tuple[Clause, ...], ends: list[int]) -> list[tuple[tuple[
     bounds = sorted({0, *ends, len(clauses)})
     turns = [clauses[a:b] for a, b in pairwise(bounds)]
     result: list[tuple[tuple[Clause, ...], int]] = []
-    rest: tuple[Clause, ...] = ()  # of turns that aren't repeated
+    unrepeated: tuple[Clause, ...] = ()  # of turns that aren't repeated
     at = 0
     while at < len(turns):
         end = at + 1
         while end < len(turns) and turns[end] == turns[at]:
             end += 1
         if end - at > 1:
-            result += [(rest, 1)] if rest else []
+            result += [(unrepeated, 1)] if unrepeated else []
             result.append((turns[at], end - at))
-            rest = ()
+            unrepeated = ()
         else:
-            rest += turns[at]
+            unrepeated += turns[at]
         at = end
-    return result + ([(rest, 1)] if rest else [])
+    return result + ([(unrepeated, 1)] if unrepeated else [])

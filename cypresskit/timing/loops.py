@@ -108,8 +108,11 @@ class CountedLoop:
     def __init__(self, processor: Processor, start: int, limit: int):
         assert isinstance(processor.words, MarkedWords)
         assert isinstance(processor.memory, Requests)
-        self.processor, self.words, self.memory = processor, processor.words, processor.memory
-        self.start, self.body = start, loop_body(processor.code, start)
+        self.processor = processor
+        self.words = processor.words
+        self.memory = processor.memory
+        self.start = start
+        self.body = loop_body(processor.code, start)
         self.limit = limit
         self.before = dict(processor.registers)
         self.entered = processor.masks.active
@@ -125,9 +128,11 @@ class CountedLoop:
         try:
             counted, after = self._counted()
         except NotCounted:
-            counted, after = None, self.before
+            counted = None
+            after = self.before
         finally:
-            self.processor.masked, self.memory.noting = True, noting
+            self.processor.masked = True
+            self.memory.noting = noting
             self.processor.registers = self.before
             masks.set(self.entered)
         if counted is None:
@@ -173,9 +178,9 @@ class CountedLoop:
             raise EndlessError
         after = self._after(first, second, last, turns)
         by_control: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
-        rest = iter(motions)
+        left = iter(motions)
         for control, accesses in first.accesses.items():
-            by_control[control] = [(access, next(rest)) for access in accesses]
+            by_control[control] = [(access, next(left)) for access in accesses]
         counts = np.broadcast_to(turns, stay.shape).reshape(-1, 64).max(axis=1)
         return Counted(counts * _wavefronts(stay), by_control), after
 
@@ -207,9 +212,9 @@ class CountedLoop:
             for n, control in enumerate(self.body, self.start + 1):
                 memory.noted = []
                 if control.bundles or control.fetches:
-                    found = processor.clause(control)
-                    if found is not None:
-                        passed = self.words.passed(*found, active)
+                    predicate = processor.clause(control)
+                    if predicate is not None:
+                        passed = self.words.passed(*predicate, active)
                         turn.left |= passed == (control.name == "ALU_PUSH_BEFORE")
                 elif control.store is not None:
                     processor.store(control.store)
@@ -223,10 +228,12 @@ class CountedLoop:
         """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
         used = _wavefronts(stay)
         turns = np.where(_wavefronts(second.left & stay) | ~used, 1.0, NEVER)
-        found = meetings(first.compared, second.compared, stay)
+        meeting_turns = meetings(first.compared, second.compared, stay)
         tried = np.ones(len(turns))
         for _ in range(TRIES):
-            following = [np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in found]
+            following = [
+                np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in meeting_turns
+            ]
             tried = np.minimum.reduce([np.full(len(turns), NEVER), *following])
             undecided = (turns == NEVER) & (tried < NEVER)
             if not undecided.any():
@@ -271,29 +278,30 @@ class CountedLoop:
         if not lanes.any():
             return first
         turn = int(turn) if isinstance(turn, int) else np.maximum(turn, 1)
-        found = self._turn(registers(turn))
-        if (found.left & lanes & (turn < turns)).any():
+        ran = self._turn(registers(turn))
+        if (ran.left & lanes & (turn < turns)).any():
             raise NotCounted
         for place, word in moving.items():
-            expected, held = word.at(turn + 1), found.registers[place]
+            expected = word.at(turn + 1)
+            held = ran.registers[place]
             if expected.loaded is NOBODY and not (
                 held.loaded is NOBODY and ((expected.bits == held.bits) | ~lanes).all()
             ):
                 raise NotCounted
-        for now, then, motion in zip(found.all_accesses, first.all_accesses, motions, strict=True):
+        for now, then, motion in zip(ran.all_accesses, first.all_accesses, motions, strict=True):
             for a, b, step in zip(now.rows, then.rows, motion):
                 if a is b and not step:
                     continue
                 if ((now.numbers(a) != now.numbers(b) + turn * step) & lanes).any():
                     raise NotCounted
-        return found
+        return ran
 
 
 def meetings(first: Compared, second: Compared, stay: np.ndarray) -> list[np.ndarray]:
     """The turns in which a comparison of lanes that ``stay`` may come out differently from the turn
     before, from those of turns 0 and 1: arrays that have a row for each wavefront, or one for all.
     """
-    found = []
+    turns_met = []
     for (o, a, b), (_, c, d) in zip(first, second, strict=True):
         if any(word.loaded is not NOBODY for word in (a, b, c, d)):
             continue
@@ -305,8 +313,8 @@ def meetings(first: Compared, second: Compared, stay: np.ndarray) -> list[np.nda
             turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NEVER)
             if turn.size > 1:
                 turn = np.where(stay, turn, NEVER).reshape(-1, 64)
-            found.append(turn.reshape(turn.size // 64 or 1, -1))
-    return found
+            turns_met.append(turn.reshape(turn.size // 64 or 1, -1))
+    return turns_met
 
 
 class Moving:
@@ -314,22 +322,23 @@ class Moving:
     beginning of the first three.
     """
 
-    def __init__(self, zero: Value, one: Value, two: Value, active: np.ndarray):
+    def __init__(self, first: Value, second: Value, third: Value, active: np.ndarray):
         self.constant: Value | None = None
         self.start: np.ndarray = np.zeros(1)
         self.step: np.ndarray = np.zeros(1)
-        self.float, self.below = False, np.inf
-        if two.loaded is EVERYBODY:
-            self.constant = two
+        self.float = False
+        self.below = np.inf
+        if third.loaded is EVERYBODY:
+            self.constant = third
             return
         self.constant = from_memory(UNKNOWN)
-        if any(word.loaded is not NOBODY for word in (zero, one, two)):
+        if any(word.loaded is not NOBODY for word in (first, second, third)):
             return
-        if zero is one is two:
-            self.constant = two
+        if first is second is third:
+            self.constant = third
             return
         for kind, dtype in ((np.float32, np.float64), (np.int32, np.int64)):
-            a, b, c = (word.bits.view(kind).astype(dtype) for word in (zero, one, two))
+            a, b, c = (word.bits.view(kind).astype(dtype) for word in (first, second, third))
             if not _of_active(c - b == b - a, active).all():
                 continue
             self.float = kind is np.float32
@@ -342,7 +351,9 @@ class Moving:
                 if not grains:
                     continue
                 self.below = grains[0]
-            self.start, self.step, self.constant = a, b - a, None
+            self.start = a
+            self.step = b - a
+            self.constant = None
             return
 
     def at(self, turn: Turns) -> Value:

@@ -29,7 +29,8 @@ OPTIONS: dict = {
     "forceinline": True,
 }
 LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
-WORD, VECTOR = ir.IntType(64), ir.VectorType(ir.IntType(64), LANES)
+WORD = ir.IntType(64)
+VECTOR = ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
 
 

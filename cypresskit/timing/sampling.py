@@ -110,22 +110,22 @@ def sample(
     launch = _Launch(code, surfaces, device, group, total, active, bar)
     if exact:
         return _whole(launch, launch.walk(launch.total))
-    rounds, rest = divmod(launch.total, launch.round)
-    apart = 0.0
+    rounds, remainder = divmod(launch.total, launch.round)
+    difference = 0.0
     count = launch.total
     if rounds > 2 * policy.rounds:
-        count = policy.rounds * launch.round + rest
-        apart = _difference(launch, count)
-        if apart > STEADY:
+        count = policy.rounds * launch.round + remainder
+        difference = _difference(launch, count)
+        if difference > STEADY:
             count = launch.total
-            apart = 0.0
+            difference = 0.0
     paths = launch.walk(count)
     walked_effort = effort(paths)
     everything = walked_effort * launch.total / count
     if everything <= policy.whole:
         return _whole(launch, launch.walk(launch.total))
     sampled = _sampled(launch, paths, walked_effort, policy)
-    error = sampled.error + apart * (1 - sampled.part)
+    error = sampled.error + difference * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
         return _whole(launch, launch.walk(launch.total))
     return replace(sampled, error=error)
@@ -235,10 +235,10 @@ def _difference(launch: _Launch, count: int) -> float:
     """
     work = []
     for end in (count, launch.total):
-        some = np.linspace(0, end - 1, launch.round).astype(np.int64)
-        paths = walk(launch.code, launch.surfaces, np.unique(some))
-        each = [path.amount(_work) for path in paths]
-        work.append(np.average(each, axis=0, weights=[len(path.wavefronts) for path in paths]))
+        numbers = np.linspace(0, end - 1, launch.round).astype(np.int64)
+        paths = walk(launch.code, launch.surfaces, np.unique(numbers))
+        amounts = [path.amount(_work) for path in paths]
+        work.append(np.average(amounts, axis=0, weights=[len(path.wavefronts) for path in paths]))
     return float(abs(work[1] / np.maximum(work[0], 1) - 1).max())
 
 

@@ -96,7 +96,8 @@ def simulate(
     if isinstance(kernel, Program) and launch is not None:
         kernel = compile(kernel, device, style)
     if isinstance(kernel, Code):
-        code, name = kernel, kernel.program.name
+        code = kernel
+        name = kernel.program.name
         shapes: Shape = launch  # type: ignore[assignment]
     else:
         kernel = launched = resolve(kernel)
@@ -225,11 +226,11 @@ def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> 
 def _check_left_out(given: dict[str, object]) -> None:
     """``ValueError`` for arguments of a GEMM kernel that are given beside a program's launch."""
     left_out = {"n": None, "m": None, "k": None, "count": 1, "beta": 0}
-    found = [f"{name} = {value!r}" for name, value in given.items() if value != left_out[name]]
-    if found:
+    extra = [f"{name} = {value!r}" for name, value in given.items() if value != left_out[name]]
+    if extra:
         raise ValueError(
             "a program has its sizes and constants from its launch: leave out n, m and k, count"
-            f" and beta; found {', '.join(found)}"
+            f" and beta; found {', '.join(extra)}"
         )
 
 
@@ -275,7 +276,9 @@ def _report(
     launched: Kernel | None,
 ) -> Report:
     """The report on a launch, from what was simulated of it."""
-    device, active, wavefronts = launch.device, launch.active, launch.shape.wavefronts
+    device = launch.device
+    active = launch.active
+    wavefronts = launch.shape.wavefronts
     outcome, clocks = result.outcome, result.clocks
     counts = {what: count / result.part for what, count in outcome.counts.items()}
     busy = _busy(counts, clocks, device)
@@ -372,7 +375,8 @@ def _served(given: np.ndarray) -> np.ndarray:
     """The work done in each interval, given what begins there: what an interval can't hold is left
     for the next.
     """
-    served, left = np.empty_like(given), np.zeros(given.shape[1])
+    served = np.empty_like(given)
+    left = np.zeros(given.shape[1])
     for n, new in enumerate(given):
         served[n] = np.minimum(left + new, 1)
         left += new - served[n]
@@ -381,7 +385,8 @@ def _served(given: np.ndarray) -> np.ndarray:
 
 def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for two kinds of work of one unit, (intervals, units, 2): together at most 1."""
-    served, left = np.empty_like(given), np.zeros(given.shape[1:])
+    served = np.empty_like(given)
+    left = np.zeros(given.shape[1:])
     for n, new in enumerate(given):
         waiting = left + new
         together = waiting.sum(axis=1, keepdims=True)

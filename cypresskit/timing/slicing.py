@@ -23,12 +23,12 @@ def address_slice(code: Code) -> Code:
     """``code`` with all its bundles, of which each holds only what addresses and tests depend on,
     and all LDS operations.
     """
-    found = _Slice(code)
-    found.need_addresses()
-    found.need_tests()
+    needed = _Slice(code)
+    needed.need_addresses()
+    needed.need_tests()
     controls = []
     for n, control in enumerate(code.controls):
-        bundles = [found.cut(n, b, bundle) for b, bundle in enumerate(control.bundles)]
+        bundles = [needed.cut(n, b, bundle) for b, bundle in enumerate(control.bundles)]
         controls.append(replace(control, bundles=tuple(bundles)))
     return replace(code, controls=tuple(controls))
 
@@ -36,9 +36,9 @@ def address_slice(code: Code) -> Code:
 @lru_cache(maxsize=128)
 def branch_registers(code: Code) -> frozenset[Place]:
     """The registers that the code's tests depend on."""
-    found = _Slice(code)
-    found.need_tests()
-    return frozenset(found.places)
+    needed = _Slice(code)
+    needed.need_tests()
+    return frozenset(needed.places)
 
 
 class _Slice:
@@ -104,12 +104,12 @@ class _Slice:
     def _sources(self, spot: Spot, reads: tuple[Read, ...]) -> list[Spot]:
         """The operations that may have written what ``spot`` reads."""
         n, b, _ = spot
-        found: list[Spot] = []
+        spots: list[Spot] = []
         for r in reads:
             if r.kind == "gpr" and (r.index, r.channel) not in self.places:
                 self.places.add((r.index, r.channel))
-                found += self.writers[r.index, r.channel]
+                spots += self.writers[r.index, r.channel]
             elif r.kind in ("pv", "ps"):
                 slot = 4 if r.kind == "ps" else r.channel
-                found.append(self.in_slot[n, b - 1, slot])
-        return found
+                spots.append(self.in_slot[n, b - 1, slot])
+        return spots

@@ -105,37 +105,40 @@ class Steady:
             self.looks.clear()
 
     def _now(self) -> Look:
-        slots, segments = self.chip.slots, self.chip.work.segments
+        slots = self.chip.slots
+        segments = self.chip.work.segments
         segment = np.where(slots.wavefront >= 0, slots.segment, 0)
         turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
-        clock, clauses = float(self.chip.engines.next_clock.min()), int(self.chip.log.over[0])
+        clock = float(self.chip.engines.next_clock.min())
+        clauses = int(self.chip.log.over[0])
         tally = self.chip.tally
         slices = (tally.l2_asked + tally.l2_passed) * self.chip.clocks.slice_line
         units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
         busy = np.array([unit.mean() for unit in units])
         load = float((tally.dram + tally.dram_rows).mean())
-        done, ledger = tally.all.copy(), self.chip.ledger.all.copy()
+        done = tally.all.copy()
+        ledger = self.chip.ledger.all.copy()
         return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, ledger, busy, load)
 
     def _move_on(self, first: Look, middle: Look, last: Look, change: float) -> bool:
         """Skip the turns that follow, at the pace from ``first`` to ``last``, which has changed by
         a share of ``change``. Returns whether there were any.
         """
-        here = last.wavefront >= 0
-        engine = np.nonzero(here)[0]
+        occupied = last.wavefront >= 0
+        engine = np.nonzero(occupied)[0]
         early, late = self.early + middle.turn - first.turn, self.late + last.turn - middle.turn
-        rate = _rates(early[here], late[here], engine)
-        rate *= (last.turn - first.turn)[here].mean() / rate.mean()
-        left = (self.chip.work.segments[last.segment, 2] - last.turn)[here] - TURNS
-        self.most = max(self.most, int(here.sum()))
-        times = min((left / rate).min(), self.farthest * here.sum() / self.most)
+        rate = _rates(early[occupied], late[occupied], engine)
+        rate *= (last.turn - first.turn)[occupied].mean() / rate.mean()
+        left = (self.chip.work.segments[last.segment, 2] - last.turn)[occupied] - TURNS
+        self.most = max(self.most, int(occupied.sum()))
+        times = min((left / rate).min(), self.farthest * occupied.sum() / self.most)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
-        turns = _together(turns, last.wavefront[here] // self.chip.work.group)
+        turns = _together(turns, last.wavefront[occupied] // self.chip.work.group)
         if times < 0.5 or not turns.any():
             return False
         self.early, self.late = early, late
         moved = np.zeros_like(last.wavefront)
-        moved[here] = turns
+        moved[occupied] = turns
         self.chip.slots.turn[...] += moved
         clauses = int((moved * self.length[last.segment]).sum())
         clocks = self._advance(first, last, clauses)
@@ -177,8 +180,8 @@ def _rates(early: np.ndarray, late: np.ndarray, engine: np.ndarray) -> np.ndarra
     count = np.bincount(own)
     means = [(np.bincount(own, part) / count)[own] for part in (early, late)]
     engines = [mean - mean.mean() for mean in means]
-    each = [part - mean for part, mean in zip((early, late), means, strict=True)]
-    rates = early.mean() + late.mean() + _lasting(*engines) + _lasting(*each)
+    around_mean = [part - mean for part, mean in zip((early, late), means, strict=True)]
+    rates = early.mean() + late.mean() + _lasting(*engines) + _lasting(*around_mean)
     return np.maximum(rates, 1e-3)
 
 
@@ -200,6 +203,6 @@ def _together(turns: np.ndarray, group: np.ndarray) -> np.ndarray:
     return least[own]
 
 
-def _pace(one: Look, other: Look) -> float:
+def _pace(first: Look, last: Look) -> float:
     """Clocks per clause between two looks."""
-    return (other.clock - one.clock) / (other.clauses - one.clauses)
+    return (last.clock - first.clock) / (last.clauses - first.clauses)

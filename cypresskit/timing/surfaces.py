@@ -97,7 +97,8 @@ class Surfaces:
         """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in
         it.
         """
-        texture, last = self.shape.textures[resource], motion.turns - 1
+        texture = self.shape.textures[resource]
+        last = motion.turns - 1
         inside = (x >= 0) & (x < texture.width) & (y >= 0) & (y < texture.height)
         if motion.x or motion.y:
             far_x, far_y = x + last * motion.x, y + last * motion.y

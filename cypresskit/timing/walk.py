@@ -62,11 +62,11 @@ def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None
     """
     if len(wavefronts) * BESIDES * 8 < MAX_BYTES:
         return
-    some = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
+    numbers = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
     with np.errstate(all="ignore"):
-        sample = _Walk(code, surfaces, wavefronts[some], frozenset())
+        sample = _Walk(code, surfaces, wavefronts[numbers], frozenset())
         sample.run()
-    needed = len(wavefronts) * (BESIDES + 2 * sample.history.bytes // len(some))
+    needed = len(wavefronts) * (BESIDES + 2 * sample.history.bytes // len(numbers))
     if needed > MAX_BYTES:
         raise ValueError(
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
@@ -85,13 +85,13 @@ def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
 def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
     stepped: frozenset[int] = frozenset()
     while True:
-        this = _Walk(code, surfaces, wavefronts, stepped)
+        attempt = _Walk(code, surfaces, wavefronts, stepped)
         try:
             with np.errstate(all="ignore"):
-                return this.run()
+                return attempt.run()
         except NotCounted:  # a value that a counted loop couldn't tell is used behind it
-            assert this.counted - stepped
-            stepped |= this.counted
+            assert attempt.counted - stepped
+            stepped |= attempt.counted
 
 
 @dataclass(eq=False)
@@ -152,12 +152,14 @@ class _Walk:
 
     def _step(self, at: int) -> int:
         """Do control-flow instruction ``at``. Returns the number of the one that follows."""
-        control, masks = self.code.controls[at], self.processor.masks
+        control = self.code.controls[at]
+        masks = self.processor.masks
         if control.name == "LOOP_START_DX10":
             return self._enter(at)
         if control.name == "LOOP_END":
             return self._end_turn(at)
-        active, ran = masks.active, masks.count > 0
+        active = masks.active
+        ran = masks.count > 0
         self.memory.noted = []
         following = self.processor.step(at)
         if ran:
@@ -214,7 +216,8 @@ class _Walk:
         self.history.end_segment(members, counted.turns)
 
     def _end_turn(self, at: int) -> int:
-        masks, loop = self.processor.masks, self.loops[-1]
+        masks = self.processor.masks
+        loop = self.loops[-1]
         if not self.recording:
             self._watch(loop, at)
         running = self.members(masks.loops[-1].running.copy())  # which changes in place
@@ -251,7 +254,8 @@ class _Walk:
         loop.watched.append(self._turn_now())
         self.words.compared = Comparisons(self.processor)
         if len(loop.watched) == 3:
-            watched, loop.watched = loop.watched, []
+            watched = loop.watched
+            loop.watched = []
             self._leap(watched, loop.start, at)
             self.words.compared = None
 
@@ -285,17 +289,20 @@ class _Walk:
     def _tried(self, drift: Drift, turn: int, start: int, at: int) -> WatchedTurn:
         """A turn of the loop from ``start`` to ``at``, which is run and taken back."""
         processor = self.processor
-        registers, queue, masks = processor.registers, [*processor.queue], processor.masks
-        issued, loops = self.issued.copy(), [replace(loop) for loop in self.loops]
+        registers = processor.registers
+        queue = [*processor.queue]
+        masks = processor.masks
+        issued = self.issued.copy()
+        loops = [replace(loop) for loop in self.loops]
         processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
         processor.masks.next_iteration()
         self._move(drift, turn)
         self.words.compared = Comparisons(self.processor)
         self._run(start + 1, at)
-        found = self._turn_now()
+        turn_run = self._turn_now()
         processor.registers, processor.queue, processor.masks = registers, queue, masks
         self.issued, self.loops = issued, loops
-        return found
+        return turn_run
 
     def _move(self, drift: Drift, turn: int) -> None:
         """Set what tests depend on to what it is at the beginning of a turn."""
@@ -309,7 +316,8 @@ class _Walk:
 
     def _compare(self, loop: _RunningLoop) -> None:
         """Refuse a loop whose tests depend on nothing that has changed since an earlier turn."""
-        registers, active = self.processor.registers, self.processor.masks.active
+        registers = self.processor.registers
+        active = self.processor.masks.active
         now: dict[tuple[int, int], Value] = {
             place: registers.get(place, ZERO) for place in self.tested
         }
@@ -334,8 +342,11 @@ class _Walk:
         fills no memory.
         """
         processor = self.processor
-        registers, queue, masks = processor.registers, [*processor.queue], processor.masks
-        issued, loops = self.issued.copy(), [replace(loop) for loop in self.loops]
+        registers = processor.registers
+        queue = [*processor.queue]
+        masks = processor.masks
+        issued = self.issued.copy()
+        loops = [replace(loop) for loop in self.loops]
         processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
         self.recording = self.memory.noting = False
         self._run(at, until)
@@ -394,7 +405,8 @@ class _Walk:
                 return row
             return row.reshape(-1, 64)[members].ravel()
 
-        streams, pixels = [], (cut(self.x), cut(self.y))
+        streams = []
+        pixels = (cut(self.x), cut(self.y))
         for access, motion in accesses:
             few = replace(access, rows=tuple(cut(row) for row in access.rows))
             moved = motion._replace(turns=cut(motion.turns))
@@ -421,7 +433,8 @@ def _instructions(control: Control) -> int:
 
 def endless_loop(code: Code, start: int, what: str) -> KernelError:
     """The error for a loop that is run for longer than anyone means it to."""
-    program, inside = code.program, code.controls[loop_end(code, start)].at
+    program = code.program
+    inside = code.controls[loop_end(code, start)].at
     around = [
         at
         for at, i in enumerate(program.body)

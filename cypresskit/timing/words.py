@@ -92,10 +92,10 @@ class MarkedWords:
         if low:
             bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
         assert first.row.meaning is not None
-        found = scaled(first.row.meaning(*bits), first.omod, first.clamp)
+        result_bits = scaled(first.row.meaning(*bits), first.omod, first.clamp)
         if at < 0:
-            return Value(found)
-        return Value(found, reduce(np.logical_or, (word.loaded for word in words + low)), at)
+            return Value(result_bits)
+        return Value(result_bits, reduce(np.logical_or, (word.loaded for word in words + low)), at)
 
     def halves(self, value: Value) -> tuple[Value, Value]:
         if value.bits.dtype != np.uint64:

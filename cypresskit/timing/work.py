@@ -51,8 +51,8 @@ class Stream:
 
     def total(self, amount: np.ndarray, turns: int) -> float:
         """The sum, over all wavefronts and so many ``turns``, of an ``amount`` for each entry."""
-        each, rest = divmod(turns, self.phases)
-        times = each + (np.arange(self.phases) < rest)
+        whole, remainder = divmod(turns, self.phases)
+        times = whole + (np.arange(self.phases) < remainder)
         return float((amount.reshape(-1, self.phases) @ times).sum())
 
 
@@ -107,8 +107,8 @@ class Packed(NamedTuple):
     @property
     def clauses_run(self) -> np.ndarray:
         """The number of clauses that a wavefront of each path runs, repeats counted."""
-        each = self.clauses_a_turn * self.segments[:, 2]
-        return np.diff(np.concatenate(([0], np.cumsum(each)))[self.paths])
+        clauses = self.clauses_a_turn * self.segments[:, 2]
+        return np.diff(np.concatenate(([0], np.cumsum(clauses)))[self.paths])
 
     @property
     def clauses_a_turn(self) -> np.ndarray:
@@ -190,7 +190,8 @@ def stream(
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
-    (cost, asked), ptr = np.zeros((2, entries), np.int32), np.zeros(entries + 1, np.int64)
+    cost, asked = np.zeros((2, entries), np.int32)
+    ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     how = line_bytes.bit_length() - 1, banks, quads_per_clock, merge, phases
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
@@ -203,16 +204,16 @@ def fetch_clause(streams: list[Stream]) -> Clause:
     """
     kept: list[Stream] = []
     for whole in streams:
-        this = whole
+        stream = whole
         for before in kept:
-            if not this.uncached and (before.phases, before.step, before.uncached) == (
-                this.phases,
-                this.step,
+            if not stream.uncached and (before.phases, before.step, before.uncached) == (
+                stream.phases,
+                stream.step,
                 False,
             ):
-                ptr, line, offset = _without(this, before)
-                this = replace(this, ptr=ptr, line=line, offset=offset, whole=whole)
-        kept.append(this)
+                ptr, line, offset = _without(stream, before)
+                stream = replace(stream, ptr=ptr, line=line, offset=offset, whole=whole)
+        kept.append(stream)
     return Clause(TEX, 0, tuple(kept))
 
 
@@ -259,14 +260,19 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     entry = np.concatenate([np.repeat(np.arange(entries), np.diff(s.ptr)) for s in streams])
     keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
     keys = keys[np.diff(keys, prepend=-1) != 0]
-    entry, line = keys >> LINE_BITS, keys & ((1 << LINE_BITS) - 1)
+    entry = keys >> LINE_BITS
+    line = keys & ((1 << LINE_BITS) - 1)
     return np.concatenate(([0], np.cumsum(np.bincount(entry, minlength=entries)))), line
 
 
-def _without(this: Stream, before: Stream):
-    keep = np.ones(len(this.line), np.bool_)
-    _drop_known(keep, this.ptr, this.line, before.ptr, before.line)
-    return np.concatenate(([0], np.cumsum(keep)))[this.ptr], this.line[keep], this.offset[keep]
+def _without(stream: Stream, before: Stream):
+    keep = np.ones(len(stream.line), np.bool_)
+    _drop_known(keep, stream.ptr, stream.line, before.ptr, before.line)
+    return (
+        np.concatenate(([0], np.cumsum(keep)))[stream.ptr],
+        stream.line[keep],
+        stream.offset[keep],
+    )
 
 
 @native
@@ -290,8 +296,11 @@ def _find_lines(
     """
     entries, items = addresses.shape
     for e in range(entries):
-        first, clock, before = ptr[e], 0, max(e - phases, 0)
-        n, moved = first, (addresses[e, 0] - addresses[before, 0]) >> shift
+        first = ptr[e]
+        clock = 0
+        before = max(e - phases, 0)
+        n = first
+        moved = (addresses[e, 0] - addresses[before, 0]) >> shift
         same = before < e
         for i in range(items):
             same &= (
@@ -299,13 +308,12 @@ def _find_lines(
                 and active[e, i] == active[before, i]
             )
         if same:
-            cost[e], asked[e], ptr[e + 1] = (
-                cost[before],
-                asked[before],
-                n + ptr[before + 1] - ptr[before],
-            )
+            cost[e] = cost[before]
+            asked[e] = asked[before]
+            ptr[e + 1] = n + ptr[before + 1] - ptr[before]
             for p in range(ptr[before], ptr[before + 1]):
-                line[n], offset[n] = line[p] + moved, offset[p]
+                line[n] = line[p] + moved
+                offset[n] = offset[p]
                 n += 1
             continue
         for quad in range(0, items, 4):
@@ -313,20 +321,24 @@ def _find_lines(
             for i in range(quad, min(quad + 4, items)):
                 if not active[e, i]:
                     continue
-                this, seen, first_of_quad = addresses[e, i] >> shift, False, True
+                number = addresses[e, i] >> shift
+                known = False
+                first_of_quad = True
                 for j in range(quad, i):
-                    if active[e, j] and addresses[e, j] >> shift == this:
+                    if active[e, j] and addresses[e, j] >> shift == number:
                         first_of_quad = False
                 asked[e] += first_of_quad
                 for j in range(n - 1, oldest - 1, -1):
-                    if line[j] == this:
-                        seen = True
+                    if line[j] == number:
+                        known = True
                         break
-                if not seen:
-                    line[n], offset[n] = this, clock // quads_per_clock
+                if not known:
+                    line[n] = number
+                    offset[n] = clock // quads_per_clock
                     n += 1
             clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
-        cost[e], ptr[e + 1] = (clock + quads_per_clock - 1) // quads_per_clock, n
+        cost[e] = (clock + quads_per_clock - 1) // quads_per_clock
+        ptr[e + 1] = n
 
 
 @native

@@ -117,7 +117,8 @@ def tiled(side: int):
     rows of A and B into shared memory and multiply from there: lesson 07. A thread's rows, and its
     columns, are two groups of four.
     """
-    width, threads = 8 * side, side * side
+    width = 8 * side
+    threads = side * side
 
     @cuda.jit
     def kernel(a, b, c):
@@ -191,7 +192,8 @@ def pitched(out, pitch, turns):
     """
     memory = cuda.shared.array(WORDS, np.float32)
     lane = cuda.threadIdx.x
-    own, neighbour = pitch * lane, pitch * ((lane + 1) % 32)
+    own = pitch * lane
+    neighbour = pitch * ((lane + 1) % 32)
     value = np.float32(lane)
     for _ in range(turns):
         memory[own] = value

@@ -27,9 +27,11 @@ class AnswerCheck(Check):
         super().__init__(naming)
         first = min(outputs, default=-1)
         if memory is not None:
-            self.where, array = "g", memory
+            self.where = "g"
+            array = memory
         else:
-            self.where, array = f"o{first}", outputs.get(first)
+            self.where = f"o{first}"
+            array = outputs.get(first)
         if array is None:
             raise ValueError(
                 "expected is what global_memory or the first of outputs should hold: pass one of"
@@ -84,7 +86,8 @@ class AnswerCheck(Check):
         else:
             first = event.element[items] * 4
         for c in event.components:
-            self.writer[first + c], self.at[first + c] = items, event.at
+            self.writer[first + c] = items
+            self.at[first + c] = event.at
 
     def _is_here(self, register) -> bool:
         return register.kind == "g" if self.where == "g" else str(register) == self.where
@@ -160,12 +163,14 @@ class AnswerCheck(Check):
             )
         if len(stores) == 1 and len(np.unique(self.at)) > 1:
             line = self.program.where(self.program.body[stores[0]].line)
-            rest = "and what other lines stored is right: follow this register back."
-            return f"All wrong elements were stored by `{line}`, {rest}"
+            conclusion = "and what other lines stored is right: follow this register back."
+            return f"All wrong elements were stored by `{line}`, {conclusion}"
         axes = ("rows", "columns", "components") if wrong.ndim > 1 else ("elements",)
         spread = [
-            f"{axis} {found.min()} to {found.max()}" if np.ptp(found) else f"{axis[:-1]} {found[0]}"
-            for axis, found, size in zip(axes, np.nonzero(wrong), wrong.shape)
+            f"{axis} {places.min()} to {places.max()}"
+            if np.ptp(places)
+            else f"{axis[:-1]} {places[0]}"
+            for axis, places, size in zip(axes, np.nonzero(wrong), wrong.shape)
             if size > 1 or wrong.size == 1
         ]
         return (

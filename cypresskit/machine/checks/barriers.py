@@ -18,7 +18,8 @@ class BarrierCheck(Check):
         split = np.flatnonzero(active.sum(axis=1) % self.launch.group_items)
         if not self.program.body[event.at].controls.threads or not len(split):
             return
-        group, size = int(split[0]), active.shape[1]
+        group = int(split[0])
+        size = active.shape[1]
         present = group * size + int(np.argmax(active[group]))
         absent = group * size + int(np.argmax(~active[group]))
         # The innermost branch to which all of the group came splits it.

@@ -61,16 +61,15 @@ class MemoryCheck(Check):
                 "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole"
                 " numbers."
             )
-            described, wrong = (does, advice, str(register)), event.active & tiny.any(axis=0)
+            described = (does, advice, str(register))
+            wrong = event.active & tiny.any(axis=0)
             self._report("whole coordinate", event.at, wrong, str(register), lambda item: described)
 
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():
             return
-        word, outside = (
-            str(self.program.body[event.at].sources[0].register),
-            event.active & ~event.inside,
-        )
+        word = str(self.program.body[event.at].sources[0].register)
+        outside = event.active & ~event.inside
         self._report(
             "fetch outside", event.at, outside, word, lambda item: self._fetched(event, item)
         )

@@ -74,20 +74,21 @@ class Findings(tuple[Finding, ...]):
     """
 
     def __str__(self) -> str:
-        rest = len(self) - SHOWN
+        hidden = len(self) - SHOWN
         shown = [str(finding) for finding in self[:SHOWN]]
-        if rest > 0:
-            shown.append(f"... and {rest} more finding{'s' if rest > 1 else ''}")
+        if hidden > 0:
+            shown.append(f"... and {hidden} more finding{'s' if hidden > 1 else ''}")
         return "\n".join(shown) or "Nothing found."
 
     __repr__ = __str__
 
     @classmethod
-    def of(cls, found: Iterable[Finding]) -> "Findings":
+    def of(cls, findings: Iterable[Finding]) -> "Findings":
         """Findings by line; a fault that several lines have is reported once."""
         first: dict[tuple, Finding] = {}
-        for finding in sorted(found, key=lambda finding: (finding.line, finding.column)):
-            side, memory = finding.other.split(",")[0], re.split(r"[\[.]", finding.element)[0]
+        for finding in sorted(findings, key=lambda finding: (finding.line, finding.column)):
+            side = finding.other.split(",")[0]
+            memory = re.split(r"[\[.]", finding.element)[0]
             key = (finding.kind, finding.work_item, finding.advice, side, memory)
             if key not in first:
                 first[key] = finding
@@ -136,7 +137,8 @@ class Naming:
 
     def extent(self, resource: int) -> str:
         """``A has 4 rows and 64 columns``."""
-        surface, numbers = self.launch.textures[resource], self._numbers(resource)
+        surface = self.launch.textures[resource]
+        numbers = self._numbers(resource)
         return (
             f"{self.texture(resource)} has {surface.height} rows and {surface.width * numbers}"
             " columns"
@@ -160,7 +162,8 @@ class Naming:
         if "g" not in self.names:
             return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
         size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
-        first, count = (element * 16 + 4 * (word or 0)) // size, 16 // size if word is None else 1
+        first = (element * 16 + 4 * (word or 0)) // size
+        count = 16 // size if word is None else 1
         if len(self.shape) < 2 or not self.shape[-1]:
             return f"{self.names['g']}[{_range(first, count)}]"
         return (
@@ -191,7 +194,9 @@ class Check(Observer):
     """An observer that collects faults; see the module."""
 
     def __init__(self, naming: Naming):
-        self.naming, self.launch, self.program = naming, naming.launch, naming.launch.program
+        self.naming = naming
+        self.launch = naming.launch
+        self.program = naming.launch.program
         self.suppressed = naming.suppressed
         self.found: dict[tuple, Finding] = {}
 
@@ -253,5 +258,5 @@ def column(text: str, word: str) -> int:
     code = re.split(r";|//", text, maxsplit=1)[0]
     pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
     source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None
-    found = (source or pattern.search(code)) if word else None
-    return found.start() + 1 if found else len(text) - len(text.lstrip()) + 1
+    match = (source or pattern.search(code)) if word else None
+    return match.start() + 1 if match else len(text) - len(text.lstrip()) + 1

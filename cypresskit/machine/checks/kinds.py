@@ -89,7 +89,8 @@ class KindCheck(Check):
         return None
 
     def _origin(self, source: Source, position: int) -> _Origin | None:
-        letter, register = source.swizzle[position], source.register
+        letter = source.swizzle[position]
+        register = source.register
         if letter not in "xyzw":
             return None
         c = "xyzw".index(letter)

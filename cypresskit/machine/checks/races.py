@@ -64,7 +64,8 @@ class RaceCheck(Check):
         items = np.flatnonzero(right)
         if not len(items):
             return
-        words, lds = np.array(event.words, np.int64), event.space == "lds"
+        words = np.array(event.words, np.int64)
+        lds = event.space == "lds"
         size = self.program.lds[event.array][1] // 4 if lds else 0
         if lds:
             first = self.group[items] * size + (event.element[items] >> 2)
@@ -153,7 +154,8 @@ class RaceCheck(Check):
         count: int,
         together: bool,
     ) -> None:
-        other, line = old & ITEM, self.program.body[at].line
+        other = old & ITEM
+        line = self.program.body[at].line
         if event.space == "lds":
             element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:

@@ -36,7 +36,9 @@ class Needs:
     """
 
     def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):
-        self.program, self.widths, body = program, dict(widths), program.body
+        self.program = program
+        self.widths = dict(widths)
+        body = program.body
         self.numbering = Numbering(program)
         self.uses: list[tuple[Use, ...]] = [()] * len(body)
         self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
@@ -44,7 +46,9 @@ class Needs:
         self.start = self.numbering.keys(backward(program, self._step)[0])
 
     def _step(self, at: int, after: int) -> int:
-        i, kept, written = self.program.body[at], after, defines(self.program.body[at])
+        i = self.program.body[at]
+        kept = after
+        written = defines(self.program.body[at])
         if i.dest and not written:  # to memory
             width = self.widths.get(str(i.dest.register), 4)
             self.writes[at] = tuple(c for c in i.dest.written if c < width)
@@ -52,14 +56,15 @@ class Needs:
             bit = self.numbering.first[i.dest.register.index]
             self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
             kept = after & ~sum(1 << bit + c for c in written)
-        found: list[Use] = []
+        needed: list[Use] = []
         matters = (self.writes[at] or not written) and not _is_zero(i)
         for n, source, positions in uses(self.program, i) if matters else ():
             if n >= 0 and i.op.kind == "alu" and not i.op.vector and i.dest:
                 positions = tuple(p for p in positions if p in self.writes[at])
             if source.register.kind == "r":
-                found.append((n, source, positions))
-        self.uses[at], self.reads[at] = tuple(found), frozenset(keys(found))
+                needed.append((n, source, positions))
+        self.uses[at] = tuple(needed)
+        self.reads[at] = frozenset(keys(needed))
         return kept | self.numbering.bits(self.reads[at])
 
 
@@ -108,7 +113,8 @@ class UninitialisedCheck(Check):
         #: What it uses: the first component, where that comes from, and by which work-items; by
         #: what is one fault.
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
-        self.group, groups = np.arange(items) // group_items, items // group_items
+        self.group = np.arange(items) // group_items
+        groups = items // group_items
         self.stored = {
             n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()
         }
@@ -116,7 +122,8 @@ class UninitialisedCheck(Check):
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
             return
-        stored, i = self.stored[event.array], self.program.body[event.at]
+        stored = self.stored[event.array]
+        i = self.program.body[event.at]
         lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
         if event.store and lost.any():  # reported as out of bounds already
             stored[self.group[lost]] = True
@@ -139,7 +146,8 @@ class UninitialisedCheck(Check):
         self.carried = {}
         if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
             return
-        i, self.used = event.instruction, {}
+        i = event.instruction
+        self.used = {}
         for n, source, positions in self.needs.uses[event.at]:
             passed = i.op.copies and n in i.op.passed
             for p in positions:
@@ -196,7 +204,8 @@ class UninitialisedCheck(Check):
         loads from LDS.
         """
         bad = np.flatnonzero(users)
-        item, name = int(bad[0]), _named(key) if key else ""
+        item = int(bad[0])
+        name = _named(key) if key else ""
         if unset.source is None:
             element = self.naming.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
@@ -209,13 +218,15 @@ class UninitialisedCheck(Check):
             copied = f", a copy of {element}," if element != name else ""
             does = f"uses {name}{copied} which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
-        message, memory = f"{self.naming.item(item)} {does}", element.split(".")[0].split("[")[0]
+        message = f"{self.naming.item(item)} {does}"
+        memory = element.split(".")[0].split("[")[0]
         word = f",{name[:-2]}" if name else ""
         more: dict = {"count": len(bad), "word": word, "item": item, "element": element}
         self.report("uninitialised", at, message, advice, key=(memory,), **more)
 
     def _setters(self, at: int, source: Key) -> str:
-        name, body = _named(source), self.program.body
+        name = _named(source)
+        body = self.program.body
         sets = {
             n: defines(i)
             for n, i in enumerate(body)

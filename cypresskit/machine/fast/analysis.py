@@ -55,19 +55,19 @@ def cells(webs: Webs, uniformity: Uniformity, doubles: bool) -> dict[int, Cell]:
     for web, c in named:
         parts.setdefault(webs.find(web), set()).add(c)
     uniformity.merge()
-    found = {}
+    by_root = {}
     for root, members in parts.items():
         n = uniformity.lanes if uniformity.of_web(root) else 0
         several = len(members) > 1
         whole_register = several and not doubles
-        found[root] = Cell(
+        by_root[root] = Cell(
             "i64" if several and doubles else "i32",
             4 * uniformity.lanes if whole_register else n,
             tuple(sorted(members)),
             f"r{webs.register[root]}_{root}",
             wide=whole_register,
         )
-    return found
+    return by_root
 
 
 def _join_registers(webs: Webs, uniformity: Uniformity) -> None:
@@ -88,14 +88,14 @@ def _narrow(webs: Webs, uniformity: Uniformity) -> set[int]:
     """Webs that are better kept component by component: uniform ones, addresses, tests, results of
     small masks.
     """
-    found = {webs.find(w) for w in webs.defined.values() if not uniformity.of_web(w)}
+    narrow = {webs.find(w) for w in webs.defined.values() if not uniformity.of_web(w)}
     for at, i in enumerate(webs.body):
         for n, source, positions in webs.uses[at]:
             if source.register.kind == "r" and is_address(i, n):
-                found.update(webs.find(webs.used[at, n, c]) for c in components(source, positions))
+                narrow.update(webs.find(webs.used[at, n, c]) for c in components(source, positions))
         if len(defines(i)) in (1, 2) and i.op.kind == "alu":
-            found.update(webs.find(webs.defined[at, c]) for c in defines(i))
-    return found
+            narrow.update(webs.find(webs.defined[at, c]) for c in defines(i))
+    return narrow
 
 
 def _join_doubles(webs: Webs) -> None:
@@ -152,10 +152,12 @@ class Analysis:
     """
 
     def __init__(self, program: Program):
-        self.program, self.body = program, program.body
+        self.program = program
+        self.body = program.body
         self.doubles = any(i.op.double for i in self.body)
         for lanes in (8 if self.doubles else 4, 1):
-            self.lanes, self.webs = lanes, Webs(program)
+            self.lanes = lanes
+            self.webs = Webs(program)
             self.uniformity = Uniformity(program, self.webs, self.lanes)
             self.cell_of = cells(self.webs, self.uniformity, self.doubles)
             if not self.uniformity.diverges:
@@ -296,7 +298,8 @@ class Analysis:
         i = self.body[at]
         if n < 0:
             return True
-        source, expected = i.sources[n], i.op.sources[n]
+        source = i.sources[n]
+        expected = i.op.sources[n]
         if expected in (
             "f",
             "d",

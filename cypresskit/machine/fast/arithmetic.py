@@ -84,7 +84,8 @@ class Arithmetic:
         """
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        dest, known = self.registers.dest(at), self.analysis
+        dest = self.registers.dest(at)
+        known = self.analysis
         now = dest.register.kind != "r" or any(
             known.defined(at, c).double or known.mixed(at, c) for c in dest.written
         )

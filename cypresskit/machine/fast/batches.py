@@ -47,19 +47,25 @@ class Batches:
         top = band * BAND
         rows = (height - top).call("smin", BAND)
         within = batch - band * full
-        x, y = within.two("udiv", rows), top + within.two("urem", rows)
+        x = within.two("udiv", rows)
+        y = top + within.two("urem", rows)
         return [(x * self.lanes).cast("trunc", "i32"), y.cast("trunc", "i32")]
 
     def _workgroup(self, batch: Vec) -> list[Vec]:
         """The numbers of a workgroup along x, y and z; its LDS is cleared."""
         size = lds_offsets(self.program.lds)[-1]
         if size:
-            ir, lds = self.routine.ir, self.routine.slot("lds", "ptr")
+            ir = self.routine.ir
+            lds = self.routine.slot("lds", "ptr")
             ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
             ir.do(f"call void @llvm.memset.p0.i64({lds}, i8 0, i64 {size}, i1 false)")
         across, down = self.routine.slot("groups_x"), self.routine.slot("groups_y")
-        rest = batch.two("udiv", across)
-        places = batch.two("urem", across), rest.two("urem", down), rest.two("udiv", down)
+        rows_of_groups = batch.two("udiv", across)
+        places = (
+            batch.two("urem", across),
+            rows_of_groups.two("urem", down),
+            rows_of_groups.two("udiv", down),
+        )
         return [place.cast("trunc", "i32") for place in places]
 
     def _in_a_row(self, first: Vec, end: Vec | int) -> tuple[Vec, Vec]:
@@ -84,7 +90,8 @@ class Batches:
         return Gang(count, x + y * width, inputs, spill)
 
     def _work_items(self, group: Vec, groups: list[Vec], number: Vec, spill: Vec) -> Gang:
-        size, zero = self.program.group, self.routine.literal(0)
+        size = self.program.group
+        zero = self.routine.literal(0)
         total = math.prod(size)
         base = number.cast("trunc", "i32") * self.lanes
         within, count = self._in_a_row(base, total)
@@ -94,10 +101,12 @@ class Batches:
             inputs["vTidInGrpFlat", letter], inputs["vAbsTidFlat", letter] = within, item
             inputs["vThreadGrpIdFlat", letter] = group
         for axis, letter in enumerate("xyz"):
-            below, length = math.prod(size[:axis]), size[axis]
+            below = math.prod(size[:axis])
+            length = size[axis]
             # rows of whole gangs: the same for all lanes
             place = within if letter == "x" or size[0] % self.lanes else base
             place = place.two("udiv", below).two("urem", length)
-            inputs["vTidInGrp", letter], inputs["vThreadGrpId", letter] = place, groups[axis]
+            inputs["vTidInGrp", letter] = place
+            inputs["vThreadGrpId", letter] = groups[axis]
             inputs["vAbsTid", letter] = place + groups[axis] * length
         return Gang(count, item, inputs, spill)

@@ -28,7 +28,8 @@ class ControlFlow:
         self.begun: set[int] = set()
 
     def _group_flow(self, uniformity: Uniformity) -> set[int]:
-        match, level = self.program.matching, uniformity.group_level
+        match = self.program.matching
+        level = uniformity.group_level
         openers = {at for opener in level for at in (opener, match[opener], match[match[opener]])}
         leaving = [at for at, i in enumerate(self.body) if i.op.flow in ("break", "continue")]
         return openers | {at for at in leaving if match[at] in level}
@@ -80,7 +81,8 @@ class ControlFlow:
         self._poll(at)
 
     def visit_break(self, at: int) -> None:
-        end, stay = self.program.matching[self.program.matching[at]], self.ir.new("stay")
+        end = self.program.matching[self.program.matching[at]]
+        stay = self.ir.new("stay")
         target = f"behind{end}" if self.body[at].op.flow == "break" else f"at{end}"
         self.ir.branch(self._decision(at), target, stay)
         self.ir.label(stay)

@@ -34,7 +34,8 @@ from cypresskit.machine.run import Run, tally
 
 SLICE = 5_000_000  # instructions of gangs after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
-SPARE, MAX_SPARE = 4, 16 << 20  # workspaces kept for later launches, and bytes of each
+SPARE = 4  # workspaces kept for later launches
+MAX_SPARE = 16 << 20  # bytes of each of them, at most
 LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
 
 
@@ -58,7 +59,8 @@ def run(launch: Launch, threads: int | None = None) -> Run | None:
 
 
 def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
-    space, memory = _workspace(launch, kernel), launch.memory
+    space = _workspace(launch, kernel)
+    memory = launch.memory
     space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
     kept = [array.copy() for array in results if this_host().mode in FLAGGED]
@@ -221,7 +223,8 @@ class _Workspace:
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
         fills: list[Callable[[], object]] = []
         for n, memory in self.texels.items():
-            surface, layout = launch.textures[n], self.kernel.layouts[n]
+            surface = launch.textures[n]
+            layout = self.kernel.layouts[n]
             fills.append(partial(layout.fill, memory, surface.words, surface.single))
         if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
@@ -267,7 +270,8 @@ class _Worker:
     """
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
-        self.slots, self.status = kernel.translation.slots, DONE
+        self.slots = kernel.translation.slots
+        self.status = DONE
         self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
         values = values | {name: address(memory) for name, memory in self.memory.items()}
         self.context, self.counts = self.memory["context"], self.memory["counts"]

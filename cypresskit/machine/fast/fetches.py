@@ -92,14 +92,16 @@ class Coordinates:
         return axis
 
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
-        i, limit = self.body[at], size.cast("sitofp", "double")
+        i = self.body[at]
+        limit = size.cast("sitofp", "double")
         value = self.registers.component(at, 0, k)
         if not self.registers.analysis.uniformity.varies(at, 0, i.sources[0], (k,)):
             value = value.lanes(0)
         if i.opcode == "load":
             return Axis(value.cast("sitofp", "double"), value.cast("sext", "i64"), limit)
         value = self.registers.floats.taken(value.bits("float"))
-        whole, cell = value.call("floor"), self.registers.analysis.plain(at, 0, k)
+        whole = value.call("floor")
+        cell = self.registers.analysis.plain(at, 0, k)
         if cell and cell.name in self.registers.steps:  # a strip counts it
             index = self.routine.load(self.registers.count_of(cell))
         else:
@@ -127,7 +129,8 @@ def beside(first: LaneLoads, columns: Axis) -> Vec:
     """i1: whether the lanes of fetches, of which ``first`` reads the first texel of each lane, do
     lie side by side in their ``columns``, and begin where a line does.
     """
-    index, layout = columns.index.freeze(), first.layout
+    index = columns.index.freeze()
+    layout = first.layout
     aligned = ((index[0] + first.column) & (layout.group - 1)).cmp("eq", 0)
     steps = index.e.consts([layout.step * k for k in range(layout.lanes)], "i64")
     return aligned & (index - steps).cmp("eq", index[0]).all()
@@ -135,7 +138,9 @@ def beside(first: LaneLoads, columns: Axis) -> Vec:
 
 def load_lines(block: list[LaneLoads]) -> dict[int, list[Vec]]:
     """The texels of a block of fetches whose lanes lie side by side."""
-    (place,), layout, found = block[0].places(1), block[0].layout, {}
+    (place,) = block[0].places(1)
+    layout = block[0].layout
+    loaded = {}
     for n, access in enumerate(block):
         if n:
             place = place.at(access.pitch)
@@ -146,8 +151,8 @@ def load_lines(block: list[LaneLoads]) -> dict[int, list[Vec]]:
             line = pick(halves, [(part, k) for k in range(layout.lanes) for part in range(2)]).bits(
                 "i32"
             )
-        found[access.at] = [line]
-    return found
+        loaded[access.at] = [line]
+    return loaded
 
 
 def load_texel(place: Vec, half: Vec | int = 8, align: int = 16) -> Vec:

@@ -88,7 +88,8 @@ class MemoryAccess:
         places = access.places(self.lanes if access.varies else 1)
         halves = [half] * len(places)
         if not self.strip:
-            inside, all_words = access.inside(0), access.inside(max(access.words, default=0))
+            inside = access.inside(0)
+            all_words = access.inside(max(access.words, default=0))
             count = self.registers.gang.count
             if all_words.n:
                 lane_runs = self.routine.ir.consts(range(self.lanes), "i64").cmp("ult", count)
@@ -142,10 +143,8 @@ class MemoryAccess:
     def _fetch(self, at: int) -> LaneLoads:
         i = self.body[at]
         resource, offsets = i.controls.resource, i.controls.aoffimmi
-        base, pitch = (
-            self.routine.slot(f"t{resource}", "ptr"),
-            self.routine.slot(f"t{resource}_pitch"),
-        )
+        base = self.routine.slot(f"t{resource}", "ptr")
+        pitch = self.routine.slot(f"t{resource}_pitch")
         axes = [
             self.coordinates.axis(resource, at, k, offsets[k])
             for k in range(self.program.textures[resource])
@@ -153,7 +152,8 @@ class MemoryAccess:
         layout = self.layouts[resource]
 
         def places(lanes: int) -> list[Vec]:
-            first, (column, *rows) = offsets[0], axes
+            first = offsets[0]
+            (column, *rows) = axes
             moves = [
                 layout.column_offset(column.index + first, pitch),
                 *(row_offset(row.index) for row in rows),
@@ -237,11 +237,11 @@ class MemoryAccess:
 
     def _check(self, at: int, inside: Vec, place: Vec) -> None:
         """Give up where the place of some lane isn't inside."""
-        fail, rest = self.routine.ir.new("fail"), self.routine.ir.new("store")
-        self.routine.ir.branch(inside.all(), rest, fail)
+        fail, go_on = self.routine.ir.new("fail"), self.routine.ir.new("store")
+        self.routine.ir.branch(inside.all(), go_on, fail)
         self.routine.ir.label(fail)
         self._refuse(at, ~inside, place)
-        self.routine.ir.label(rest)
+        self.routine.ir.label(go_on)
 
     def _refuse(self, at: int, bad: Vec, places: Vec) -> None:
         """Leave the routine, since ``at`` would store outside, in the lanes in ``bad``: report the
@@ -265,7 +265,8 @@ class MemoryAccess:
 
     def store_out(self, at: int, values: dict[int, Vec], whole: Vec | None = None) -> None:
         """Store to an output or to global memory: components, and those of a whole register."""
-        dest, lanes = self.body[at].dest, range(self.lanes)
+        dest = self.body[at].dest
+        lanes = range(self.lanes)
         stored = sorted({*values, *(dest.written if whole and dest else ())})
         if not stored or dest is None:
             return
@@ -279,18 +280,16 @@ class MemoryAccess:
                 stored,
             )
             return
-        base, size = (
-            self.routine.slot(f"o{dest.register.index}", "ptr"),
-            self.routine.slot(f"o{dest.register.index}_words"),
-        )
+        base = self.routine.slot(f"o{dest.register.index}", "ptr")
+        size = self.routine.slot(f"o{dest.register.index}_words")
         items = self.registers.gang.item.cast("zext", "i64")
         for limit in (1, 2, 4):  # an output has one, two or four words for a work-item
-            here, on = self.routine.ir.new("output"), self.routine.ir.new("no_output")
-            self.routine.ir.branch(size.cmp("eq", limit), here, on)
-            self.routine.ir.label(here)
+            bound, not_bound = self.routine.ir.new("output"), self.routine.ir.new("no_output")
+            self.routine.ir.branch(size.cmp("eq", limit), bound, not_bound)
+            self.routine.ir.label(bound)
             places = [base.at(items[lane] * (4 * limit)) for lane in lanes]
             self._store_rows(places, rows, [c for c in stored if c < limit])
-            self.routine.ir.label(on)
+            self.routine.ir.label(not_bound)
 
     def write_components(self, at: int, values: dict[int, Vec]) -> None:
         """Write components one by one, to a register or to memory."""
@@ -301,8 +300,10 @@ class MemoryAccess:
 
     def store_lds(self, at: int) -> None:
         """An LDS store."""
-        i, n = self.body[at], self.lanes
-        stored, (last,) = lds_words(i), i.op.passed
+        i = self.body[at]
+        n = self.lanes
+        stored = lds_words(i)
+        (last,) = i.op.passed
         array, address, inside = self.lds_places(at)
         self._check(at, inside(max(stored)), address)
         if len(stored) < 4:
@@ -319,7 +320,8 @@ def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
     """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in
     reserve behind each.
     """
-    offsets, size = {}, 0
+    offsets = {}
+    size = 0
     for array, (_, length) in sorted(arrays.items()):
         offsets[array] = size
         size += -(-length // 16) * 16 + 16

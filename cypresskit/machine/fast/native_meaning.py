@@ -67,7 +67,9 @@ class Floats:
         if not self.soft:
             return a.call("fma", b, c)
         a, b, c = self.flush(a), self.flush(b), self.flush(c)
-        result, product, addend = a.call("fma", b, c), wide(a) * wide(b), wide(c)
+        result = a.call("fma", b, c)
+        product = wide(a) * wide(b)
+        addend = wide(c)
         total = product + addend
         back = total - product
         lost = (product - (total - back)) + (addend - back)
@@ -87,7 +89,8 @@ class Floats:
         if shift != 1.0:
             value = self.multiply("mul", value, self.e.const(shift, "float", value.n))
         if saturate:
-            value, one = self.flush(value), self.e.const(1.0, "float", value.n)
+            value = self.flush(value)
+            one = self.e.const(1.0, "float", value.n)
             value = value.cmp("ogt", 0.0).select(value.cmp("ogt", one).select(one, value), 0.0)
         return value
 
@@ -115,9 +118,13 @@ def canonical(value: Vec) -> Vec:
     for as good as another and would drop a choice between floats.
     """
     if value.kind == "float":
-        kind, infinity, nan = "i32", 0x7F800000, 0x7FC00000
+        kind = "i32"
+        infinity = 0x7F800000
+        nan = 0x7FC00000
     else:
-        kind, infinity, nan = "i64", 0x7FF << 52, 0x7FF8 << 48
+        kind = "i64"
+        infinity = 0x7FF << 52
+        nan = 0x7FF8 << 48
     bits = value.bits(kind)
     without_sign = (1 << int(kind[1:]) - 1) - 1
     is_nan = (bits & without_sign).cmp("ugt", infinity)
@@ -170,8 +177,10 @@ def _field(name: str) -> Callable:
 
     def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
         width, offset = width & 31, offset & 31
-        inside, rest = (width + offset).cmp("ult", 32), f.e.const(32, "i32", width.n) - width
-        up, down = inside.select(rest - offset, 0), inside.select(rest, offset) & 31
+        inside = (width + offset).cmp("ult", 32)
+        above = f.e.const(32, "i32", width.n) - width
+        up = inside.select(above - offset, 0)
+        down = inside.select(above, offset) & 31
         return width.cmp("eq", 0).select(
             f.e.const(0, "i32", width.n), (value << up).two(name, down)
         )

@@ -124,7 +124,8 @@ class RegisterFile:
         """A component of an operand without modifiers; NaN canonical where the instruction can
         tell.
         """
-        register, letter = source.register, source.swizzle[position]
+        register = source.register
+        letter = source.swizzle[position]
         if letter in "01":
             return self.routine.literal(ONE if letter == "1" else 0)
         c = "xyzw".index(letter)
@@ -143,7 +144,8 @@ class RegisterFile:
         """A cell's value for source ``n``, its NaN made canonical if that can be observed and was
         left for later.
         """
-        whole, root = self.read_cell(self.analysis.cell(web)), self.webs.find(web)
+        whole = self.read_cell(self.analysis.cell(web))
+        root = self.webs.find(web)
         kinds = self.analysis.kinds.get(root, set())
         if (
             len(kinds) != 1
@@ -181,7 +183,8 @@ class RegisterFile:
                     [4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]
                 ]
         if source.register.kind == "g" and set(letters) <= set("xyzw"):
-            texels, every = self.elements[n], range(self.lanes)
+            texels = self.elements[n]
+            every = range(self.lanes)
             return pick(
                 texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters]
             )
@@ -227,11 +230,11 @@ class RegisterFile:
         self, at: int, written: Sequence[int] | dict[int, Vec]
     ) -> list[tuple[Cell, list[int]]]:
         """The cells of an instruction's result, and which components of each are written."""
-        found: dict[str, tuple[Cell, list[int]]] = {}
+        groups: dict[str, tuple[Cell, list[int]]] = {}
         for c in sorted(written):
             cell = self.analysis.defined(at, c)
-            found.setdefault(cell.name, (cell, []))[1].append(c)
-        return list(found.values())
+            groups.setdefault(cell.name, (cell, []))[1].append(c)
+        return list(groups.values())
 
     def write_components(self, at: int, values: dict[int, Vec]) -> None:
         """Write components one by one."""

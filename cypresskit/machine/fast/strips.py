@@ -144,7 +144,8 @@ def _break_test(
     """The test of a break at ``at``: `ge` of a counter and a bound, its only definition in the
     loop, which stands before it.
     """
-    i, webs = analysis.body[at], analysis.webs
+    i = analysis.body[at]
+    webs = analysis.webs
     if i.opcode != "break_logicalnz" or not analysis.plain(at, 0, 0):
         return None
     web = webs.find(webs.used[at, 0, "xyzw".index(i.sources[0].swizzle[0])])
@@ -157,7 +158,8 @@ def _break_test(
     if len(definitions) != 1:
         return None
     compared, c = definitions[0]
-    dest, counter = analysis.body[compared].dest, _counter_of(analysis, counters, compared, c)
+    dest = analysis.body[compared].dest
+    counter = _counter_of(analysis, counters, compared, c)
     if compared > at or analysis.body[compared].opcode != "ge" or dest is None or counter is None:
         return None
     if c not in dest.written or not _never_changes(analysis, inside, compared, 1, c):
@@ -219,7 +221,8 @@ def safe_turns(loop: StripLoop, registers: RegisterFile, coordinates: Coordinate
             if counted is None:
                 coordinates.axis(resource, at, axis, offsets[axis])
                 continue
-            added, name = offsets[axis] + counted.before(at), counted.cell.name
+            added = offsets[axis] + counted.before(at)
+            name = counted.cell.name
             size = routine.slot(f"t{resource}_{'wh'[axis]}")
             ends[name].append(size - added)
             safe = safe & counts[name].cmp("sge", -added)

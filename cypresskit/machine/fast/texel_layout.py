@@ -100,19 +100,20 @@ def row_offset(y: Vec) -> Vec:
 
 def layouts(analysis: Analysis) -> dict[int, TexelLayout]:
     """The layouts of the textures that are fetched from, by number."""
-    found: dict[int, TexelLayout] = {}
+    by_resource: dict[int, TexelLayout] = {}
     rows: dict[tuple, set[int]] = defaultdict(set)  # columns that are read of a row together
     for at, i in enumerate(analysis.body):
         if i.op.kind != "fetch":
             continue
-        resource, source = i.controls.resource, i.sources[0]
+        resource = i.controls.resource
+        source = i.sources[0]
         column, row, *_ = i.controls.aoffimmi
         dimensions = range(analysis.program.textures[resource])
         varies = [analysis.uniformity.varies(at, 0, source, (k,)) for k in dimensions]
-        found[resource] = IN_ORDER
+        by_resource[resource] = IN_ORDER
         if varies == [True, False]:  # all lanes in one row
             rows[resource, source.register, source.swizzle[:2], row].add(column)
     for (resource, *_), columns in rows.items():
         if len(columns) in (1, 2, 4) and max(columns) - min(columns) < len(columns):
-            found[resource] = TexelLayout(len(columns), analysis.lanes)
-    return found
+            by_resource[resource] = TexelLayout(len(columns), analysis.lanes)
+    return by_resource

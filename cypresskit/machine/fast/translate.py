@@ -79,7 +79,8 @@ class Translator:
     where: list[Vec]
 
     def __init__(self, program: Program, target: Target):
-        self.program, self.body = program, program.body
+        self.program = program
+        self.body = program.body
         self.analysis = analysis = Analysis(program)
         self.webs, self.uniformity = analysis.webs, analysis.uniformity
         # a flush mode would flush doubles, too
@@ -195,7 +196,8 @@ class Translator:
         head, body, done = (self.ir.new(name) for name in ("gangs", "gang", "gangs_done"))
         for name in ("any_true", "any_false") if condition is not None else ():
             self.routine.store(self.routine.variable(name, "i1"), 0)
-        number, spill = self.ir.const(0, "i64"), self.spill
+        number = self.ir.const(0, "i64")
+        spill = self.spill
         # No loop for a single gang: LLVM would hoist everything out of it and spill it.
         if self.batches.gangs > 1:
             counter = self.routine.variable(f"gang_at{self.ir.names}", "i64")
@@ -222,7 +224,8 @@ class Translator:
             self.ir.go(head)
             self.ir.label(done)
         # What a gang restores is known once its code is written; it is put in front
-        closing, self.ir.lines = self.ir.lines[opening:], self.ir.lines[:opening]
+        closing = self.ir.lines[opening:]
+        self.ir.lines = self.ir.lines[:opening]
         self.spilled.restore(start)
         self.ir.lines += closing
 
@@ -336,14 +339,20 @@ class Translator:
 
     def _strip(self, loop: StripLoop, turns: Vec) -> None:
         """Translate ``turns`` turns, none of which ends the loop or looks outside."""
-        routine, ir, at = self.routine, self.ir, loop.inside.start
-        left, turn, over = f"left{loop.at}", ir.new("turn"), ir.new("turns_done")
+        routine = self.routine
+        ir = self.ir
+        at = loop.inside.start
+        left = f"left{loop.at}"
+        turn = ir.new("turn")
+        over = ir.new("turns_done")
         routine.store(routine.variable(left, "i64"), turns)
         ir.label(turn)
-        self.memory.strip, self.registers.steps = loop, loop.steps
+        self.memory.strip = loop
+        self.registers.steps = loop.steps
         while at < loop.inside.stop:
             at = at + 1 if self.body[at].op.flow else self._step(at, loop.inside.stop)
-        self.memory.strip, self.registers.steps = None, {}
+        self.memory.strip = None
+        self.registers.steps = {}
         routine.add(left, -1)
         ir.branch(routine.load(left).cmp("ne", 0), turn, over)
         ir.label(over)

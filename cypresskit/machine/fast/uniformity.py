@@ -42,7 +42,10 @@ class Uniformity:
     """
 
     def __init__(self, program: Program, webs: Webs, lanes: int):
-        self.program, self.body, self.webs, self.lanes = program, program.body, webs, lanes
+        self.program = program
+        self.body = program.body
+        self.webs = webs
+        self.lanes = lanes
         self.group_level = self._group_level()
         self.varying: dict[int, int] = {}
         self.settle()
@@ -66,7 +69,8 @@ class Uniformity:
         )
 
     def _group_level(self) -> set[int]:
-        match, flow = self.program.matching, [i.op.flow for i in self.body]
+        match = self.program.matching
+        flow = [i.op.flow for i in self.body]
         ends = {at: match[at] for at, what in enumerate(flow) if what in ("if", "loop")}
         ends |= {at: match[end] for at, end in ends.items() if flow[end] == "else"}
 
@@ -91,7 +95,8 @@ class Uniformity:
             return 0
         if kind == "vWinCoord0":
             return ALL if letter == "x" else 0
-        size, low = self.program.group, self.lanes - 1
+        size = self.program.group
+        low = self.lanes - 1
         if kind in ("vTidInGrpFlat", "vAbsTidFlat"):
             return low if kind == "vTidInGrpFlat" or math.prod(size) % self.lanes == 0 else ALL
         if letter == "w":
@@ -102,7 +107,8 @@ class Uniformity:
 
     def source_bits(self, at: int, n: int, source: Source, positions: tuple[int, ...]) -> int:
         """In which bits an operand may differ between lanes, over the given positions."""
-        bits, kind = 0, source.register.kind
+        bits = 0
+        kind = source.register.kind
         if kind == "r":
             for c in components(source, positions):
                 bits |= self.of_web(self.webs.used[at, n, c])
@@ -121,7 +127,8 @@ class Uniformity:
 
     def merge(self) -> None:
         """Follow webs that have been joined since: if one of them varied, the joined web does."""
-        before, self.varying = self.varying, {}
+        before = self.varying
+        self.varying = {}
         for web, bits in before.items():
             self.varying[self.webs.find(web)] = self.of_web(web) | bits
         self.settle()
@@ -180,7 +187,8 @@ class Uniformity:
                     web = self.webs.find(self.webs.defined[at, c])
                     bits = self._result_bits(at, i, c)
                     if bits & ~self.of_web(web):
-                        self.varying[web], changed = self.of_web(web) | bits, True
+                        self.varying[web] = self.of_web(web) | bits
+                        changed = True
 
     def varies(self, at: int, n: int, source: Source, positions: tuple[int, ...] = (0,)) -> bool:
         """Whether an operand may differ between lanes."""
@@ -189,7 +197,8 @@ class Uniformity:
     @property
     def diverges(self) -> bool:
         """Whether lanes may take different ways, but for flow that holds barriers."""
-        match, level = self.program.matching, self.group_level
+        match = self.program.matching
+        level = self.group_level
         flow = (at for at, i in enumerate(self.body) if i.op.flow in ("if", "break", "continue"))
         return any(
             self.varies(at, n, source)

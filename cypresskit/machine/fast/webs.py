@@ -21,7 +21,8 @@ class Webs:
     """
 
     def __init__(self, program: Program):
-        self.program, self.body = program, program.body
+        self.program = program
+        self.body = program.body
         numbering = Numbering(program)
         self.slot = numbering.first
         self.count = 4 * len(self.slot)
@@ -79,10 +80,8 @@ class Webs:
                 self.parent.append(web)
                 self.register.append(i.dest.register.index)  # type: ignore[union-attr]
                 environment[self.slot[i.dest.register.index] + c] = self.defined[at, c] = web  # type: ignore[union-attr]
-            flow, following = (
-                i.op.flow,
-                self.body[at + 1].op.flow if at + 1 < len(self.body) else "",
-            )
+            flow = i.op.flow
+            following = self.body[at + 1].op.flow if at + 1 < len(self.body) else ""
             if flow in ("if", "loop"):
                 blocks.append([flow, list(environment), []])
             elif flow == "else":

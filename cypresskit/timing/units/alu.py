@@ -33,7 +33,8 @@ def lds_over(work, slots, engines, tally, e, s, begin):
     """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it
     doesn't.
     """
-    c, over = slots.clause[e, s], 0.0
+    c = slots.clause[e, s]
+    over = 0.0
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
         entry, _ = stream_entry(work, slots, e, s, stream)
         clocks = work.cost[entry]

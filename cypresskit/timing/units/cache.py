@@ -30,17 +30,18 @@ def find(tags, used, place, ways, line, tick):
     to replace).
     """
     for first in range(place, place + ways, LANES):
-        found = place_of(tags, first, line)
-        if found < first + LANES:
-            used[found] = tick
-            return found
+        spot = place_of(tags, first, line)
+        if spot < first + LANES:
+            used[spot] = tick
+            return spot
     return -1 - place_of_least(used, place, ways)
 
 
 @part
 def place_of_least(numbers, place, count):
     """The place of the least of ``count`` numbers from ``place`` on, ``LANES`` at a time."""
-    start, smallest = place, least(numbers, place)
+    start = place
+    smallest = least(numbers, place)
     for first in range(place + LANES, place + count, LANES):
         number = least(numbers, first)
         if number < smallest:
@@ -53,7 +54,8 @@ def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
     are never oldest.
     """
     places = -(-ways // LANES) * LANES
-    line, used = np.full((sets, places), -1), np.zeros((sets, places), np.int64)
+    line = np.full((sets, places), -1)
+    used = np.zeros((sets, places), np.int64)
     used[:, ways:] = np.iinfo(np.int64).max
     return places, line.ravel(), used.ravel()
 
@@ -62,7 +64,9 @@ class Cache:
     """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line."""
 
     def __init__(self, size: int, ways: int, line: int):
-        self.line, self.bits, self.tick = line, (size // ways // line).bit_length() - 1, 0
+        self.line = line
+        self.bits = (size // ways // line).bit_length() - 1
+        self.tick = 0
         self.ways, self.tags, self.used = empty(size // ways // line, ways)
 
     def access(self, address: int) -> str:
@@ -73,5 +77,6 @@ class Cache:
             self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick
         )
         if way < 0:
-            self.tags[-1 - way], self.used[-1 - way] = line, self.tick
+            self.tags[-1 - way] = line
+            self.used[-1 - way] = self.tick
         return "m" if way < 0 else "h"

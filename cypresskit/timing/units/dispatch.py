@@ -27,9 +27,12 @@ def place_group(work, slots, groups, engines, g, e, first, clock):
         engines.next_clock[e], engines.next_slot[e] = clock, first
     groups.engine[g], groups.slot[g] = e, first
     for n in range(work.group):
-        w, s = g * work.group + n, first + n
-        slots.wavefront[e, s], slots.segment[e, s] = w, work.paths[work.path[w]]
-        slots.turn[e, s], slots.clause[e, s] = 0, work.segments[slots.segment[e, s], 0]
+        w = g * work.group + n
+        s = first + n
+        slots.wavefront[e, s] = w
+        slots.segment[e, s] = work.paths[work.path[w]]
+        slots.turn[e, s] = 0
+        slots.clause[e, s] = work.segments[slots.segment[e, s], 0]
         slots.ready[e, s] = slots.came[e, s] = groups.wavefront_start[w] = clock
         groups.wavefront_engine[w] = e
 

@@ -38,7 +38,8 @@ def place(line, geometry):
         channel = burst & ((1 << channel_bits) - 1)
         bank = (burst >> channel_bits) & ((1 << bank_bits) - 1)
     else:
-        channel, bank = fold(burst, channel_bits), fold(burst >> channel_bits, bank_bits)
+        channel = fold(burst, channel_bits)
+        bank = fold(burst >> channel_bits, bank_bits)
     row = burst >> (channel_bits + bank_bits + geometry.row_bits - geometry.burst_bits)
     return channel, bank, row
 

@@ -30,7 +30,8 @@ def read_l2(memory, clocks, tally, ledger, stream, line, clock):
         tally.l2_asked[slice_] += 1
     else:
         tally.l2_passed[slice_] += 1
-    way, used = -1, memory.lines[0]
+    way = -1
+    used = memory.lines[0]
     if l2.size > 0 and of_texture:
         way = find(l2.line, l2.used, fold(line, l2.bits) * l2.ways, l2.ways, line, used)
     if way >= 0:

@@ -28,7 +28,9 @@ def next_clause(work, slots, groups, e, s, clock):
     """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at
     ``clock``.
     """
-    w, at, clause = slots.wavefront[e, s], slots.segment[e, s], slots.clause[e, s] + 1
+    w = slots.wavefront[e, s]
+    at = slots.segment[e, s]
+    clause = slots.clause[e, s] + 1
     if clause == work.segments[at, 1]:
         slots.turn[e, s] += 1
         if slots.turn[e, s] == work.segments[at, 2]:
@@ -43,7 +45,8 @@ def next_clause(work, slots, groups, e, s, clock):
     groups.wavefront_end[w] = clock
     groups.running[g] -= 1
     groups.ended[g] = max(groups.ended[g], clock)
-    slots.wavefront[e, s], slots.ready[e, s] = -1, NEVER
+    slots.wavefront[e, s] = -1
+    slots.ready[e, s] = NEVER
     return True
 
 
@@ -53,7 +56,9 @@ def arrive(work, slots, groups, ledger, e, s, now):
     come. One that has ended is not waited for. Whether a wavefront has ended behind the barrier.
     """
     first = s // work.group * work.group
-    slots.arrived[e, s], slots.ready[e, s], slots.began[e, s] = 1, NEVER, now
+    slots.arrived[e, s] = 1
+    slots.ready[e, s] = NEVER
+    slots.began[e, s] = now
     for other in range(first, first + work.group):
         if slots.wavefront[e, other] >= 0 and slots.arrived[e, other] == 0:
             return False
@@ -78,8 +83,11 @@ def note_clause(log, tally, slots, e, s, kind, now, over):
         log.progress[noted] = now
     n = log.row_count[0]
     if e == 0 and n < LOGGED:
-        log.rows[n, 0], log.rows[n, 1], log.rows[n, 2] = s, slots.wavefront[e, s], kind
-        log.rows[n, 3], log.rows[n, 4] = slots.began[e, s], over
+        log.rows[n, 0] = s
+        log.rows[n, 1] = slots.wavefront[e, s]
+        log.rows[n, 2] = kind
+        log.rows[n, 3] = slots.began[e, s]
+        log.rows[n, 4] = over
         log.rows[n, 5] = now if kind == TEX else over
         log.row_count[0] += 1
 

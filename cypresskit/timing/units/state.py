@@ -182,8 +182,8 @@ def blank(kind: type, shape, **given) -> Any:
     fields = kind.__annotations__.items()
     return kind(
         **{
-            name: given[name] if name in given else np.zeros(shape, dtypes[of])
-            for name, of in fields
+            name: given[name] if name in given else np.zeros(shape, dtypes[dtype])
+            for name, dtype in fields
         }
     )
 
@@ -192,14 +192,13 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is
     dispatched yet.
     """
-    e, total, here = (
-        device.simd_engines,
-        len(work.path),
-        (device.simd_engines, -(-slots // LANES) * LANES),
-    )
-    groups, turns = total // work.group, device.result_clocks // device.bundle_clocks
+    e = device.simd_engines
+    total = len(work.path)
+    places = (device.simd_engines, -(-slots // LANES) * LANES)
+    groups = total // work.group
+    turns = device.result_clocks // device.bundle_clocks
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
-    texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(here, np.int64)}
+    texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(places, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
     done = np.zeros(6 * e + 3 * device.l2_slices + 2 * device.memory_channels + 1)
     clauses = int(work.clauses_run[work.path].sum())
@@ -220,10 +219,10 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
         ),
         blank(
             Slots,
-            here,
-            wavefront=np.full(here, -1),
-            ready=np.full(here, NEVER),
-            fetch=np.full(here, -1),
+            places,
+            wavefront=np.full(places, -1),
+            ready=np.full(places, NEVER),
+            fetch=np.full(places, -1),
         ),
         blank(
             Groups,
@@ -255,7 +254,9 @@ def make_ledger(clauses: int, streams: int) -> Ledger:
 
 def make_memory(device: Device) -> MemorySystem:
     """Empty caches and idle DRAM."""
-    channels, slices, of = device.memory_channels, device.l2_slices, geometry(device)
+    channels = device.memory_channels
+    slices = device.l2_slices
+    memory_geometry = geometry(device)
     banks = (channels, device.memory_banks)
     return blank(
         MemorySystem,
@@ -267,8 +268,10 @@ def make_memory(device: Device) -> MemorySystem:
         ),
         l2=make_tags(device.l2_bytes // device.line_bytes // device.l2_ways, device.l2_ways),
         lines=np.full(1, 0),
-        geometry=of,
-        spread=of._replace(channel_bits=max((slices - 1).bit_length(), of.channel_bits)),
+        geometry=memory_geometry,
+        spread=memory_geometry._replace(
+            channel_bits=max((slices - 1).bit_length(), memory_geometry.channel_bits)
+        ),
         slice_free=np.zeros(slices),
         bank_free=np.zeros(banks),
         bank_row=np.full(banks, -1),
@@ -277,7 +280,8 @@ def make_memory(device: Device) -> MemorySystem:
 
 def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
     """``copies`` empty caches of so many sets."""
-    bits, (places, line, used) = max(sets - 1, 0).bit_length(), empty(max(sets * copies, 1), ways)
+    bits = max(sets - 1, 0).bit_length()
+    places, line, used = empty(max(sets * copies, 1), ways)
     return blank(Tags, len(line), size=sets * places, ways=places, bits=bits, line=line, used=used)
 
 

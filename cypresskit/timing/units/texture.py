@@ -22,15 +22,17 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
     if not enter(engines, slots, e, s, now):
         return -1.0
     if slots.fetch[e, s] < 0:
-        slots.fetch[e, s], slots.data[e, s], slots.began[e, s] = work.clauses[c, 2], now, now
-    asked = False
+        slots.fetch[e, s] = work.clauses[c, 2]
+        slots.data[e, s] = now
+        slots.began[e, s] = now
+    l1_asked = False
     while slots.fetch[e, s] < work.clauses[c, 3]:
         stream = slots.fetch[e, s]
         entry, moved = stream_entry(work, slots, e, s, stream)
         asks = work.ptr[entry] < work.ptr[entry + 1]
-        if asked and asks:
+        if l1_asked and asks:
             break  # what others ask for meanwhile comes first
-        asked = asked or asks
+        l1_asked = l1_asked or asks
         uncached = work.streams[stream, 3] != 0
         slots.data[e, s] = fetch(
             work,
@@ -75,7 +77,8 @@ def enter(engines, slots, e, s, now):
 @part
 def leave(engines, slots, e, now):
     """Give the texture unit to the first that waits for it."""
-    engines.texture_free[e], engines.texture_owner[e] = now, -1
+    engines.texture_free[e] = now
+    engines.texture_owner[e] = -1
     if engines.queued[e] > 0:
         first = engines.queue[e, 0]
         engines.texture_owner[e], slots.ready[e, first] = first, now
@@ -93,7 +96,8 @@ def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, entry, move
         tally.l1_asked[e] += work.asked[entry]
     data = max(data_free[e] + cost, now + cost + clocks.l1)
     for p in range(work.ptr[entry], work.ptr[entry + 1]):
-        line, offset = work.line[p] + moved, work.offset[p]
+        line = work.line[p] + moved
+        offset = work.offset[p]
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
             come = read_l2(memory, clocks, tally, ledger, stream, line, now + offset)
@@ -108,7 +112,8 @@ def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, entry, move
 @part
 def read_l1(memory, clocks, tally, ledger, stream, e, line, clock):
     """The clock at which a line that is asked for at ``clock`` is in L1."""
-    l1, lines = memory.l1, memory.lines[0]
+    l1 = memory.l1
+    lines = memory.lines[0]
     way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, lines)
     if way >= 0:
         return l1.ready[way]
