@@ -30,6 +30,7 @@ exclude_patterns = [
     "notebooks/source",
     "notebooks/solutions",
     "docs/front.md",
+    "docs/package.md",  # which the package index shows
 ]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", "cypresskit"

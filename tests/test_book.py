@@ -2,7 +2,9 @@
 every lesson.
 """
 
+import json
 import re
+import shutil
 import symtable
 from itertools import pairwise
 
@@ -317,3 +319,12 @@ def test_marks_without_their_partner_are_refused(lesson, mark):
 def test_an_unknown_lesson_is_refused(tmp_path, capsys):
     assert book.main([str(tmp_path), "77"]) == 1
     assert "no lesson 77" in capsys.readouterr().err
+
+
+def test_stored_sentences_are_those_of_the_sources(tmp_path):
+    """`make book` saves them; an installed package shows them beside students' own."""
+    shutil.copytree(BOOK / "source", tmp_path / "source")
+    book.write_sentences(tmp_path)
+    made = (tmp_path / "sentences.json").read_text(encoding="utf-8")
+    assert made == (BOOK / "sentences.json").read_text(encoding="utf-8")
+    assert all(len(answers) > 1 and all(answers) for answers in json.loads(made).values())

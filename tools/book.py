@@ -8,6 +8,7 @@ solutions, can't be edited, and checks can't be deleted.
 
 import argparse
 import hashlib
+import json
 import re
 import sys
 from itertools import pairwise
@@ -136,6 +137,18 @@ def write(notebook: NotebookNode, path: Path) -> None:
     nbformat.write(notebook, path)
 
 
+def write_sentences(book: Path) -> None:
+    """Save the good answers to all questions, which `cypresskit marks` shows beside students' own:
+    an installed package has no sources.
+    """
+    sentences = {}
+    for path in sources(book):
+        answers = [answer for _, answer in WHY.findall(path.read_text(encoding="utf-8"))]
+        sentences[path.stem] = [" ".join(answer.split()) for answer in answers]
+    text = json.dumps(sentences, indent=1, ensure_ascii=False) + "\n"
+    (book / "sentences.json").write_text(text, encoding="utf-8")
+
+
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
     """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default
     all.
@@ -234,6 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
             target = place / f"{path.stem}.ipynb"
             write(notebook, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+    write_sentences(asked.book)
     return 0
 
 
