@@ -73,7 +73,7 @@ clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving on
 fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600"
 	@$(bin)/python -m tools.fuzz $(ARGS)
 
-address:  ## write the repository's public address into README.md: URL=https://github.com/owner/cypresskit
+address:  ## write the public address into README.md and pyproject.toml: URL=https://github.com/owner/cypresskit
 	@$(PYTHON) .ci/address $(URL)
 
 clean:  ## remove caches and build products
