@@ -203,6 +203,24 @@ def test_a_file_changed_outside_is_shown_and_undo_brings_ones_text_back(begin, p
     bench.file_has("of mine")
 
 
+def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bench = begin(NAIVE)
+    bench.verdict("right")
+    bench.path.unlink()
+    bench.path.mkdir()
+    bench.type_in("; times alpha", "", " of mine")
+    page.wait_for_selector(".ckw-unsaved:not([hidden])")
+    bench.talk.wait("clocks")
+    bench.type_in("; times alpha of mine", "", " too")
+    bench.verdict("right")
+    bench.talk.wait("clocks")
+    assert "there is a folder of this name" in page.inner_text(".ckw-unsaved")
+    bench.path.rmdir()
+    page.wait_for_selector(".ckw-unsaved", state="hidden")
+    bench.file_has("; times alpha of mine too")
+
+
 REGISTERS = [f"mov r{n}, g[{n}]" for n in range(130)]
 STORES = [f"mov g[{n}], r{n}" for n in range(130)]
 REFUSED = "\n".join(["il_ps_2_0", *REGISTERS, *STORES, "end"])

@@ -12,6 +12,7 @@ from faults import Fault, plant
 import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.verification import product
+from cypresskit.machine.provenance import Provenance
 from cypresskit.teach import l12_contest as contest
 
 SINGLE = "sgemm_tn"
@@ -29,6 +30,17 @@ def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
         assert old in text
         text = text.replace(old, new, 1)
     return mine(name, text)
+
+
+def test_what_computed_an_address_is_found_once_for_all_terms(monkeypatch):
+    """Else a sum of a thousand terms takes a minute."""
+    walks = []
+    walk = Provenance._address_lines
+    monkeypatch.setattr(Provenance, "_address_lines", lambda *a: walks.append(a) or walk(*a))
+    line = "    mad r10, r2.x, r4, r10\n"
+    trace = ck.trace_element(changed(SINGLE, (line, line * 50)), 0, 0)
+    assert len(trace.terms) > 100
+    assert len(walks) == len({walk[1:] for walk in walks}) < 12
 
 
 @pytest.mark.parametrize("name", ck.kernels)

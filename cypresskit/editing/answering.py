@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from cypresskit.compiler.code import kernel_turn
@@ -46,6 +47,10 @@ class Case:
         self.program: Program | None = None
         self.mine: Kernel | None = None
         self.seen: Verification | None = None
+
+    def text(self) -> Answer:
+        """Of a long text: a short one is answered by whoever asks."""
+        return pure_answers.text_answer(self.job["text"], self.job["name"])[0]
 
     def code(self) -> Answer | None:
         self.program = assembled(self.job["text"], self.job["name"])
@@ -207,6 +212,7 @@ def answer_job(
     """Say each part of a job's answer, then that it is done, until it is overtaken."""
     edit, case = job["edit"], Case(job, memory)
     makers: dict[str, Callable[[], Answer | None]] = {
+        "text": case.text,
         "code": case.code,
         "verdict": case.verdict,
         "clocks": case.clocks,
@@ -256,30 +262,38 @@ class AnswerProcess:
         if idly and hasattr(os, "setpriority"):
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLY)
+        self.jobs: SimpleQueue[Message | None] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._write, daemon=True).start()
 
     def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with suppress(ValueError):
-                self.hear(json.loads(line))
+        stream = self.process.stdout
+        assert stream is not None
+        with stream:
+            for line in stream:
+                with suppress(Exception):  # what one answer meets doesn't end all others
+                    self.hear(json.loads(line))
         self.process.wait()
+        self.jobs.put(None)
         if not self.stopped:
             self.ended()
 
+    def _write(self) -> None:
+        """Send the jobs, in a thread of its own: a process that is busy may not read for long."""
+        stream = self.process.stdin
+        assert stream is not None
+        with suppress(OSError, ValueError), stream:
+            while (job := self.jobs.get()) is not None:
+                stream.write(json.dumps(job).encode() + b"\n")
+                stream.flush()
+
     def ask(self, job: Message) -> None:
-        """Send a job; a process that is gone says so by ``ended``."""
-        assert self.process.stdin is not None
-        with suppress(OSError, ValueError):
-            self.process.stdin.write(json.dumps(job).encode() + b"\n")
-            self.process.stdin.flush()
+        """Send a job, without waiting; a process that is gone says so by ``ended``."""
+        self.jobs.put(job)
 
     def stop(self) -> None:
         """End the process at once."""
         self.stopped = True
         with suppress(OSError):
             self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout):
-            with suppress(OSError, ValueError):
-                if stream is self.process.stdin and stream is not None:
-                    stream.close()
+        self.jobs.put(None)

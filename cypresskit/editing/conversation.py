@@ -5,11 +5,17 @@ dropped here, and again by the page. What takes time is done by other processes 
 that the notebook's kernel stays free, and stays at all, whatever a text does. One of them answers;
 the other looks for better code and prices lines when nobody types, and is ended as soon as somebody
 does.
+
+Nothing waits for ever. A process that is still busy with an older text is ended, one that ends by
+itself is begun anew and asked again, and a text that takes too long is given up: whatever happens,
+the last text is answered as far as it can be, and then ``done`` is said.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from cypresskit.editing.answering import AnswerProcess, Message
@@ -21,13 +27,23 @@ from cypresskit.editing.pure_answers import comparison, text_answer, words
 QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
 IDLE = ("best", "prices")
 PAUSE = 1.0  # seconds without a new text before the idle parts begin
+HANDOVER = 5.0  # seconds after which a process that is busy with an older text is ended
 LONGEST = 60.0  # seconds after which a text is given up
 FIRST = 240.0  # the same where a process has just begun: it may have to compile the engine
+IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
+TRIES = 2  # processes that are given a text, if they end over it
+LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 LOOK = 0.4  # seconds between two looks at the file
 
 OVER = "The process that answers ended at this text, and was started anew."
 SLOW = "This text had no answer for too long; it was given up."
+IDLE_SLOW = "Prices take too long for this text; they were given up."
+FAULT = "This can't be answered, a fault of the package"
+CLOSED = (
+    "this workbench has ended, since others were opened on its file. Copy what you need, and run"
+    " its cell again."
+)
 
 
 class Answerer(Protocol):
@@ -38,18 +54,34 @@ class Answerer(Protocol):
     def stop(self) -> None: ...
 
 
+class Timer(Protocol):
+    """What will be done later, unless it is cancelled."""
+
+    def cancel(self) -> None: ...
+
+
 Start = Callable[[Callable[[Message], None], Callable[[], None], bool], Answerer]
 Send = Callable[[Message], None]
+Later = Callable[[float, Callable[[], None]], Timer]
+
+
+def later(seconds: float, act: Callable[[], None]) -> Timer:
+    """Do something after some seconds, in a thread of its own."""
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 class Conversation:
     """Says to pages what they have to know, and hears what they say.
 
-    file : the kernel's text.
+    file : the kernel's text. Several conversations may be about one file.
     edits : its history.
     settings : ``like``, ``block``, ``k_step`` and ``n`` of every job.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
+    later : does something after some seconds.
     """
 
     def __init__(
@@ -58,10 +90,12 @@ class Conversation:
         edits: Edits,
         settings: dict[str, Any],
         start: Start = AnswerProcess,
+        later: Later = later,
     ) -> None:
-        self.file, self.edits, self.settings, self.start = file, edits, settings, start
+        self.file, self.edits, self.settings = file, edits, settings
+        self.start, self.later = start, later
         self.name = file.path.name
-        self.lock = threading.RLock()
+        self.lock = file.lock
         self.pages: list[Send] = []
         self.text = file.text
         self.edit = "file-0"
@@ -69,31 +103,46 @@ class Conversation:
         self.unanswered = False  # whether the text came from outside while no page was there
         self.answers: dict[str, Message] = {}
         self.note = ""
+        self.history_fails = False
+        self.processes = 0  # that were begun
         self.quick: Answerer | None = None
-        self.settled = False  # whether it has answered a text
+        self.quick_number = 0
+        self.early_ends = 0  # of processes that ended before they were ready, in a row
+        self.settled = False  # whether the quick process has answered a text
+        self.waiting = False  # whether it owes parts of the current text
+        self.tries = 0  # how many processes were given the current text
         self.idle: Answerer | None = None
+        self.idle_number = 0
         self.idle_works = False
-        self.pause: threading.Timer | None = None
-        self.guard: threading.Timer | None = None
+        self.pause: Timer | None = None
+        self.guard: Timer | None = None
+        self.idle_guard: Timer | None = None
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
+        with self.lock:
+            file.readers.append(self)
+            if (lost := file.lost_text()) is not None and edits.known(lost) is None:
+                self._keep(lost, "never reached the file")
 
     # -- pages
 
     def connect(self, send: Send) -> None:
         """Say everything to ``send``, too, from now on."""
         with self.lock:
-            self.pages = [*self.pages, send][-PAGES:]
-        if self.watching is None:
-            self.watching = threading.Thread(target=self._watch, daemon=True)
-            self.watching.start()
+            others = [page for page in self.pages if page != send]
+            self.pages = [*others, send][-PAGES:]
+            if self.watching is None and not self.closed.is_set():
+                self.watching = threading.Thread(target=self._watch, daemon=True)
+                self.watching.start()
 
     def close(self) -> None:
         """End the conversation, and its processes."""
         self.closed.set()
         with self.lock:
+            if self in self.file.readers:
+                self.file.readers.remove(self)
             self.pages.clear()
-            for timer in (self.pause, self.guard):
+            for timer in (self.pause, self.guard, self.idle_guard):
                 if timer is not None:
                     timer.cancel()
             for process in (self.quick, self.idle):
@@ -102,44 +151,58 @@ class Conversation:
             self.quick = self.idle = None
 
     def say(self, message: Message) -> None:
-        """Say something to all pages."""
+        """Say something to all pages. One that can't hear any more is forgotten."""
         for send in tuple(self.pages):
-            send(message)
+            self._say_to(send, message)
 
-    def hear(self, message: Message) -> None:
-        """Hear what a page says; what is none of the protocol's is left alone."""
+    def _say_to(self, send: Send, message: Message) -> None:
+        try:
+            send(message)
+        except Exception:  # whatever a page that is gone raises
+            self.pages = [page for page in self.pages if page != send]
+
+    def hear(self, message: Message, page: Send | None = None) -> None:
+        """Hear what a page says; what is none of the protocol's is left alone. ``page`` hears from
+        now on, if it didn't.
+        """
         kind = message.get("type") if isinstance(message, dict) else None
-        heard = {
-            "hello": self._hello,
-            "text": self._take_text,
-            "recall": self._recall,
-            "compare": self._compare,
-            "size": self._resize,
-            "replay": self._replay,
-        }.get(str(kind))
-        if heard is None:
-            return
         with self.lock:
+            if page is not None and page not in self.pages:
+                self.connect(page)
+            heard = {
+                "hello": partial(self._hello, page),
+                "text": self._take_text,
+                "recall": self._recall,
+                "compare": self._compare,
+                "replay": self._replay,
+            }.get(str(kind))
+            if heard is None:
+                return
             try:
                 heard(message)
             except (KeyError, TypeError, ValueError):
                 self.say({"type": "trouble", "message": "The page said something unknown."})
 
-    def _hello(self, message: Message) -> None:
+    def _hello(self, page: Send | None, message: Message) -> None:
+        """A page is there: it is told all that it needs to begin."""
         self.look()
-        self.say(
-            {
-                "type": "state",
-                "name": self.name,
-                "like": self.settings.get("like") or "",
-                "text": self.text,
-                "edit": self.edit,
-                "words": words(),
-                "parts": list(PARTS),
-                "n": self.settings.get("n"),
-                "history": self._history(),
-            }
-        )
+        state = {
+            "type": "state",
+            "name": self.name,
+            "file": str(self.file.path),
+            "like": self.settings.get("like") or "",
+            "text": self.text,
+            "edit": self.edit,
+            "words": words(),
+            "parts": list(PARTS),
+            "n": self.settings.get("n"),
+            "history": self._history(),
+            "problem": self._problem(),
+        }
+        if page is None:
+            self.say(state)
+        else:
+            self._say_to(page, state)
 
     def _history(self) -> list[Message]:
         return [edit.shown() for edit in self.edits]
@@ -148,119 +211,204 @@ class Conversation:
 
     def _take_text(self, message: Message) -> None:
         """A page has a new text: it goes into the file, and to whoever answers."""
-        self.begin(str(message["edit"]), str(message["text"]))
+        edit, text = str(message["edit"]), whole_letters(str(message["text"]))
+        if self.closed.is_set():
+            self.say(self._heard_message(edit))
+        else:
+            self.begin(edit, text)
 
     def begin(self, edit: str, text: str) -> None:
-        """``text`` is what counts from now on."""
+        """``text`` is what counts from now on, for each conversation about the file."""
         with self.lock:
-            if text != self.text:
-                if self.unanswered:
-                    self._keep(self.text, "changed outside")
-                    self.note = ""
-                self.say({"type": "text", "text": text, "why": "page", "edit": edit})
-            self.unanswered = False
-            self.edit, self.text, self.answers = edit, text, {}
-            self.say({"type": "heard", "edit": edit, "saved": self._write(text)})
-            answer, program = text_answer(text, self.name)
-            self._heard({"type": "answer", "edit": edit, "part": "text", **answer})
-            self._interrupt()
-            if program is not None:
-                self._answer()
+            if text != self.text and self.unanswered:
+                self._keep(self.text, "changed outside")
+                self.note = ""
+            self._write(text)
+            self._take(edit, text)
+            for other in tuple(self.file.readers):
+                if other is not self and other.text != text:
+                    other._take(edit, text)
 
-    def _write(self, text: str) -> bool:
+    def _take(self, edit: str, text: str) -> None:
+        """Answer a text that is in the file, or should be."""
+        if text != self.text:
+            self.say({"type": "text", "text": text, "why": "page", "edit": edit})
+        self.unanswered = False
+        self.edit, self.text, self.answers = edit, text, {}
+        self._interrupt()
+        self.say(self._heard_message(edit))
+        if len(text) > LONG_TEXT:
+            self._answer(("text", *QUICK))
+            return
         try:
-            others = self.file.write(text)
-        except OSError as error:
-            problem = f"{self.file.path} can't be written: {error.strerror or error}."
-            self.say({"type": "trouble", "message": f"{problem} Your text is kept on this page."})
-            return False
+            answer, program = text_answer(text, self.name)
+        except Exception as error:  # a fault of the package: the page says so, and goes on
+            message = f"{FAULT}: {type(error).__name__}: {error}"
+            self.say({"type": "trouble", "edit": edit, "message": message})
+            self._say_done()
+            return
+        self._heard({"type": "answer", "edit": edit, "part": "text", **answer})
+        if program is not None:
+            self._answer(QUICK)
+
+    def _heard_message(self, edit: str) -> Message:
+        problem = self._problem()
+        return {"type": "heard", "edit": edit, "saved": not problem, "problem": problem}
+
+    def _problem(self) -> str:
+        """Why the text isn't in the file, or ""."""
+        if self.closed.is_set():
+            return f"Nothing is saved any more: {CLOSED}"
+        return self.file.problem
+
+    def _write(self, text: str) -> None:
+        """Put a text into the file. One that can't be written is kept elsewhere, and tried again
+        at each look.
+        """
+        others = self.file.save(text)
         if others is not None:
             self._keep(others, "changed outside")
             advice = "What it held is in the history."
             self.say(
                 {"type": "trouble", "message": f"The file was changed at the same time. {advice}"}
             )
-        return True
 
     def _interrupt(self) -> None:
         """What is done for an older text counts no longer."""
-        for timer in (self.pause, self.guard):
+        for timer in (self.pause, self.guard, self.idle_guard):
             if timer is not None:
                 timer.cancel()
+        self.guard = None
+        self.waiting = False
+        self.tries = 0
         if self.idle_works and self.idle is not None:
             self.idle.stop()
             self.idle = None
         self.idle_works = False
 
+    # -- the process that answers
+
     def prepare(self) -> None:
         """Begin the process that answers, which takes a second or two, before it is needed."""
         with self.lock:
-            if self.quick is None:
-                self.quick = self.start(self._heard, self._quick_ended, False)
-                self.settled = False
+            if self.quick is not None or self.closed.is_set():
+                return
+            self.processes += 1
+            number = self.quick_number = self.processes
+            self.settled = False
+            heard, ended = partial(self._heard_from, number), partial(self._quick_ended, number)
+            self.quick = self.start(heard, ended, False)
 
-    def _answer(self) -> None:
+    def _answer(self, parts: tuple[str, ...]) -> None:
         """Ask for the quick parts of the current text."""
+        self.parts = parts
+        self.waiting = True
+        self.tries += 1
         self.prepare()
         assert self.quick is not None
-        patience = LONGEST if self.settled else FIRST
-        self.quick.ask(self._job(QUICK))
-        self._wait_for_answer(patience)
+        self.quick.ask(self._job(parts))
+        act = partial(self._hand_over, self.edit, self.quick_number)
+        self._set_guard(HANDOVER if self.settled else FIRST, act)
 
     def _job(self, parts: tuple[str, ...]) -> Message:
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": list(parts)}
         return job | self.settings
 
-    def _wait_for_answer(self, patience: float) -> None:
-        """Give a text up that has no answer after ``patience``."""
+    def _set_guard(self, patience: float, act: Callable[[], None]) -> None:
+        """Do something unless the process is heard of within ``patience``."""
         if self.guard is not None:
             self.guard.cancel()
-        self.guard = threading.Timer(patience, self._give_up, (self.edit,))
-        self.guard.daemon = True
-        self.guard.start()
+        self.guard = self.later(patience, act)
 
-    def _give_up(self, edit: str) -> None:
+    def _begun(self, part: str) -> None:
+        """The process works on the current text: it is given up if that takes too long."""
+        if not self.waiting:
+            return
+        act = partial(self._give_up, self.edit, self.quick_number)
+        if part == self.parts[0]:
+            self._set_guard(LONGEST, act)
+        elif part == "clocks" and not self.settled:
+            self._set_guard(FIRST, act)
+
+    def _hand_over(self, edit: str, number: int) -> None:
+        """The process hasn't begun with a text, since it is still busy with an older one: another
+        one takes over.
+        """
         with self.lock:
-            if edit != self.edit or self.quick is None or self.closed.is_set():
+            if edit != self.edit or number != self.quick_number or self.closed.is_set():
                 return
+            self._end_quick()
+            if self.tries > TRIES:
+                self._end_with(SLOW)
+            else:
+                self._answer(self.parts)
+
+    def _give_up(self, edit: str, number: int) -> None:
+        """A text takes too long: nothing more comes for it."""
+        with self.lock:
+            if edit != self.edit or number != self.quick_number or self.closed.is_set():
+                return
+            self._end_quick()
+            self._end_with(SLOW)
+
+    def _end_quick(self) -> None:
+        if self.quick is not None:
             self.quick.stop()
-            self.quick = None
-            self.say({"type": "trouble", "edit": edit, "message": SLOW})
-            self._say_done()
+        self.quick = None
 
-    def _quick_ended(self) -> None:
-        """The process that answers died: its text isn't asked again."""
+    def _quick_ended(self, number: int) -> None:
+        """The process that answers died. A text that was waiting is asked again, unless it may be
+        what the process died of.
+        """
         with self.lock:
-            if self.closed.is_set():
+            if number != self.quick_number or self.quick is None or self.closed.is_set():
                 return
             self.quick = None
-            if self.guard is not None:
-                self.guard.cancel()
-            self.say({"type": "trouble", "edit": self.edit, "message": OVER})
-            self._say_done()
+            self.early_ends += 1
+            if self.waiting and self.tries < TRIES:
+                self._answer(self.parts)
+            elif self.waiting or self.guard is not None:
+                self._end_with(OVER)
+            elif self.early_ends <= TRIES:
+                self.prepare()
 
-    def _idle_ended(self) -> None:
-        with self.lock:
-            if self.closed.is_set():
-                return
-            if self.idle_works:
-                self._say_done()
-            self.idle, self.idle_works = None, False
+    def _end_with(self, message: str) -> None:
+        """Nothing more comes for the current text, and why; there is a process for the next."""
+        if self.guard is not None:
+            self.guard.cancel()
+        self.guard = None
+        self.waiting = False
+        self.say({"type": "trouble", "edit": self.edit, "message": message})
+        self._say_done()
+        if self.early_ends <= TRIES:
+            self.prepare()
 
     def _say_done(self) -> None:
         """Nothing more comes for the current text."""
         self.say({"type": "done", "edit": self.edit})
 
+    def _heard_from(self, number: int, message: Message) -> None:
+        """A process says something; one that was replaced counts no longer."""
+        with self.lock:
+            if number in (self.quick_number, self.idle_number):
+                if number == self.quick_number:
+                    self.early_ends = 0
+                self._heard(message)
+
     def _heard(self, message: Message) -> None:
-        """A process says something: what concerns an older text is dropped."""
+        """What concerns an older text is dropped."""
         with self.lock:
             if message.get("edit") != self.edit or self.closed.is_set():
                 return
             kind = message["type"]
             if kind == "done":
-                if message["parts"] != ["replay"]:
+                if message["parts"] == ["replay"]:
+                    self._replayed()
+                else:
                     self._done()
                 return
+            if kind == "working":
+                self._begun(message["part"])
             if kind == "answer":
                 self.answers[message["part"]] = message
                 if message["part"] == "clocks":
@@ -269,28 +417,58 @@ class Conversation:
 
     def _done(self) -> None:
         """All that was asked for is there: the idle parts follow, when nobody types."""
+        if self.idle_works:
+            self._end_idle()
+            return
         if self.guard is not None:
             self.guard.cancel()
-        if self.idle_works:
-            self.idle_works = False
-            self._say_done()
-            return
+        self.guard = None
+        self.waiting = False
         self.settled = True
         if "clocks" in self.answers and "problem" not in self.answers["clocks"]:
-            self.pause = threading.Timer(PAUSE, self._begin_idle, (self.edit,))
-            self.pause.daemon = True
-            self.pause.start()
+            self.pause = self.later(PAUSE, partial(self._begin_idle, self.edit))
         else:
             self._say_done()
+
+    # -- the process that works when nobody types
 
     def _begin_idle(self, edit: str) -> None:
         with self.lock:
             if edit != self.edit or self.closed.is_set():
                 return
             if self.idle is None:
-                self.idle = self.start(self._heard, self._idle_ended, True)
+                self.processes += 1
+                number = self.idle_number = self.processes
+                heard, ended = partial(self._heard_from, number), partial(self._idle_ended, number)
+                self.idle = self.start(heard, ended, True)
             self.idle_works = True
+            self.idle_guard = self.later(IDLE_LONGEST, partial(self._give_up_idle, edit))
             self.idle.ask(self._job(IDLE) | {"n": self.answers["clocks"]["size"][0]})
+
+    def _end_idle(self) -> None:
+        """The idle parts are there, or won't come."""
+        if self.idle_guard is not None:
+            self.idle_guard.cancel()
+        self.idle_works = False
+        self._say_done()
+
+    def _idle_ended(self, number: int) -> None:
+        with self.lock:
+            if number != self.idle_number or self.closed.is_set():
+                return
+            self.idle = None
+            if self.idle_works:
+                self._end_idle()
+
+    def _give_up_idle(self, edit: str) -> None:
+        with self.lock:
+            if edit != self.edit or not self.idle_works or self.closed.is_set():
+                return
+            if self.idle is not None:
+                self.idle.stop()
+            self.idle = None
+            self.say({"type": "trouble", "edit": edit, "message": IDLE_SLOW})
+            self._end_idle()
 
     # -- history
 
@@ -324,12 +502,17 @@ class Conversation:
         self._add(Edit(0, text, False, 0.0, 0, "", 0, 0, 0, note))
 
     def _add(self, edit: Edit) -> None:
+        problem = ""
         try:
             self.edits.add(edit)
         except OSError as error:
             problem = f"The history can't be written: {error.strerror or error}."
+        if problem and not self.history_fails:
             self.say({"type": "trouble", "message": problem})
-        self.say({"type": "history", "entries": self._history()})
+        self.history_fails = bool(problem)
+        for reader in self.file.readers:
+            if reader.edits is self.edits:
+                reader.say({"type": "history", "entries": self._history()})
 
     def _recall(self, message: Message) -> None:
         edit = self.edits.find(int(message["entry"]))
@@ -344,45 +527,63 @@ class Conversation:
             lines = comparison(first.text, second.text)
             self.say({"type": "comparison", **answer, "lines": lines})
 
-    def _resize(self, message: Message) -> None:
-        n = int(message["n"])
-        if not 8 <= n <= 8192:
-            raise ValueError(n)
-        self.settings["n"] = n
-        self.begin(self.edit, self.text)
-
     def _replay(self, message: Message) -> None:
         """Which terms went into an element? Asked of the process that answers."""
-        if self.quick is not None:
-            place = [int(message["row"]), int(message["column"])]
-            self.quick.ask(self._job(("replay",)) | {"element": place})
+        place = [int(message["row"]), int(message["column"])]
+        if message.get("edit", self.edit) != self.edit or self.closed.is_set():
+            return
+        self.prepare()
+        assert self.quick is not None
+        self.quick.ask(self._job(("replay",)) | {"element": place})
+        if not self.waiting:
+            act = partial(self._give_up, self.edit, self.quick_number)
+            self._set_guard(LONGEST, act)
+
+    def _replayed(self) -> None:
+        """The terms that were asked for are there."""
+        if not self.waiting and self.guard is not None:
+            self.guard.cancel()
+            self.guard = None
 
     # -- the file
 
     def _watch(self) -> None:
         """Look at the file from time to time."""
         while not self.closed.wait(LOOK):
-            self.look()
+            with suppress(Exception):  # the next look comes, whatever this one met
+                self.look()
 
     def look(self) -> None:
-        """Take over what somebody else has put into the file; it is answered if a page listens."""
+        """Take over what somebody else has put into the file; it is answered if a page listens. A
+        text that couldn't be written is tried again.
+        """
         with self.lock:
             text = self.file.news()
-            if text is None or text == self.text:
-                return
-            if self.edits.known(self.text) is None:
-                self._keep(self.text, "before the file was changed outside")
-            self.note = "changed outside"
-            self.files += 1
-            edit = f"file-{self.files}"
-            if self.pages:
-                self.unanswered = False  # it was kept above
-                self.say({"type": "text", "text": text, "why": "file"})
-                self.begin(edit, text)
-                return
-            self._interrupt()
-            self.edit, self.text, self.answers = edit, text, {}
-            self.unanswered = True
+            if text is None and self.file.problem:
+                self._write(self.text)
+                if not self.file.problem:
+                    for reader in self.file.readers:
+                        reader.say({"type": "saved", "edit": reader.edit})
+            if text is not None:
+                for reader in tuple(self.file.readers):
+                    reader._changed_outside(text)
+
+    def _changed_outside(self, text: str) -> None:
+        if text == self.text:
+            return
+        if self.edits.known(self.text) is None:
+            self._keep(self.text, "before the file was changed outside")
+        self.note = "changed outside"
+        self.files += 1
+        edit = f"file-{self.files}"
+        if self.pages:
+            self.say({"type": "text", "text": text, "why": "file"})
+            self.text = text
+            self._take(edit, text)
+            return
+        self._interrupt()
+        self.edit, self.text, self.answers = edit, text, {}
+        self.unanswered = True
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:
         """The answer's ``part`` for the current text, waiting for it; None if it doesn't come."""
@@ -393,6 +594,11 @@ class Conversation:
                     return self.answers[part]
             time.sleep(0.02)
         return None
+
+
+def whole_letters(text: str) -> str:
+    """A text without halves of letters, as a page may send them, which no file can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _figures(edit: Edit) -> tuple:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.saving import save_file
-from cypresskit.tables import table
+from cypresskit.tables import quantity, table
 
 MOST = 300  # edits that are kept; of older ones, the fastest
 BURST = 15.0  # seconds within which wrong attempts are one
+LETTERS = 48  # of a line that is quoted
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Edit:
     ``number`` counts from 1 and is never used twice. ``right``: whether C is. ``gflops`` at ``n``,
     0 if it wasn't timed; ``bound``, what binds it. ``bundles``, ``registers``, ``wavefronts`` are
     the card's. ``note`` says where it came from, if not from typing; ``time`` in seconds since
-    1970.
+    1970; ``change`` says what it changed of the edit before it.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Edit:
     wavefronts: int
     note: str = ""
     time: float = 0.0
+    change: str = ""
 
     def shown(self) -> dict[str, Any]:
         """What a page needs of it: all but the text."""
@@ -79,10 +81,13 @@ class Edits(Sequence[Edit]):
         """
         last = self.kept[-1] if self.kept else None
         now = edit.time or time.time()
-        edit = replace(edit, number=last.number + 1 if last else 1, time=round(now, 1))
+        number = last.number + 1 if last else 1
+        edit = replace(edit, number=number, time=round(now, 1))
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
             self.kept.pop()
+        if self.kept:
+            edit = replace(edit, change=change_between(self.kept[-1].text, edit.text))
         self.kept.append(edit)
         while len(self.kept) > MOST:
             self._drop()
@@ -130,6 +135,38 @@ class Edits(Sequence[Edit]):
         return table(names, rows)
 
 
+def change_between(before: str, after: str) -> str:
+    """What was changed in a text, in a few words: "" if nothing was."""
+    old, new = before.splitlines(), after.splitlines()
+    shorter = min(len(old), len(new))
+    first = 0
+    while first < shorter and old[first] == new[first]:
+        first += 1
+    same = 0
+    while same < shorter - first and old[-1 - same] == new[-1 - same]:
+        same += 1
+    gone, come = old[first : len(old) - same], new[first : len(new) - same]
+    if (len(gone), len(come)) == (0, 0):
+        return ""
+    if (len(gone), len(come)) == (1, 1):
+        return f"line {first + 1} is now {_quoted(come[0])}"
+    if (len(gone), len(come)) == (0, 1):
+        return f"line {first + 1} is new: {_quoted(come[0])}"
+    if (len(gone), len(come)) == (1, 0):
+        return f"line {first + 1} is gone: {_quoted(gone[0])}"
+    if len(gone) == len(come):
+        count = sum(one != other for one, other in zip(gone, come))
+        return f"{count} lines are changed, the first is line {first + 1}"
+    return f"from line {first + 1}, {quantity(len(come), 'line')} in place of {len(gone)}"
+
+
+def _quoted(line: str) -> str:
+    line = line.strip()
+    if not line:
+        return "empty"
+    return line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
 def history_path(path: Path) -> Path:
     """Where the history of a kernel's file is: beside it, hidden."""
     return path.with_name(f".{path.name}.history.json")
@@ -152,7 +189,7 @@ def _read(path: Path) -> list[Edit]:
 
 def _is_sound(edit: Edit) -> bool:
     """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note)
+    texts = (edit.text, edit.bound, edit.note, edit.change)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)

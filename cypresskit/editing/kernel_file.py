@@ -1,24 +1,41 @@
-"""A kernel's text as a file: written whole, and watched, since any other editor may change it."""
+"""A kernel's text as a file: written whole, and watched, since any other editor may change it.
 
+A text that can't be written is lost with the process and the page that have it. So it is kept in
+the user's cache meanwhile, where the next workbench on the file finds it.
+"""
+
+import errno
+import hashlib
 import os
+import stat
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cypresskit.kernels.own import read_text
 from cypresskit.saving import save_file
 
 Stamp = tuple[int, int, int]  # of a file: when it was changed, its length, and which file it is
+WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 class KernelFile:
     """The file at ``path``, and what it was last seen to hold (``text``).
 
+    ``problem`` says why the text that was last saved isn't in it, or is "". ``readers`` are those
+    whom it concerns, who hold ``lock`` while they use it.
+
     Raises ``OSError`` if it can't be read, ``ValueError`` if it is too long or isn't text.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.stamp = self._stamp()
         self.text = read_text(self.path)
+        self.problem = ""
+        self.lock = threading.RLock()
+        self.readers: list[Any] = []
 
     def _stamp(self) -> Stamp | None:
         try:
@@ -51,11 +68,68 @@ class KernelFile:
         others = self.news()
         if others == text:
             return None
-        if text != self.text or others is not None or not self.path.exists():
+        if text != self.text or others is not None or not self.path.is_file():
+            self._check_writable()
             save_file(self.path, text)
             self.text = text
             self.stamp = self._stamp()
         return others
+
+    def _check_writable(self) -> None:
+        """Raise ``OSError`` for a folder, and for a file that its owner protects: it could be
+        replaced all the same.
+        """
+        try:
+            mode = self.path.stat().st_mode
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "there is a folder of this name", str(self.path))
+        if not mode & WRITABLE:
+            raise PermissionError(errno.EACCES, "it is read-only", str(self.path))
+
+    def save(self, text: str) -> str | None:
+        """As ``write``, but a text that can't be written is kept elsewhere, which ``problem`` says.
+        What somebody else had put into the file is then not lost: it is there.
+        """
+        try:
+            others = self.write(text)
+        except OSError as error:
+            self.problem = self._keep(text, error)
+            return None
+        if self.problem:
+            self.problem = ""
+            with suppress(OSError):
+                self.spare.unlink(missing_ok=True)
+        return others
+
+    def _keep(self, text: str, error: OSError) -> str:
+        """Keep a text that can't be written; why it can't, and where it is, in words."""
+        why = error.strerror or str(error)
+        kept = "on this page"
+        with suppress(OSError):
+            self.spare.parent.mkdir(parents=True, exist_ok=True)
+            save_file(self.spare, text)
+            kept += f" and in {self.spare}"
+        return (
+            f"{self.path} can't be written: {why}. Your text is kept {kept}, and writing it is"
+            " tried again and again."
+        )
+
+    @property
+    def spare(self) -> Path:
+        """Where a text is kept that can't be written."""
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        place = hashlib.sha256(str(self.path).encode("utf-8", "replace")).hexdigest()[:12]
+        return Path(home, "cypresskit", "unsaved", f"{place}-{self.path.name}")
+
+    def lost_text(self) -> str | None:
+        """The text that an earlier workbench couldn't write into the file, or None."""
+        try:
+            text = read_text(self.spare)
+        except (OSError, ValueError):
+            return None
+        return None if text == self.text else text
 
 
 def begin_file(path: str | Path, text: str) -> bool:

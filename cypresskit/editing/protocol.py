@@ -18,17 +18,20 @@ The page says:
     Two entries of the history, side by side; the answer is ``comparison``.
 ``replay``: edit, row, column
     Which terms went into this element of C? The answer is a part "replay".
-``size``: edit, n
-    Time the kernel at this N from now on.
 
 Whoever answers says:
 
-``state``: name, like, text, words, parts, n, history
-    All that a page needs to begin: the file's name, the catalogue kernel in whose place it stands
-    (or ""), its text, what the language's words mean (``pure_answers.words``), which parts of an
-    answer can come (without a clock, "text" and "code" alone), the N that is timed, the history.
-``heard``: edit, saved
-    The text has arrived; ``saved``, whether it is in the file.
+``state``: name, file, like, text, words, parts, n, history, problem
+    All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
+    whose place it stands (or ""), its text, what the language's words mean
+    (``pure_answers.words``), which parts of an answer can come (without a clock, "text" and "code"
+    alone), the N that is timed, the history, and the problem of ``heard``. Only the page that said
+    ``hello`` hears it.
+``heard``: edit, saved, problem
+    The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
+    where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
+``saved``: edit
+    The text that couldn't be written is in the file now.
 ``working``: edit, part
     This part is being worked on.
 ``answer``: edit, part, ...
@@ -55,7 +58,8 @@ Whoever answers says:
 ``comparison``: first, second, lines
     ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
 ``trouble``: message
-    What the reader has to know: the file can't be written, the process had to be started anew.
+    What the reader has to know once: the file was changed at the same time, the process had to be
+    started anew.
 """
 
 #: The parts of an answer, in their order.

@@ -55,6 +55,7 @@ class Workbench {
     else if (message.type === "working" && message.edit === this.edit) this.works(message.part)
     else if (message.type === "done" && message.edit === this.edit) this.rest()
     else if (message.type === "text") this.takeOver(message)
+    else if (message.type === "saved") this.heard({saved: true})
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "comparison") this.history.compare(message)
     else if (message.type === "trouble") this.say(message.message, true)
@@ -73,6 +74,7 @@ class Workbench {
     const head = make(host, "div", {class: "ckw-head"})
     this.verdict = make(head, "p", {class: "ckw-verdict"})
     this.speed = make(head, "p", {class: "ckw-speed"})
+    this.unsaved = make(host, "p", {class: "ckw-findings ckw-unsaved", role: "alert", hidden: ""})
     const main = make(host, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     this.editor = new Editor(left, {
@@ -108,6 +110,7 @@ class Workbench {
     this.editor.begin(state.text)
     this.history.show(state.history)
     this.known = state.text
+    this.showUnsaved(state.problem)
     this.restore()
     this.send()
   }
@@ -163,12 +166,19 @@ class Workbench {
     }, SILENCE)
   }
 
-  heard({saved}) {
+  heard({saved, problem}) {
     clearTimeout(this.silence)
     this.note("")
+    this.showUnsaved(problem)
     if (!saved) return
     this.known = this.sent
     this.keep(undefined)
+  }
+
+  /** Why the text isn't in the file, as long as it isn't. */
+  showUnsaved(problem = "") {
+    if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
+    this.unsaved.hidden = !problem
   }
 
   takeOver({text, why, edit}) {

@@ -23,7 +23,8 @@ from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
-_conversations: dict[Path, Conversation] = {}  # by the file that they are about
+BENCHES = 3  # with different settings, that a file is open on
+_conversations: dict[Path, list[Conversation]] = {}  # by the file that they are about
 
 
 def workbench(
@@ -95,7 +96,7 @@ def workbench(
         "k_step": k_step,
         "n": n,
     }
-    return Workbench(path, settings)
+    return Workbench(path.absolute(), settings)
 
 
 class Workbench:
@@ -200,21 +201,28 @@ class Workbench:
             conversation, widget = self._conversation, self._widget
             conversation.connect(widget.send)
             conversation.prepare()
-            widget.on_msg(lambda _, message, __: conversation.hear(message))
+            widget.on_msg(lambda _, message, __: conversation.hear(message, widget.send))
         return self._widget
 
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
-    """The conversation about a file: a cell that is run again goes on with the one there is."""
-    place = path.resolve()
-    known = _conversations.get(place)
-    if known is not None:
-        if known.settings == settings and path.exists():
-            return known
-        known.close()
-    made = Conversation(KernelFile(path), Edits(history_path(path)), settings)
-    _conversations[place] = made
-    return made
+    """The conversation about a file with these settings: a cell that is run again goes on with the
+    one there is. Those with other settings go on beside it, with the same text and history.
+    """
+    known = _conversations.setdefault(path.resolve(), [])
+    for each in known:
+        if each.settings == settings:
+            known.append(known.pop(known.index(each)))
+            return each
+    if known:
+        file, edits = known[-1].file, known[-1].edits
+        known[-1].look()
+    else:
+        file, edits = KernelFile(path), Edits(history_path(path))
+    known.append(Conversation(file, edits, settings))
+    while len(known) > BENCHES:
+        known.pop(0).close()
+    return known[-1]
 
 
 def _widget_class() -> type:

@@ -107,6 +107,7 @@ class Provenance(Observer):
         self.global_stores: list[int] = []
         self.lds_stores: dict[int, list[int]] = defaultdict(list)
         self.output_stores: dict[int, list[int]] = defaultdict(list)
+        self.known_addresses: dict[tuple[int, int], list[int]] = {}
 
     # What the run says
 
@@ -301,6 +302,11 @@ class Provenance(Observer):
 
     def addresses(self, step: int, item: int) -> list[int]:
         """The lines that computed where a step looked, in their order."""
+        if (step, item) not in self.known_addresses:
+            self.known_addresses[step, item] = self._address_lines(step, item)
+        return self.known_addresses[step, item]
+
+    def _address_lines(self, step: int, item: int) -> list[int]:
         open_nodes = [step]
         steps: set[int] = set()
         lines: set[int] = set()

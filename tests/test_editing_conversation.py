@@ -1,0 +1,480 @@
+"""The conversation: nothing waits for ever, no text is lost, and no answer is of another text."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.editing import conversation
+from cypresskit.editing.conversation import CLOSED, OVER, SLOW, Conversation
+from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.kernel_file import KernelFile
+
+NAIVE = ck.kernels["sgemm_naive"].text
+SETTINGS = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 128}
+CARD = {"loop_bundles": 3, "gprs": 4, "wavefronts": 10}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+class Schedule:
+    """What will be done later, in its order: the clock goes on when a test says so."""
+
+    def __init__(self):
+        self.now, self.entries = 0.0, []
+
+    def later(self, seconds, act):
+        entry = Entry(self, self.now + seconds, act)
+        self.entries.append(entry)
+        return entry
+
+    def next(self):
+        """Do what is due next. Returns whether there was anything."""
+        if not self.entries:
+            return False
+        entry = min(self.entries, key=lambda each: each.due)
+        self.entries.remove(entry)
+        self.now = max(self.now, entry.due)
+        entry.act()
+        return True
+
+
+class Entry:
+    def __init__(self, schedule, due, act):
+        self.schedule, self.due, self.act = schedule, due, act
+
+    def cancel(self):
+        if self in self.schedule.entries:
+            self.schedule.entries.remove(self)
+
+
+class Actor:
+    """In a process's place: answers a message at a time, hangs or dies when a test says so. Each
+    part says of which text it is.
+    """
+
+    def __init__(self, hear, ended, idly):
+        self.hear, self.ended, self.idly = hear, ended, idly
+        self.jobs, self.saying = [], []
+        self.stopped = self.dead = self.hangs = False
+
+    @property
+    def alive(self):
+        return not (self.stopped or self.dead)
+
+    def ask(self, job):
+        self.jobs.append(job)
+
+    def stop(self):
+        self.stopped = True
+
+    def die(self):
+        self.dead = True
+        if not self.stopped:
+            self.ended()
+
+    @property
+    def can_speak(self):
+        return self.alive and not self.hangs and bool(self.saying or self.jobs)
+
+    def speak(self):
+        """Say the next message."""
+        if not self.saying:
+            newest = self.jobs[-1]["edit"]
+            self.jobs = [job for job in self.jobs if job["edit"] == newest]
+            self.saying = list(answers(self.jobs.pop(0)))
+        self.hear(self.saying.pop(0))
+
+
+def answers(job):
+    """What a process says of a job."""
+    edit = {"edit": job["edit"]}
+    figures = {
+        "text": {"faults": []},
+        "code": {"card": CARD},
+        "verdict": {"right": False},
+        "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
+    }
+    for part in job["parts"]:
+        yield {"type": "working", "part": part} | edit
+        answer = {"type": "answer", "part": part, "of": job["text"]} | edit
+        yield answer | figures.get(part, {})
+    yield {"type": "done", "parts": job["parts"]} | edit
+
+
+class Talk:
+    """A conversation about a file whose processes and whose clock a test moves."""
+
+    def __init__(self, path, text=NAIVE):
+        if not path.exists():
+            path.write_text(text)
+        self.path, self.said, self.actors, self.schedule = path, [], [], Schedule()
+        edits = Edits(history_path(path))
+        self.talk = Conversation(
+            KernelFile(path), edits, dict(SETTINGS), self.start, self.schedule.later
+        )
+        self.talk.pages.append(self.said.append)  # without a thread that looks at the file
+
+    def start(self, *arguments):
+        self.actors.append(Actor(*arguments))
+        return self.actors[-1]
+
+    def type(self, edit, text):
+        self.talk.hear({"type": "text", "edit": edit, "text": text})
+
+    def speakers(self):
+        return [actor for actor in self.actors if actor.can_speak]
+
+    def is_done(self, edit):
+        return any(
+            message.get("edit") == edit
+            and (message["type"] == "done" or bool(message.get("faults")))
+            for message in self.said
+        )
+
+    def settle(self, edit, most=200):
+        """Let everybody work until the edit is done. Returns in how many steps."""
+        for step in range(most):
+            if self.is_done(edit):
+                return step
+            if speakers := self.speakers():
+                speakers[0].speak()
+            elif not self.schedule.next():
+                break
+        raise AssertionError(f"{edit} has no end: {self.said[-3:]}")
+
+    def troubles(self):
+        return [message["message"] for message in self.said if message["type"] == "trouble"]
+
+
+@pytest.fixture
+def talk(tmp_path):
+    made = Talk(tmp_path / "my.il")
+    yield made
+    made.talk.close()
+
+
+# -- it never gets stuck
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
+    """The law: texts, deaths, hangs, late answers, pages that are gone, files that can't be
+    written, in any order; then everybody works, and the last text is answered to its end.
+    """
+    monkeypatch.setattr(conversation, "LONG_TEXT", 3_000)
+    rng = random.Random(seed)
+    talk = Talk(tmp_path / "my.il")
+    texts = {"file-0": NAIVE}
+    typed = 0
+
+    def type_text():
+        nonlocal typed
+        typed += 1
+        body = rng.choice(["", "madd r0\n", "mov r1, r0\n" * rng.choice([1, 400])])
+        texts[f"a-{typed}"] = f"il_ps_2_0\n; {typed}\n{body}end\n"
+        talk.type(f"a-{typed}", texts[f"a-{typed}"])
+
+    def answer():
+        if speakers := talk.speakers():
+            rng.choice(speakers).speak()
+
+    def late_answer():
+        """A process that was ended had written something before."""
+        ended = [a for a in talk.actors if not a.alive and a.saying]
+        if ended:
+            actor = rng.choice(ended)
+            actor.hear(actor.saying.pop(0))
+
+    def die():
+        if alive := [a for a in talk.actors if a.alive]:
+            rng.choice(alive).die()
+
+    def late_end():
+        """A process ended by itself at the moment at which it was ended."""
+        if ended := [a for a in talk.actors if not a.alive]:
+            rng.choice(ended).ended()
+
+    def hang():
+        if alive := [a for a in talk.actors if a.alive]:
+            rng.choice(alive).hangs = True
+
+    def broken_page():
+        def send(message):
+            raise RuntimeError("this page is gone")
+
+        talk.talk.pages.insert(rng.randint(0, len(talk.talk.pages)), send)
+
+    def outside():
+        """Another editor changes the file."""
+        text = f"il_ps_2_0\n; theirs {rng.random()}\nend\n"
+        if not talk.path.is_dir():
+            talk.path.write_text(text)
+            talk.talk.look()
+        if talk.talk.text == text:
+            texts[talk.talk.edit] = text
+
+    def protect():
+        """The file becomes a folder, or is a file again."""
+        if talk.path.is_dir():
+            talk.path.rmdir()
+        else:
+            talk.path.unlink(missing_ok=True)
+            talk.path.mkdir()
+
+    def replay():
+        talk.talk.hear({"type": "replay", "edit": talk.talk.edit, "row": 0, "column": 0})
+
+    def hello():
+        talk.talk.hear({"type": "hello"}, talk.said.append)
+
+    acts = [type_text] * 4 + [answer] * 8
+    acts += [late_answer, late_end, die, hang, broken_page, outside, protect, replay, hello]
+    acts += [talk.schedule.next, talk.talk.look]
+    type_text()
+    for _ in range(80):
+        before = len(talk.said)
+        rng.choice(acts)()
+        for message in talk.said[before:]:
+            if message["type"] == "answer":
+                assert message["edit"] == talk.talk.edit
+                assert message.get("of", texts[message["edit"]]) == texts[message["edit"]]
+    type_text()
+    last = f"a-{typed}"
+    for act in rng.choices([answer, die, hang, replay, late_answer], k=5):
+        act()
+    talk.settle(last)
+
+    assert talk.talk.edit == last and talk.talk.text == texts[last]
+    process = talk.talk.quick
+    assert process is None or process.alive
+    if process is None:
+        talk.type("a-last", NAIVE)
+        talk.settle("a-last")
+        last, texts["a-last"] = "a-last", NAIVE
+        assert talk.talk.quick.alive
+    assert [a for a in talk.actors if a.alive and not a.idly] == [talk.talk.quick]
+    if talk.talk.file.problem:
+        assert talk.talk.file.spare.read_text() == texts[last]
+        heard = [m for m in talk.said if m["type"] == "heard" and m["edit"] == last]
+        assert heard[-1]["problem"] == talk.talk.file.problem
+    else:
+        assert talk.path.read_text() == texts[last]
+    talk.talk.close()
+
+
+def test_a_process_busy_with_an_older_text_is_ended_for_the_newer(talk):
+    talk.type("a-1", NAIVE)
+    talk.settle("a-1")
+    (first,) = [actor for actor in talk.actors if not actor.idly]
+    talk.type("a-2", NAIVE + "; 2\n")
+    first.speak()
+    first.hangs = True
+    talk.type("a-3", NAIVE + "; 3\n")
+    talk.settle("a-3")
+    assert first.stopped
+    assert talk.talk.answers["clocks"]["of"] == NAIVE + "; 3\n"
+    assert not talk.troubles()
+
+
+def test_a_text_that_the_process_never_ends_is_given_up(talk):
+    talk.type("a-1", NAIVE)
+    talk.actors[0].speak()
+    talk.actors[0].hangs = True
+    talk.settle("a-1")
+    assert talk.troubles() == [SLOW]
+    assert talk.talk.quick.alive
+
+
+def test_prices_that_take_too_long_are_given_up(talk):
+    talk.type("a-1", NAIVE)
+    while len(talk.actors) < 2:
+        if speakers := talk.speakers():
+            speakers[0].speak()
+        else:
+            talk.schedule.next()
+    talk.actors[1].hangs = True
+    talk.settle("a-1")
+    assert talk.actors[1].stopped
+    assert talk.troubles() == [conversation.IDLE_SLOW]
+
+
+def test_a_process_that_cant_begin_isnt_begun_for_ever(talk):
+    def start(*arguments):
+        talk.actors.append(Actor(*arguments))
+        assert len(talk.actors) < 20
+        return talk.actors[-1]
+
+    talk.talk.start = start
+    talk.type("a-1", NAIVE)
+    while any(actor.alive for actor in talk.actors):
+        next(actor for actor in talk.actors if actor.alive).die()
+    assert talk.is_done("a-1")
+    assert talk.troubles() == [OVER]
+
+
+def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_path):
+    """With the process itself, killed while it begins, while it works and while it waits."""
+    path = tmp_path / "my.il"
+    path.write_text(NAIVE)
+    talk = Conversation(KernelFile(path), Edits(history_path(path)), dict(SETTINGS))
+    heard, done = [], threading.Event()
+
+    def hear(message):
+        heard.append(message)
+        if message.get("part") == "clocks" and message["type"] == "answer":
+            done.set()
+
+    talk.pages.append(hear)
+    try:
+        for number, pause in enumerate([0.3, 4.0, 0.0]):
+            talk.begin(f"a-{number}", NAIVE + f"; {number}\n")
+            time.sleep(pause)
+            if talk.quick is not None:
+                os.kill(talk.quick.process.pid, signal.SIGKILL)
+        done.clear()
+        talk.begin("a-last", NAIVE + "; last\n")
+        assert done.wait(200)
+        assert talk.answers["verdict"]["right"]
+        assert talk.quick.process.poll() is None
+    finally:
+        talk.close()
+
+
+# -- no text is lost
+
+
+def unwritable(talk, how, monkeypatch):
+    """Make the file one that can't be written. Returns what makes it writable again."""
+    if how == "folder":
+        talk.path.unlink()
+        talk.path.mkdir()
+        return talk.path.rmdir
+    if how == "read-only":
+        talk.path.chmod(0o444)
+        return lambda: talk.path.chmod(0o644)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cypresskit.editing.kernel_file.save_file", full)
+    return monkeypatch.undo
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("folder", "a folder"), ("read-only", "read-only"), ("full", "No space left")],
+)
+def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monkeypatch):
+    mend = unwritable(talk, how, monkeypatch)
+    for number in (1, 2):
+        talk.type(f"a-{number}", NAIVE + f"; mine {number}\n")
+        heard = [message for message in talk.said if message["type"] == "heard"][-1]
+        assert not heard["saved"]
+        assert words in heard["problem"] and str(talk.path) in heard["problem"]
+    talk.talk.hear({"type": "hello"})
+    assert talk.said[-1]["problem"] == heard["problem"]
+    if how != "full":  # where nothing can be written, it is on the page
+        assert talk.talk.file.spare.read_text() == NAIVE + "; mine 2\n"
+        assert str(talk.talk.file.spare) in heard["problem"]
+    talk.talk.look()
+    assert talk.said[-1]["type"] == "state"
+    mend()
+    talk.talk.look()
+    assert talk.said[-1] == {"type": "saved", "edit": "a-2"}
+    assert talk.path.read_text() == NAIVE + "; mine 2\n"
+    assert not talk.talk.file.spare.exists()
+
+
+def test_a_file_that_becomes_a_folder_isnt_called_saved(talk):
+    talk.path.unlink()
+    talk.path.mkdir()
+    talk.type("a-1", NAIVE)
+    assert not next(m for m in talk.said if m["type"] == "heard")["saved"]
+
+
+def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, monkeypatch):
+    mend = unwritable(talk, "folder", monkeypatch)
+    talk.type("a-1", NAIVE + "; mine\n")
+    talk.talk.close()
+    mend()
+    again = Talk(talk.path)
+    (kept,) = again.talk.edits
+    assert (kept.text, kept.note) == (NAIVE + "; mine\n", "never reached the file")
+    again.talk.close()
+
+
+def test_half_a_letter_doesnt_lose_the_text(talk):
+    talk.type("a-1", NAIVE + "; \ud83d\n")
+    assert talk.path.read_text() == NAIVE + "; \ufffd\n"
+    assert talk.talk.text == NAIVE + "; \ufffd\n"
+
+
+def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bench = ck.workbench("my.il", like="sgemm_naive")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    bench._conversation.start = Actor
+    bench._conversation.begin("a-1", NAIVE + "; mine\n")
+    assert (tmp_path / "my.il").read_text() == NAIVE + "; mine\n"
+    bench._conversation.close()
+
+
+# -- several pages, several workbenches
+
+
+def test_a_page_that_speaks_hears_though_newer_ones_came(talk):
+    pages = [[] for _ in range(conversation.PAGES + 1)]
+    for page in pages:
+        talk.talk.hear({"type": "hello"}, page.append)
+    assert [[m["type"] for m in page] for page in pages] == [["state"]] * len(pages)
+    talk.talk.hear({"type": "text", "edit": "b-1", "text": NAIVE + "; b\n"}, pages[0].append)
+    assert "heard" in [message["type"] for message in pages[0]]
+    talk.talk.closed.set()
+
+
+def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path):
+    path = tmp_path / "my.il"
+    first = ck.workbench(path, like="sgemm_naive", n=128)
+    second = ck.workbench(path, like="sgemm_naive", n=256)
+    talks = [bench._conversation for bench in (first, second)]
+    said = [[], []]
+    for talk, page in zip(talks, said):
+        talk.start = Actor
+        talk.pages.append(page.append)
+    assert first._conversation is not second._conversation
+    talks[0].begin("a-1", NAIVE + "; from the first\n")
+    talks[1].begin("b-1", NAIVE + "; from the second\n")
+    assert first.text == second.text == path.read_text() == NAIVE + "; from the second\n"
+    assert [talk.quick.jobs[-1]["n"] for talk in talks] == [128, 256]
+    for page in said:
+        texts = [(m["why"], m["edit"]) for m in page if m["type"] == "text"]
+        assert texts == [("page", "a-1"), ("page", "b-1")]
+        assert all(m["saved"] for m in page if m["type"] == "heard")
+    path.write_text(NAIVE + "; from outside\n")
+    talks[0].look()
+    assert [talk.text for talk in talks] == [NAIVE + "; from outside\n"] * 2
+    assert first.history is second.history
+    for talk in talks:
+        talk.close()
+
+
+def test_a_workbench_that_has_ended_says_so_and_that_nothing_is_saved(tmp_path):
+    path = tmp_path / "my.il"
+    benches = [ck.workbench(path, like="sgemm_naive", n=n) for n in (64, 128, 256, 512)]
+    page = []
+    talk = benches[0]._conversation
+    talk.hear({"type": "text", "edit": "a-1", "text": NAIVE + "; late\n"}, page.append)
+    assert path.read_text() == NAIVE
+    assert [message["type"] for message in page] == ["heard"]
+    assert not page[0]["saved"] and CLOSED in page[0]["problem"]
+    for bench in benches:
+        bench._conversation.close()
