@@ -137,4 +137,4 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial explore exponents lds_pitch lds_transpose life reduction waiting".split()
+NO_TEXT = "dial digits explore exponents lds_pitch lds_transpose life reduction waiting".split()

@@ -77,6 +77,7 @@ VIEWS = {
     "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
     "waiting": lambda: draw.waiting(2, 6),
     "timeline_default": draw.timeline,
+    "digits": lambda: draw.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
     "slopes": lambda: draw.slopes(FACTORS, "HD 5870, 2009", "H200, today"),
     "roofline_default": draw.roofline,
 }

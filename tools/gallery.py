@@ -19,6 +19,7 @@ from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks.course import PLACE
 from cypresskit.teach import l01_register_block as register_block
+from cypresskit.teach import l06_double_double as double_double
 from cypresskit.teach.l13_what_is_left import gain
 from cypresskit.timing import simulate
 from cypresskit.today import figures
@@ -90,6 +91,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
     "slopes": ("What each idea gained in 2009, and gains on a GPU of today", then_and_now),
+    "digits": (
+        "One sum, digit by digit, in three precisions",
+        lambda: draw.digits(*double_double.hilbert(8), (2, 4)),
+    ),
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 

@@ -11,6 +11,7 @@ from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.curves import curves
 from cypresskit.draw.dial import dial
+from cypresskit.draw.digits import digits
 from cypresskit.draw.element import follow
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
@@ -43,6 +44,7 @@ __all__ = [
     "controls",
     "curves",
     "dial",
+    "digits",
     "explore",
     "exponents",
     "follow",

@@ -1,15 +1,12 @@
-"""Lesson 06: Hilbert's matrix, correct digits by precision, and the checks of the exercises on
-double-doubles.
-"""
+"""Lesson 06: Hilbert's matrix, and the checks of the exercises on double-doubles."""
 
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
-from math import comb, inf, isclose, isfinite, log10
+from math import comb, isclose, isfinite
 
 import numpy as np
 
-from cypresskit.blas import DD, gemm
 from cypresskit.blas.dd import two_product, two_sum
 from cypresskit.il import Program
 from cypresskit.kernels.verification import LONGEST
@@ -37,35 +34,6 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
         return (-1) ** (i + j) * (i + j + 1) * ways
 
     return filled(lambda i, j: Fraction(1, i + j + 1)), filled(inverse)
-
-
-def digits(k: int) -> dict[str, np.ndarray]:
-    """Correct digits of 64 elements of a product of random (k, 8) matrices, by precision: float64
-    (64,), infinite for an element without error.
-
-    Each precision gets the same normally distributed numbers, rounded to its own format, and its
-    own exact product. The error is taken relative to the sum of the products' sizes, which is what
-    bounds rounding (Higham, 3.1): cancellation is no fault of a precision.
-    """
-    rng = np.random.default_rng(8)
-    high = rng.standard_normal((2, k, 8))
-    low = np.spacing(high) / 2 * rng.uniform(-1, 1, high.shape)
-    given: dict[str, tuple] = {
-        "single": ("sgemm_tn", *high.astype(np.float32)),
-        "double": ("dgemm_tn", *high),
-        "double-double": ("ddgemm_tn_fma", *map(DD.from_pairs, high, low)),
-    }
-    right = {}
-    for precision, (kernel, x, y) in given.items():
-        a, b, c = (
-            DD(matrix).fractions() for matrix in (x, y, gemm(x, y, trans_a=True, kernel=kernel))
-        )
-        errors = abs(c - a.T @ b).ravel()
-        sizes = (abs(a).T @ abs(b)).ravel()
-        right[precision] = np.array(
-            [log10(size / error) if error else inf for error, size in zip(errors, sizes)]
-        )
-    return right
 
 
 @exercise

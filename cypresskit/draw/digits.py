@@ -1,0 +1,208 @@
+"""One sum, digit by digit, in three precisions: which digits a format holds, and which are wrong.
+
+The sum is an element of a product, computed by the real kernels, product after product: a partial
+sum is what a launch with a smaller k gives. It stands beside the exact one, in decimal places. A
+number's places reach from its first digit to the last that its bits can tell; it has the exact
+digits down to where its error begins, and from there on the error's own. Left out: the products
+themselves, and infinite numbers.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor, log10
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.blas import DD, gemm
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet
+
+FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
+WIDE, LEFT, RIGHT = 1120, 186, 1024  # the stage, and where the digits begin and end
+TOP, ROW = 40, 58  # where the rows begin, and how high one is
+MOST = 40  # places that are drawn at most
+ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
+    3
+)  # a place without a digit, with a right one, with an error's
+FILLS = ["rgba(128,128,128,0.07)", "rgba(0,114,178,0.28)", "rgba(230,120,0,0.62)"]
+
+
+class Ruler(NamedTuple):
+    """Decimal places from left to right, each known by its power of ten."""
+
+    high: int
+    low: int
+
+    @property
+    def places(self) -> np.ndarray:
+        return np.arange(self.high, self.low - 1, -1)
+
+    @property
+    def width(self) -> float:
+        """Of a place, in pixels."""
+        return (RIGHT - LEFT) / len(self.places)
+
+    def x(self, place):
+        """The middle of a place."""
+        return LEFT + (self.high - place + 0.5) * self.width
+
+
+def digits(a, b, element: tuple[int, int]) -> Player:
+    """A player of one element of A B, product after product, in each precision.
+
+    Parameters
+    ----------
+    a, b
+        Matrices (m, k) and (k, n) of exact numbers: whole ones or fractions, as object arrays.
+    element
+        Row and column.
+
+    Raises
+    ------
+    ValueError
+        For matrices that don't fit together, an element outside, and a sum that isn't finite.
+
+    Examples
+    --------
+        ck.draw.digits(*ck.teach.double_double.hilbert(8), (2, 4))
+    """
+    a, b = np.asarray(a, object), np.asarray(b, object)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.shape[1]:
+        raise ValueError(f"A is {a.shape} and B {b.shape}: A B needs (m, k) and (k, n)")
+    row, column = element
+    if not (0 <= row < a.shape[0] and 0 <= column < b.shape[1]):
+        raise ValueError(f"element {element} isn't in a product of {a.shape[0]} x {b.shape[1]}")
+    exact = np.cumsum([Fraction(x) * Fraction(y) for x, y in zip(a[row], b[:, column])])
+    sums = _partial_sums(a, b, row, column)
+    ruler = _ruler(exact, sums)
+    sheet = Sheet(f"C[{row}, {column}], digit by digit")
+    rows = {"exact": exact, **sums}
+    sheet.stage("A row for each precision, a box for each digit", WIDE, TOP + ROW * len(rows) + 30)
+    _draw_places(sheet, ruler, len(rows))
+    for number, (name, values) in enumerate(rows.items()):
+        _draw_row(sheet, name, values, exact, ruler, TOP + ROW * (number + 0.5))
+    captions = [_say(n, len(exact), exact[n], sums) for n in range(len(exact))]
+    lines = [f"{name}: {float(values[-1]):.3g} at the end" for name, values in rows.items()]
+    key = sheet.key(
+        ("a right digit", FILLS[RIGHT_DIGIT], "box"),
+        ("what it is off by", FILLS[ERROR_DIGIT], "box"),
+        ("no bits for it", "soft", "pale"),
+    )
+    return sheet.player(captions, lines, step="Product", below=[key], seconds=12)
+
+
+def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
+    """The sum of the first product, the first two, and so on, exactly as each precision has it."""
+    given = {
+        "single": (a.astype(np.float32), b.astype(np.float32)),
+        "double": (a.astype(np.float64), b.astype(np.float64)),
+        "double-double": (DD(a), DD(b)),
+    }
+    sums: dict[str, np.ndarray] = {}
+    for name, (x, y) in given.items():
+        parts = []
+        for k in range(1, a.shape[1] + 1):
+            c = gemm(x[:, :k], y[:k])
+            if not np.isfinite(np.asarray(c.hi if isinstance(c, DD) else c)).all():
+                raise ValueError(f"in {name} precision the sum isn't finite")
+            number = c.fractions()[row, column] if isinstance(c, DD) else float(c[row, column])
+            parts.append(Fraction(number))
+        sums[name] = np.array(parts, object)
+    return sums
+
+
+def _first(value: Fraction) -> int:
+    """The power of ten of a number's first digit; 0 for zero."""
+    if not value:
+        return 0
+    power = floor(log10(abs(value)))
+    return (
+        power + (abs(value) >= Fraction(10) ** (power + 1)) - (abs(value) < Fraction(10) ** power)
+    )
+
+
+def _last(value: Fraction, bits: int) -> int:
+    """The power of ten of the last digit that a format of so many bits can tell in a number."""
+    if not value:
+        return 0
+    power = floor(log10(abs(value)) / log10(2))
+    return floor((power + 1 - bits) * log10(2))
+
+
+def _ruler(exact: np.ndarray, sums: dict[str, np.ndarray]) -> Ruler:
+    """The places that any of the numbers has."""
+    numbers = [*exact, *(value for values in sums.values() for value in values)]
+    high = max(0, *map(_first, numbers))
+    low = min(0, *(_last(v, FORMATS[name]) for name, values in sums.items() for v in values))
+    return Ruler(high, max(low, high - MOST + 1))
+
+
+def _digit(value: Fraction, place: int) -> int:
+    return int(abs(value) // Fraction(10) ** place % 10)
+
+
+def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
+    """Names of some places above the columns, and the decimal point."""
+    named = ruler.places[ruler.places % 5 == 0]
+    texts = [f"10{_raised(place)}" for place in named]
+    sheet.words(ruler.x(named), 16, texts, "soft", align="center", size=13)
+    sheet.words(RIGHT + 14, 16, "off by", "soft", size=13)
+    high = ROW * rows
+    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, ink="ink")
+
+
+def _raised(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _draw_row(
+    sheet: Sheet, name: str, values: Sequence, exact: np.ndarray, ruler: Ruler, y: float
+) -> None:
+    """A number's digits in each frame, and how far it is from the exact one."""
+    is_exact = name == "exact"
+    bits = 0 if is_exact else FORMATS[name]
+    label = name if is_exact else f"{name}, {bits} bits"
+    sheet.words(LEFT - 26, y, label, bold=is_exact, align="right", size=14)
+    places = ruler.places
+    shape = len(values), len(places)
+    digit, state = np.full(shape, 10), np.full(shape, ABSENT)
+    for frame, (value, true) in enumerate(zip(values, exact)):
+        error = value - true
+        first = max(0, _first(value), _first(true))
+        last = ruler.low if is_exact else _last(value, bits)
+        for n, place in enumerate(places.tolist()):
+            if not last <= place <= first:
+                continue
+            wrong = bool(error) and place <= _first(error)
+            digit[frame, n] = _digit(error if wrong else true, place)
+            state[frame, n] = ERROR_DIGIT if wrong else RIGHT_DIGIT
+    x = ruler.x(places)
+    sheet.boxes(f"digits {name}", x, y, ruler.width - 2, ROW - 20, fill=(FILLS, state), round=3)
+    names = [*map(str, range(10)), ""]
+    sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=16)
+    signs = np.array([value < 0 for value in values]).astype(int)
+    sheet.numbers(
+        f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=16
+    )
+    if not is_exact:
+        off = [_off(value - true) for value, true in zip(values, exact)]
+        texts = list(dict.fromkeys(off))
+        which = np.array([texts.index(text) for text in off])
+        sheet.numbers(f"off {name}", RIGHT + 14, y, which, names=texts, bold=True, size=18)
+
+
+def _off(error: Fraction) -> str:
+    return f"{abs(float(error)):.2g}"
+
+
+def _say(n: int, count: int, exact: Fraction, sums: dict[str, np.ndarray]) -> str:
+    said = f"**{n + 1} of {count} products.** The exact sum is {float(exact):.10g}."
+    wrong = [name for name, values in sums.items() if values[n] != exact]
+    if not wrong:
+        return f"{said} All three have it."
+    off = ", ".join(f"{name} by {_off(sums[name][n] - exact)}" for name in wrong)
+    said = f"{said} Off: {off}."
+    if n + 1 == count:
+        return f"{said} What was rounded off large sums is what is left of them."
+    return said
