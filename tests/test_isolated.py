@@ -186,6 +186,21 @@ def test_a_function_of_the_package_runs_in_its_own_process():
     family.end()
 
 
+def test_a_call_leaves_no_thread_behind(monkeypatch):
+    """A process that judges others is itself refused if it leaves a thread."""
+
+    class Slow(threading.Timer):
+        def run(self):
+            super().run()
+            time.sleep(0.3)
+
+    monkeypatch.setattr(threading, "Timer", Slow)
+    before = threading.enumerate()
+    with Answer(lambda: 1) as answer:
+        assert answer() == 1
+        assert threading.enumerate() == before
+
+
 def test_a_busy_machine_of_threads_never_hangs_a_check():
     """Answers are judged beside threads that compile kernels: nothing is forked here."""
     stop = threading.Event()

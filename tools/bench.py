@@ -448,8 +448,17 @@ def compiling() -> Iterator[Row]:
 
             opened = partial(seconds, open_page, perf_counter)
             yield row("opened, until its first answer", opened, loop, most=3)
+
             edited = partial(seconds, fault_and_back, perf_counter)
             yield row("an edit with a fault, and back", edited, loop, most=5)
+
+            def open_and_edit() -> None:
+                page.goto("about:blank")
+                page.goto(f"http://127.0.0.1:{server.server_port}/")
+                edit("0", "Line 1")
+
+            first = partial(seconds, open_and_edit, perf_counter)
+            yield row("opened, until an edit is answered", first, loop, most=3)
             server.shutdown()
         browser.close()
 

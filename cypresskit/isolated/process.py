@@ -450,6 +450,7 @@ class Answer:
             raise Lost("forged") from None
         finally:
             timer.cancel()
+            timer.join()
 
     def _serve(self, request: Any) -> None:
         """Answer a request, or send the error that it gets."""

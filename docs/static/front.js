@@ -91,3 +91,21 @@ if (minute) {
       if (ends.length && target !== minute) stop("Stopped: go on by yourself.")
     })
 }
+
+// -- the way to the compile page: what it needs most comes once its link is about to be followed
+
+const HEAVY = ["snapshot.gz", "pyodide.asm.wasm", "pyodide.asm.mjs"]
+const way = /** @type {HTMLAnchorElement} */ (document.querySelector(".ways a[href^='compile/']"))
+let isComing = false
+function fetchAhead() {
+  if (isComing || location.protocol === "file:") return
+  isComing = true
+  for (const name of HEAVY) {
+    const link = document.createElement("link")
+    link.rel = "prefetch"
+    link.href = new URL(name, way.href).href
+    document.head.append(link)
+  }
+}
+for (const sign of ["pointerenter", "touchstart", "focus"])
+  way?.addEventListener(sign, fetchAhead, {passive: true})

@@ -15,6 +15,19 @@ from cypresskit.il import assemble
 Message = dict[str, Any]
 
 
+def warm_up(text: str) -> None:
+    """Import all that an answer needs, also one about a fault of ours, and fill the caches: answer
+    a kernel's text, and the same with a fault.
+    """
+    import linecache  # noqa: F401
+    import tokenize  # noqa: F401
+    import traceback  # noqa: F401
+
+    for each in (text, text + "0"):
+        for _ in Session().answer("", each):
+            pass
+
+
 class Session:
     """One reader's kernel: its name, and the code of the edit before this one.
 

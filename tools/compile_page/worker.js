@@ -5,6 +5,8 @@
 // @ts-expect-error: the site has it beside this file
 import {loadPyodide} from "./pyodide.mjs"
 
+// What is imported is in the snapshot: the standard library need not come.
+const EMPTY_ZIP = `data:application/zip;base64,${btoa(`PK\x05\x06${"\0".repeat(18)}`)}`
 /** @type {Record<string, any>[]} */
 const waiting = []
 let busy = false
@@ -13,16 +15,24 @@ let session
 const pause = () => new Promise((go) => setTimeout(go))
 const isNewer = () => waiting.some(({type}) => type === "text" || type === "open")
 
-/** Bring Python up. */
+/** Bring Python up: its memory is as it was when the site was built, all modules imported. */
 async function begin() {
   const here = new URL("./", import.meta.url).href
-  const [python, packed] = await Promise.all([
-    loadPyodide({indexURL: here}),
-    fetch(new URL("cypresskit.zip", here)).then((reply) => reply.arrayBuffer()),
-  ])
-  python.unpackArchive(packed, "zip", {extractDir: "/page"})
-  python.runPython("import sys; sys.path.insert(0, '/page'); import answering")
+  const python = await loadPyodide({
+    indexURL: here,
+    stdLibURL: EMPTY_ZIP,
+    _loadSnapshot: snapshot(new URL("snapshot.gz", here)),
+  })
   session = python.globals.get("sys").modules.get("answering").Session()
+}
+
+/** What snapshot.mjs wrote.
+ * @param {URL} address */
+async function snapshot(address) {
+  const reply = await fetch(address)
+  if (!reply.ok || !reply.body) throw new Error(`${address.pathname}: ${reply.status}`)
+  const unpacked = reply.body.pipeThrough(new DecompressionStream("gzip"))
+  return new Uint8Array(await new Response(unpacked).arrayBuffer())
 }
 
 /** Answer what waits, the oldest first. */
