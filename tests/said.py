@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import HoverTool, Text
+from bokeh.models import HoverTool, Legend, Plot, Text
 
 from cypresskit.devices import DEVICES
 from cypresskit.draw.player import Player
@@ -54,6 +54,26 @@ class Said(NamedTuple):
 Rule = Callable[[Said, Sequence[float]], Sequence[float] | bool]
 
 
+def apparatus(figure: Plot, frame: int) -> Iterator[Said]:
+    """What a chart's axes and legend say; a tick with the number that it stands at."""
+    for where, part in [("axis x", part) for part in figure.below] + [
+        ("axis y", part) for part in figure.left
+    ]:
+        if isinstance(part, Legend):
+            for n, item in enumerate(part.items):
+                yield Said(item.label.value, frame, "legend", n)
+            continue
+        yield Said(part.axis_label, frame, where)
+        for n, tick in enumerate(part.ticker.ticks):
+            label = part.major_label_overrides[tick]
+            yield Said(label, frame, f"tick of {where}", n, {"tick": part.ticker.ticks})
+
+
+def tick(say: Said, shown: Sequence[float]) -> bool:
+    """The rule for a chart's ticks: each says where it stands, to six digits."""
+    return "tick" in say.data and near(shown[0], say.cell("tick"), 1e-5)
+
+
 def said(player: Player, frame: int) -> Iterator[Said]:
     """Every text of a player at a frame: its caption, what clicks and pointing tell, and all words
     that are drawn.
@@ -64,6 +84,7 @@ def said(player: Player, frame: int) -> Iterator[Said]:
         for text in [told] if isinstance(told, str) else told:
             yield Said(text, frame, "about", key)
     for figure in player.figures:
+        yield from apparatus(figure, frame)
         tips = {r: t.tooltips for t in figure.select(HoverTool) for r in t.renderers}
         for renderer in figure.renderers:
             data = shown(player, renderer.data_source, frame)

@@ -17,7 +17,7 @@ from said import Rule, Said, assert_held, moments, parts, unheld, value
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.chip import ENGINES
+from cypresskit.draw.chip_scene import ENGINE_KEYS, SCENE_KEYS
 from cypresskit.timing import Report, simulate
 
 FRAMES = 120
@@ -94,7 +94,7 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         return [*r.size, clock, r.clocks, *sampled, *rest, *over]
 
     def wavefront(say: Said, shown):
-        scene, number = scenes[say.index // 100_000], say.index % 100_000
+        scene, number = scenes[say.index // SCENE_KEYS], say.index % SCENE_KEYS
         first, last = scene.start, scene.end
         if shown[0] != number:
             return [number]
@@ -102,7 +102,7 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         return [number, *scene.report.size[:1], scene.engine[number], *when]
 
     def engine(say: Said, shown):
-        scene, number = scenes[say.index // 100_000], say.index % 100_000 - ENGINES
+        scene, number = scenes[say.index // SCENE_KEYS], say.index % SCENE_KEYS - ENGINE_KEYS
         ran = np.flatnonzero(scene.engine == number).tolist()
         more = [len(ran) - 12] if len(ran) > 12 else []
         size = [scene.report.size[0]]
@@ -181,7 +181,7 @@ def test_the_last_frame_has_the_whole_launchs_shares(kernel, n):
 
 
 def test_a_lie_about_an_engine_is_found(monkeypatch):
-    scene = sys.modules["cypresskit.draw.chip"]._Scene
+    scene = sys.modules["cypresskit.draw.chip"].Scene
     true = scene.story
     beside = lambda self, engine: true(self, (engine + 1) % 20)  # noqa: E731
     monkeypatch.setattr(scene, "story", beside)
@@ -190,7 +190,7 @@ def test_a_lie_about_an_engine_is_found(monkeypatch):
 
 
 def test_a_launch_drawn_as_if_its_part_were_all_is_found(monkeypatch):
-    scene = sys.modules["cypresskit.draw.chip"]._Scene
+    scene = sys.modules["cypresskit.draw.chip"].Scene
     for name in ("skipped", "skipped_clocks"):
         monkeypatch.setattr(scene, name, 0)
     report = simulate("sgemm_naive", 1024)

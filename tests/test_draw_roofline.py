@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from bokeh.models import Scatter, Text
+from bokeh.models import Scatter
 from pages import frames, reports, view
-from said import Rule, Said, assert_held, near, on_scale, unheld
+from said import Rule, Said, assert_held, tick, unheld
 
 import cypresskit as ck
 from cypresskit import draw, published
@@ -33,66 +33,28 @@ def rules(player, paces=None) -> dict[str, Rule]:
     def uses(say: Said, _):
         return [say.frame + 1] * 3
 
-    charts = []  # of each: flops per byte at an x, and Gflop/s at a y
-    blocks = np.arange(1, 17)
-    for precision, size in BYTES.items():
-        ring = f"b {precision} HD 5870, texture cache"
-        if all(track.source.name != ring for track in player.tracks):
-            continue
-        allowed = np.minimum(board.peak_gflops(precision), board.texture_gb_s * blocks / size)
-        x, y = (frames(player, ring, side)[:, 0] for side in "xy")
-        charts.append(
-            (x.min(), on_scale(x, blocks / size, log=True), on_scale(y, allowed, log=True))
-        )
-
-    def tick(say: Said, shown):
-        """A tick of a chart, where the ring of the texture cache is at that number; or the number
-        of a point.
-        """
-        x = say.data["x"]
-        if len(x) == 1:
-            return shown[0] in range(1, 10)
-        right = len(charts) > 1 and np.median(x) > charts[1][0] - 100
-        _, across, up = charts[int(right)]
-        return near(shown[0], across(say.cell("x")) if np.ptp(x) else up(say.cell("y")))
+    def number(say: Said, shown):
+        """A tick of a chart, or the number of a point."""
+        return tick(say, shown) if "tick" in say.data else shown[0] in range(1, 10)
 
     return {
         r"Block # x #\..*(\n.*)*": caption,
         r"# x #: each number of A and B is used # times?": uses,
-        r"#": tick,
+        r"#": number,
     }
 
 
 def crosses(player, marker: str = "x") -> list[list[tuple[float, float]]]:
-    """(flops per byte, Gflop/s) of the marks in each chart, read off its axes' labels."""
-    figure = player.figures[0]
-    axes: dict[str, list] = {"x": [], "y": []}
-    marks = []
-    for renderer in figure.renderers:
-        data, glyph = renderer.data_source.data, renderer.glyph
-        if isinstance(glyph, Scatter) and glyph.marker == marker:
-            marks += zip(data["x"], data["y"])
-        if not isinstance(glyph, Text) or not isinstance(glyph.text, str):
-            continue
-        texts = [str(text) for text in data.get(glyph.text, ())]
-        if len(texts) < 3 or not all(text.replace(".", "").isdigit() for text in texts):
-            continue
-        for along, across in (("x", "y"), ("y", "x")):
-            if len(set(data[across])) == 1 and len(set(data[along])) == len(texts):
-                axes[along].append((np.array(data[along]), np.log(np.array(texts, float))))
+    """(flops per byte, Gflop/s) of the marks in each chart."""
     charts = []
-    for (x, bytes_), (y, speed) in zip(axes["x"], axes["y"], strict=True):
-        inside = [mark for mark in marks if x.min() - 40 <= mark[0] <= x.max() + 40]
-        charts.append(
-            [(read_off(x, bytes_, mark[0]), read_off(y, speed, mark[1])) for mark in inside]
-        )
+    for figure in player.figures[1:]:
+        data = [
+            renderer.data_source.data
+            for renderer in figure.renderers
+            if isinstance(renderer.glyph, Scatter) and renderer.glyph.marker == marker
+        ]
+        charts.append([(x, y) for columns in data for x, y in zip(columns["x"], columns["y"])])
     return charts
-
-
-def read_off(place: np.ndarray, value: np.ndarray, at: float) -> float:
-    """What stands at a place of a logarithmic axis."""
-    slope, start = np.polyfit(place, value, 1)
-    return float(np.exp(start + slope * at))
 
 
 def published_crosses(precision: str) -> list[tuple[float, float]]:
@@ -131,9 +93,12 @@ def test_the_diamonds_are_the_reports():
 
 def test_crosses_at_half_their_flops_per_byte_are_found(monkeypatch):
     module = sys.modules["cypresskit.draw.roofline"]
-    true = module._points
-    half = lambda drawn, precision, size, given: true(drawn, precision, 2 * size, given)  # noqa: E731
-    monkeypatch.setattr(module, "_points", half)
+    true = module._published
+
+    def half(precision):
+        return [point._replace(intensity=point.intensity / 2) for point in true(precision)]
+
+    monkeypatch.setattr(module, "_published", half)
     for chart, precision in zip(crosses(draw.roofline()), BYTES, strict=True):
         assert np.ravel(sorted(chart)) != pytest.approx(
             np.ravel(published_crosses(precision)), rel=0.02
@@ -143,8 +108,8 @@ def test_crosses_at_half_their_flops_per_byte_are_found(monkeypatch):
 def test_a_roof_of_another_board_is_found(monkeypatch):
     true = rules(draw.roofline())
     module = sys.modules["cypresskit.draw.roofline"]
-    name, board, rate, dash = module.ROOFS[0]
-    monkeypatch.setattr(module, "ROOFS", ((name, board, rate / 2, dash), *module.ROOFS[1:]))
+    first, *others = module.ROOFS
+    monkeypatch.setattr(module, "ROOFS", (first._replace(rate=first.rate / 2), *others))
     assert unheld(draw.roofline(), true)
 
 
@@ -173,7 +138,7 @@ def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     shown = frames(player, "paces single", "y")
     for frame, b in enumerate(range(1, 17)):
         assert np.isfinite(shown[frame]).tolist() == [of <= b for of in paces], "no peeking"
-    assert shown[-1].argmin() == list(paces).index(8), "the highest point of the curve"
+    assert shown[-1].argmax() == list(paces).index(8), "the highest point of the curve"
     best = max(paces, key=lambda b: paces[b].gflops)
     assert (
         player.figures[0].tags[0]["right"] == f"{best} x {best}"

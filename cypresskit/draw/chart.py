@@ -1,29 +1,45 @@
-"""A chart on a stage: axes, curves with points, level lines, a legend, and a play head.
+"""A chart: a figure with Bokeh's own axes, grid, scales and legend, and curves on it.
 
-Everything is drawn in the stage's pixels, so a chart scales, becomes a still and takes a theme as
-every other picture does. Whatever lies outside the axes isn't drawn.
+Its coordinates are the numbers themselves. The room around the axes is fixed, so that a still can
+be drawn of the same chart (``still.py``) and charts side by side are level.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from bokeh.models import HoverTool, Line, Scatter
+from bokeh.core.property.vectorization import Value
+from bokeh.models import (
+    FixedTicker,
+    GlyphRenderer,
+    Grid,
+    HoverTool,
+    Legend,
+    LegendItem,
+    Line,
+    LinearAxis,
+    LinearScale,
+    LogScale,
+    Range1d,
+    Scatter,
+    Segment,
+)
+from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet
 
-WIDE, LEFT, TOP, FOOT, LINE = (
-    1100,
-    62,
-    28,
-    44,
-    20,
-)  # a stage; the room around the axes; a line of names
+WIDTH = 1100  # of a chart that has a picture for itself, in pixels
+BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
+BELOW = 46  # for the labels and the title of x
+LETTER, SAMPLE, LINE = 6.7, 40, 23  # of the legend: a letter, what stands beside a name, a line
+TEXT = "13px"
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True)
+class Scale:
     """An axis from ``low`` to ``high``, linear or logarithmic, labelled at ``ticks``, by default
     round numbers.
     """
@@ -34,128 +50,180 @@ class Scale(NamedTuple):
     log: bool = False
     ticks: Sequence[float] = ()
 
-    def part(self, value) -> np.ndarray:
-        """The position of values along the axis, 0 to 1; NaN for those beyond its ends."""
-        value = np.asarray(value, float)
-        value = np.where((value >= self.low) & (value <= self.high), value, np.nan)
-        low, high, value = (
-            map(np.log10, (self.low, self.high, value))
-            if self.log
-            else (self.low, self.high, value)
-        )
-        return (value - low) / (high - low)
-
     def numbers(self) -> list[float]:
         """The ticks within the axis."""
-        ten = 10 ** math.floor(math.log10((self.high - self.low) / 5))
-        step = next(
-            step
-            for step in (ten, 2 * ten, 5 * ten, 10 * ten)
-            if 5 * step >= 0.999 * (self.high - self.low)
-        )
-        rounds = [
-            n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
-        ]
-        return [tick for tick in self.ticks or rounds if self.low <= tick <= self.high]
+        ticks = self.ticks or self._round_numbers()
+        return [float(tick) for tick in ticks if self.low <= tick <= self.high]
+
+    def _round_numbers(self) -> list[float]:
+        """At most five steps of 1, 2 or 5 times a power of ten."""
+        span = self.high - self.low
+        power = 10 ** math.floor(math.log10(span / 5))
+        steps = (power, 2 * power, 5 * power, 10 * power)
+        step = next(step for step in steps if 5 * step >= 0.999 * span)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [n * step for n in range(first, last + 1)]
+
+    def moved(self, value: float, share: float) -> float:
+        """The number that stands at a share of the axis' length behind ``value``."""
+        if self.log:
+            return value * (self.high / self.low) ** share
+        return value + (self.high - self.low) * share
 
 
 class Chart:
-    """Axes at ``place`` on a stage: left, top, width, height. A series' number gives it a colour, a
-    dash and a shape. ``names`` is the legend: (x, y, words) for each curve or point, in the order
-    in which they are drawn.
+    """Axes on a figure of their own: ``width`` pixels, of which the axes take ``height``.
+
+    A series' number gives it a colour, a dash and a shape. ``legend`` has the words for each curve
+    and point, by name, in the order in which they are drawn.
     """
 
     def __init__(
-        self, sheet: Sheet, place: tuple, x: Scale, y: Scale, names: Sequence[tuple] = ()
+        self,
+        sheet: Sheet,
+        across: Scale,
+        up: Scale,
+        *,
+        label: str,
+        height: float,
+        width: float = WIDTH,
+        legend: Sequence[str] = (),
     ) -> None:
-        self.sheet, self.place, self.across, self.up, self.names = sheet, place, x, y, list(names)
-        left, top, wide, high = place
-        uprights, levels = x.numbers(), y.numbers()
-        sheet.boxes("uprights", self.x(uprights), top + high / 2, 1, high, ink="line", alpha=0.4)
-        sheet.boxes("levels", left + wide / 2, self.y(levels), wide, 1, ink="line", alpha=0.4)
-        sheet.boxes(
-            "axes",
-            [left, left + wide / 2],
-            [top + high / 2, top + high],
-            [1, wide],
-            [high, 1],
-            ink="soft",
+        self.sheet, self.across, self.up = sheet, across, up
+        self.width, self.height = width - BESIDE - RIGHT, height
+        self._names = [_elided(theme.readable(name), self.width) for name in legend]
+        columns = self._columns()
+        below = BELOW + LINE * -(-len(self._names) // columns)
+        self.figure = sheet.framed(
+            label,
+            (width, ABOVE + height + below),
+            x_range=Range1d(across.low, across.high),
+            y_range=Range1d(up.low, up.high),
+            x_scale=LogScale() if across.log else LinearScale(),
+            y_scale=LogScale() if up.log else LinearScale(),
+            min_border_left=BESIDE,
+            min_border_right=RIGHT,
+            min_border_top=ABOVE,
+            min_border_bottom=below,
         )
-        sheet.words(
-            self.x(uprights), top + high + 13, [f"{n:g}" for n in uprights], align="center", size=13
+        self._add_axis(across, 0, "below")
+        self._add_axis(up, 1, "left")
+        if self._names:
+            self._legend = self._add_legend(columns)
+
+    def _columns(self) -> int:
+        """How many names of the legend stand side by side."""
+        longest = max((SAMPLE + LETTER * len(name) for name in self._names), default=self.width)
+        return max(1, min(len(self._names), int(self.width // longest)))
+
+    def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
+        """Add an axis and its lines across the chart."""
+        ticks = scale.numbers()
+        ticker = FixedTicker(ticks=ticks)
+        axis = LinearAxis(
+            ticker=ticker,
+            axis_label=_elided(theme.readable(scale.title), self.width),
+            axis_label_text_font_size=TEXT,
+            axis_label_text_font_style="normal",
+            major_label_overrides={tick: f"{tick:g}" for tick in ticks},
+            major_label_text_font_size=TEXT,
+            major_tick_line_color=None,
         )
-        sheet.words(left - 7, self.y(levels), [f"{n:g}" for n in levels], align="right", size=13)
-        sheet.words(left + wide / 2, top + high + 31, x.title, "soft", align="center", size=13)
-        sheet.words(left, top - 14, y.title, "soft", size=13)
+        grid = Grid(dimension=dimension, ticker=ticker, grid_line_alpha=0.4)
+        self.sheet.inks(
+            axis,
+            axis_line_color="soft",
+            axis_label_text_color="soft",
+            major_label_text_color="ink",
+        )
+        self.sheet.inks(grid, grid_line_color="line")
+        self.figure.add_layout(axis, place)
+        self.figure.add_layout(grid)
 
-    def x(self, value) -> np.ndarray:
-        return self.place[0] + self.place[2] * self.across.part(value)
+    def _add_legend(self, columns: int) -> Legend:
+        legend = Legend(
+            ncols=columns,
+            orientation="horizontal",
+            location="bottom_left",
+            label_text_font_size=TEXT,
+            background_fill_color=None,
+            border_line_color=None,
+            spacing=14,
+            padding=0,
+            margin=0,
+        )
+        self.sheet.inks(legend, label_text_color="ink")
+        self.figure.add_layout(legend, "below")
+        return legend
 
-    def y(self, value) -> np.ndarray:
-        return self.place[1] + self.place[3] * (1 - self.up.part(value))
-
-    def line(self, x, y, number: int, width: float = 2, **look) -> None:
+    def line(self, x: ArrayLike, y: ArrayLike, number: int, width: float = 2, **look) -> None:
         """Draw a line in a series' colour and dash, without points."""
-        self._line(self.x(x), self.y(y), number, line_width=width, **look)
+        self._draw_line(
+            np.asarray(x, float), np.asarray(y, float), number, line_width=width, **look
+        )
 
     def curve(
-        self, name: str, x, y, number: int, words: Sequence[str], *, hollow: bool = False, alpha=1.0
+        self,
+        name: str,
+        x: ArrayLike,
+        y: ArrayLike,
+        number: int,
+        words: Sequence[str],
+        *,
+        hollow: bool = False,
+        alpha: float = 1.0,
     ) -> None:
         """Draw a line with points that show ``words`` on hover; ``y`` (frames, points) follows the
         frames.
         """
-        source = self.sheet.source(f"points {name}", x=self.x(x), y=self.y(y), words=words)
-        self._line("x", "y", number, source=source, line_alpha=alpha)
-        drawn = self._points("x", "y", number, hollow, source=source)
-        self.sheet.figures[-1].add_tools(HoverTool(renderers=[drawn], tooltips="@words"))
-        if sample := self._named(name):
-            self._line([sample[0], sample[0] + 26], [sample[1]] * 2, number, line_alpha=alpha)
-            self._points([sample[0] + 13], [sample[1]], number, hollow)
+        columns: dict[str, Any] = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
+        source = self.sheet.source(f"points {name}", **columns, words=list(words))
+        line = self._draw_line("x", "y", number, source=source, line_alpha=alpha)
+        points = self._draw_points("x", "y", number, hollow, source=source)
+        self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
+        self._enter(line, points)
 
-    def point(self, name: str, x: float, y: float, number: int) -> None:
+    def point(self, x: float, y: float, number: int) -> None:
         """Draw a large hollow point in a series' colour and shape."""
-        self._points([self.x(x)], [self.y(y)], number, True, size=14)
-        if sample := self._named(name):
-            self._points([sample[0] + 13], [sample[1]], number, True)
+        self._enter(self._draw_points([float(x)], [float(y)], number, True, size=14))
 
-    def head(self, x: Sequence[float]) -> None:
-        """Draw a play head that can be dragged; it stands at ``x`` in each frame."""
-        _, top, _, high = self.place
-        self.sheet.play_head("head", self.x(x), top + high / 2, high)
+    def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, ink: str, fill: str = "", **look):
+        """Draw a round mark at ``x``, ``y``, each of shape (frames, 1), that glides along."""
+        columns = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
+        source = self.sheet.source(name, ("x", "y"), **columns)
+        marks = self.sheet.glyph(Scatter, "x", "y", source=source, fill_color=None, **look)
+        self.sheet.inks(marks, line_color=ink, **({"fill_color": fill} if fill else {}))
 
-    def _line(self, x, y, number: int, **look) -> None:
-        style: dict = {
-            "line_width": 2,
-            "line_dash": theme.DASHES[number % len(theme.DASHES)],
-        } | look
+    def head(self, x: ArrayLike, name: str = "head") -> None:
+        """Draw a play head that can be dragged; it stands at ``x`` (frames,)."""
+        moments = np.asarray(x, float)[:, np.newaxis]
+        ends = {"low": [self.up.low], "high": [self.up.high]}
+        source = self.sheet.source(name, ("x",), x=moments, **ends)
+        upright = self.sheet.glyph(Segment, "x", "low", "x", "high", source=source, line_width=2)
+        self.sheet.inks(upright, line_color="ink")
+        self.sheet.heads.append({"figure": self.figure, "source": source})
+
+    def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
+        dash = theme.DASHES[number % len(theme.DASHES)]
+        style: dict = {"line_width": 2, "line_dash": dash} | look
         line = self.sheet.glyph(Line, x, y, **style)
-        self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
+        return self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
-    def _points(self, x, y, number: int, hollow: bool, size: int = 9, **more):
-        ink, shape = (looks[number % len(looks)] for looks in (theme.LINES, theme.SHAPES))
-        more |= {"marker": shape, "size": size, "line_width": 2, "fill_color": None}
-        drawn = self.sheet.glyph(Scatter, x, y, **more)
-        return self.sheet.inks(drawn, line_color=ink, **({} if hollow else {"fill_color": ink}))
+    def _draw_points(self, x, y, number: int, hollow: bool, *, size=9, **look) -> GlyphRenderer:
+        ink = theme.LINES[number % len(theme.LINES)]
+        look |= {"marker": theme.SHAPES[number % len(theme.SHAPES)], "fill_color": None}
+        points = self.sheet.glyph(Scatter, x, y, size=size, line_width=2, **look)
+        return self.sheet.inks(points, line_color=ink, **({} if hollow else {"fill_color": ink}))
 
-    def _named(self, name: str) -> tuple[float, float] | None:
-        """Write the next words of the legend. Returns where their sample goes, or None if there are
-        no more.
-        """
-        if not self.names:
-            return None
-        x, y, words = self.names.pop(0)
-        self.sheet.words(x + 34, y, words, size=13)
-        return x, y
+    def _enter(self, *drawn: GlyphRenderer) -> None:
+        """Enter a curve or a point into the legend, under the next of its names."""
+        entries = len(self._legend.items) if self._names else 0
+        if entries < len(self._names):
+            label = Value(self._names[entries])
+            self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
 
 
-def chart(sheet: Sheet, high: float, x: Scale, y: Scale, names: Sequence[str]) -> Chart:
-    """A chart on a stage of its own, with a legend of ``names`` below it."""
-    left, down, places = float(LEFT), TOP + high + FOOT + LINE / 2, []
-    for name in names:
-        long = 54 + 6.7 * len(name)
-        if left > LEFT and left + long > WIDE:
-            left, down = float(LEFT), down + LINE
-        places.append((left, down, name))
-        left += long
-    sheet.stage(sheet.title, WIDE, down + LINE / 2)
-    return Chart(sheet, (LEFT, TOP, WIDE - LEFT - 12, high), x, y, places)
+def _elided(text: str, room: float) -> str:
+    """A text that takes about ``room`` pixels at most."""
+    letters = int((room - SAMPLE) // LETTER)
+    return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"

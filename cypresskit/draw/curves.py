@@ -4,20 +4,21 @@ The values are the caller's, measured or simulated. Published figures and play h
 ``performance``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cypresskit.draw.chart import Scale, chart
+from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
 from cypresskit.draw.sheet import Sheet, nonempty
 
+Curve = Mapping[float, float]
 GUESS = 5  # a guess looks the same in every chart: the last of the series' looks
 
 
 def curves(
-    series: Mapping[str, Mapping[float, float]],
+    series: Mapping[str, Curve],
     x: str,
     y: str,
     *,
@@ -38,61 +39,71 @@ def curves(
     guessed = guess.value if guess else None
     own = guessed if isinstance(guessed, dict) else {}
     if guess and guess.curve:
-        truth = next(
-            (line for name, line in series.items() if name in guess.question),
-            next(iter(series.values())),
-        )
+        truth = _named_in(guess.question, series)
         guess.keep({place: truth[place] for place in guess.curve if place in truth})
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
+
     sheet = Sheet(title or f"{y} against {x}")
-    if "y" in log:
-        low, top = min(h for h in heights if h > 0) / 2, 2 * max(heights)
-    else:
-        least, most = min(0, *heights), max(0, *heights)
-        most = 1 if least == most else most
-        low, top = 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least
-    first = min(0, places[0])
-    # For the half of a mark that lies beyond the axes, and between labels.
-    room = 0.03 * (places[-1] - first) or 1.0
-    ends = (places[0] * 0.8, places[-1] * 1.25) if "x" in log else (first - room, places[-1] + room)
-    decades = [
-        step * 10.0**power
-        for power in range(-9, 10)
-        for step in ((1, 2, 5) if top < 1000 * low else (1,))
-    ]
-    down = Scale(y, low, top, "y" in log, decades if "y" in log else ())
-    labels = places[:1]
-    for place in places[1:]:
-        if "x" in log or place - labels[-1] > room:
-            labels.append(place)
-    drawn = chart(
-        sheet,
-        240,
-        Scale(x, *ends, "x" in log, labels),
-        down,
-        [*series, *(["your guess"] if own else [])],
-    )
+    across, up = _across(x, places, "x" in log), _up(y, heights, "y" in log)
+    names = [*series, *(["your guess"] if own else [])]
+    chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
+
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
-    lines, captions = [], [_say(series, x, frame) for frame in frames]
+    captions = [_say(series, x, frame) for frame in frames]
+    lines = []
     for number, (name, curve) in enumerate(series.items()):
         xs = sorted(curve)
         values = np.array([curve[place] for place in xs], float)
         words = [f"{name}: {_text(value)} at {place:g}" for place, value in zip(xs, values)]
         so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
-        drawn.curve(name, xs, so_far, number, words)
+        chart.curve(name, xs, so_far, number, words)
         lines.append(f"{name}: " + ", ".join(f"{p:g}: {_text(v)}" for p, v in zip(xs, values)))
+
     if own:
         words = [f"your guess: {_text(height)} at {place:g}" for place, height in own.items()]
-        drawn.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
+        chart.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
-        drawn.line([guessed] * 2, [low, top], 5, line_dash="dashed")
+        chart.line([guessed] * 2, [up.low, up.high], GUESS, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
     return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
 
 
-def _say(series: Mapping[str, Mapping[float, float]], x: str, at: float) -> str:
+def _named_in(question: str, series: Mapping[str, Curve]) -> Curve:
+    """The curve that a question names, or else the first."""
+    curves = [curve for name, curve in series.items() if name in question]
+    return curves[0] if curves else next(iter(series.values()))
+
+
+def _across(title: str, places: Sequence[float], log: bool) -> Scale:
+    """The axis of x. It has room for the half of a mark at its ends, and its labels, of the
+    ``places`` in order, stand apart.
+    """
+    if log:
+        return Scale(title, 0.8 * places[0], 1.25 * places[-1], True, places)
+    first = min(0, places[0])
+    room = 0.03 * (places[-1] - first) or 1.0
+    labels = places[:1]
+    for place in places[1:]:
+        if place - labels[-1] > room:
+            labels = [*labels, place]
+    return Scale(title, first - room, places[-1] + room, ticks=labels)
+
+
+def _up(title: str, heights: Sequence[float], log: bool) -> Scale:
+    """The axis of y, from 0 if it is linear."""
+    if not log:
+        least, most = min(0, *heights), max(0, *heights)
+        most = 1 if least == most else most
+        return Scale(title, 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least)
+    low, top = min(height for height in heights if height > 0) / 2, 2 * max(heights)
+    steps = (1, 2, 5) if top < 1000 * low else (1,)
+    ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
+    return Scale(title, low, top, True, ticks)
+
+
+def _say(series: Mapping[str, Curve], x: str, at: float) -> str:
     if at == -np.inf:
         return "Here is your guess. Play, and what came out is drawn over it."
     return f"{x} = {at:g}: " + ", ".join(

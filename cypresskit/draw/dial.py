@@ -23,25 +23,25 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
-from cypresskit.draw.wavefronts import ROWS, draw_units, steps, turns
+from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units, steps, turns
 from cypresskit.timing import Report, simulate
 
-KERNEL, GPRS, M, N, K = "sgemm_tn", 25, 1280, 1024, 64  # 16 wavefronts for each engine
+KERNEL, GPRS = "sgemm_tn", 25
+M, N, K = 1280, 1024, 64  # 16 wavefronts for each engine
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (0, 20, 40)
-FROM, LONG, AVERAGED = (
-    3000,
-    1500,
-    9000,
-)  # the first clock that is seen, how many are, and how many give the speed
+FROM, LONG = 3000, 1500  # the first clock that is seen, and how many are
+AVERAGED = 9000  # clocks that give the speed
 MOST = HD5870.register_pool // REGISTERS[0]
 BARS = 3  # kinds of what rows show: nothing is stored in the steady state
-FLOPS = (
-    2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
-)  # of a turn on all engines, in 10^9
-LEFT, WIDE, ROW, TOP = 44, 700, 15, 40
-CHART, PLOT = (880, 40, 350, 290), 2720.0  # its left, top, width and height; the Gflop/s at its top
+# Of a turn on all engines, in 10^9.
+FLOPS = 2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
+# Of the rows' stage, in pixels.
+WIDTH, HEIGHT = 810, 372
+LEFT, RIGHT, TOP, ROW = 44, 744, 40, 15
+CHART_WIDTH, CHART_HEIGHT = 420, 312  # of the chart, and of its axes
+PEAK = HD5870.peak_gflops("single")
 
 
 class Point(NamedTuple):
@@ -72,18 +72,18 @@ def timed(switch: int, latency: int, registers: int) -> Report:
 def point(report: Report) -> Point:
     """The part of a report that the picture shows, in whole clocks from the window's start."""
     window = (FROM, FROM + LONG)
-    here = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
+    events = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
-    for kind, begin, finish, *_ in ROWS[:BARS]:
+    for kind in ROWS[:BARS]:
         rows = [
-            (e.slot, *np.clip((getattr(e, begin), getattr(e, finish)), *window))
-            for e in here
-            if e.kind == kind
+            (event.slot, *np.clip((getattr(event, kind.begin), getattr(event, kind.end)), *window))
+            for event in events
+            if event.kind == kind.clause
         ]
         spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
         bars.append(spans[spans[:, 2] > spans[:, 1]])
-    alu = steps([(e.start, e.end) for e in here if e.kind == "ALU"], window, 2)
-    texture = steps([(e.start, e.served) for e in here if e.kind == "TEX"], window, 1)
+    alu = steps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
+    texture = steps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
     alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
     ended = turns(report)
     done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
@@ -94,16 +94,13 @@ def point(report: Report) -> Point:
 @cache
 def grid() -> list[Point]:
     """The recorded settings, decoded from ``dial.json``."""
-    kept = json.loads(theme.packaged("dial.json"))
-    flat = (
-        np.frombuffer(zlib.decompress(base64.b64decode(kept["parts"])), np.uint16)
-        .astype(float)
-        .reshape(-1, 3)
-    )
-    parts = iter(np.split(flat, np.cumsum(kept["rows"])[:-1]))
+    stored = json.loads(theme.packaged("dial.json"))
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(stored["parts"])), np.uint16)
+    rows = numbers.astype(float).reshape(-1, 3)
+    parts = iter(np.split(rows, np.cumsum(stored["rows"])[:-1]))
     return [
         Point([next(parts) for _ in range(BARS)], next(parts), next(parts), gflops)
-        for gflops in kept["gflops"]
+        for gflops in stored["gflops"]
     ]
 
 
@@ -111,13 +108,11 @@ def dial() -> Player:
     """A picture with three dials, from the recorded grid."""
     points, choices = grid(), list(settings())
     sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
-    label = (
-        "Rows of wavefronts in 1500 clocks, ALU and texture unit below them, and the speed for so"
-        " many registers"
-    )
-    sheet.stage(label, 1250, 372)
+    label = "Rows of wavefronts in 1500 clocks, ALU and texture unit below them"
+    sheet.stage(label, WIDTH, HEIGHT)
     _draw_rows(sheet, points, choices)
     _draw_speed(sheet, points)
+
     captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
     key = sheet.key(
         ("computes (half height: one alone)", "alu", "box"),
@@ -130,11 +125,9 @@ def dial() -> Player:
         "Turn up the registers: where is it 1.3 times slower? How much latency can ten wavefronts"
         " hide?"
     )
+    rooms = [f"{count} (room for {HD5870.register_pool // count})" for count in REGISTERS]
     dials = [
-        (
-            "registers a work-item",
-            [f"{r} (room for {HD5870.register_pool // r})" for r in REGISTERS],
-        ),
+        ("registers a work-item", rooms),
         ("clocks until memory's data are there", list(map(str, LATENCIES))),
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
@@ -167,46 +160,45 @@ def _padded(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
+    pixels = (RIGHT - LEFT) / LONG  # of a clock
 
-    def bars(name: str, start, end, y, high: float, ink: str) -> None:
-        x, wide = (
-            LEFT + (start + end) / 2 * WIDE / LONG,
-            np.fmax((end - start) * WIDE / LONG - 0.7, 0.001),
-        )
-        sheet.boxes(name, x, y, np.nan_to_num(wide, nan=0.001), high, ink=ink)
+    def draw_bars(name: str, start, end, y, height: float, ink: str) -> None:
+        x = LEFT + (start + end) / 2 * pixels
+        width = np.fmax((end - start) * pixels - 0.7, 0.001)
+        sheet.boxes(name, x, y, np.nan_to_num(width, nan=0.001), height, ink=ink)
 
-    room = np.array([HD5870.register_pool // registers for *_, registers in choices])
-    y = TOP + ROW * (np.arange(MOST) + 0.5)
-    names = ["", *map(str, range(MOST))]
     sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
-    there = np.where(np.arange(MOST) < room[:, np.newaxis], np.arange(1, MOST + 1), 0)
-    sheet.numbers("rows", LEFT - 8, y, there, names=names, ink="soft", align="right", size=12)
-    for n, (kind, begin, _, _, ink, high) in enumerate(ROWS[:BARS]):
-        row, start, end = _padded([p.bars[n] for p in points])
-        bars(f"{kind} {begin}", start, end, TOP + ROW * (row + 0.5), high, ink)
+    room = np.array([HD5870.register_pool // registers for *_, registers in choices])
+    row = np.arange(MOST)
+    names = ["", *map(str, row)]
+    name = np.where(row < room[:, np.newaxis], row + 1, 0)
+    y = TOP + ROW * (row + 0.5)
+    sheet.numbers("rows", LEFT - 8, y, name, names=names, ink="soft", align="right", size=12)
 
-    def draw(
-        what: str, _: str, unit: str, working: int, y: float, high: float, ink: str
-    ) -> np.ndarray:
-        start, end, _ = _padded(
-            [strip[strip[:, 2] == working] for strip in (getattr(p, unit) for p in points)]
-        )
-        bars(what, start, end, y, high, ink)
+    for n, kind in enumerate(ROWS[:BARS]):
+        row, start, end = _padded([point.bars[n] for point in points])
+        y = TOP + ROW * (row + 0.5)
+        draw_bars(f"{kind.clause} {kind.begin}", start, end, y, kind.height, kind.ink)
+
+    def draw_strip(strip: UnitStrip) -> np.ndarray:
+        counts = [getattr(point, strip.unit) for point in points]
+        start, end, _ = _padded([count[count[:, 2] == strip.working] for count in counts])
+        draw_bars(strip.name, start, end, strip.y, strip.height, strip.ink)
         return 100 * np.nansum(end - start, axis=1) / LONG
 
-    draw_units(sheet, "dial", (16, TOP + ROW * MOST + 14), (LEFT, LEFT + WIDE), draw)
+    heights = UnitHeights(title=16, strip=TOP + ROW * MOST + 14)
+    draw_units(sheet, "dial", heights, (LEFT, RIGHT), draw_strip)
 
 
 def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
-    sheet.words(CHART[0] - 50, 16, "Gflop/s in the steady state", bold=True, size=15)
-    down = Scale("", 0, PLOT, ticks=range(0, int(PLOT) + 1, 680))
-    drawn = Chart(
-        sheet, CHART, Scale("registers a work-item", REGISTERS[0], REGISTERS[-1], ticks=SHOWN), down
-    )
-    speed = np.array([p.gflops for p in points])
-    curves = np.repeat(speed.reshape(-1, len(REGISTERS)), len(REGISTERS), axis=0)
-    drawn.curve("speed", REGISTERS, curves, 0, [f"{r} registers" for r in REGISTERS])
-    here = np.resize(REGISTERS, (len(points), 1))
-    dot = drawn.x(here), drawn.y(speed[:, np.newaxis])
-    sheet.boxes("dot", *dot, 18, 18, ink="wrote", round=9, moves=("x", "y"))
+    across = Scale("registers a work-item", REGISTERS[0] - 2, REGISTERS[-1] + 2, ticks=SHOWN)
+    up = Scale("Gflop/s in the steady state", 0, PEAK, ticks=range(0, int(PEAK) + 1, 680))
+    label = "The speed for so many registers, at the chosen latency"
+    chart = Chart(sheet, across, up, label=label, width=CHART_WIDTH, height=CHART_HEIGHT)
+    speeds = np.array([point.gflops for point in points])
+    by_registers = speeds.reshape(-1, len(REGISTERS))
+    curves = np.repeat(by_registers, len(REGISTERS), axis=0)
+    chart.curve("speed", REGISTERS, curves, 0, [f"{count} registers" for count in REGISTERS])
+    registers = np.resize(REGISTERS, (len(points), 1))
+    chart.dots("dot", registers, speeds[:, np.newaxis], ink="wrote", fill="wrote", size=18)

@@ -9,23 +9,32 @@ report keeps no timeline, and the steps after the first.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.compiler import compile
+from cypresskit.compiler import Code, compile
 from cypresskit.draw.bundles import bundles
-from cypresskit.draw.chip import ENGINES, chip
+from cypresskit.draw.chip import chip
+from cypresskit.draw.chip_scene import engine_key, wavefront_key
 from cypresskit.draw.player import Player
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.draw.wavefronts import wavefronts
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
-from cypresskit.machine.record import Recorder
-from cypresskit.timing import simulate
+from cypresskit.machine.record import Recorder, Recording
+from cypresskit.timing import Report, simulate
 
-DRAWN = 320  # of the work-item that are drawn
+STEPS = 320  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
+
+
+class Way(NamedTuple):
+    """Where a click leads: a frame of the next level, and maybe what is chosen there."""
+
+    frame: int
+    key: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Level:
     name: str
     hint: str
     player: Player
-    ways: Mapping[int, tuple[int, ...]]
+    ways: Mapping[int, Way]
 
 
 class Journey(Shown):
@@ -78,53 +87,60 @@ def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
         ck.draw.explore("sgemm_tn", 256)
     """
     chosen = resolve(kernel)
-    report, recorder = simulate(chosen, n), Recorder(0)
-    run(chosen, n, n, n, recorder)
+    report = simulate(chosen, n)
     code = compile(chosen.program)
+    recorder = Recorder(0)
+    run(chosen, n, n, n, recorder)
+    engine = wavefronts(report, window=_middle(report))
+    levels = [
+        _chip_level(report, engine),
+        _engine_level(engine, code),
+        _bundles_level(code, recorder.recording),
+        _registers_level(recorder.recording),
+    ]
+    return Journey(f"From the chip to the register: {chosen.name}, N = {n}", levels)
+
+
+def _middle(report: Report) -> tuple[float, float]:
+    """The clocks of a launch that are drawn: not its very beginning, if it is long enough."""
     last = report.timeline[-1].end
-    engine_0 = wavefronts(
-        report, window=(max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last))
-    )
-    recording = recorder.recording
-    loop, block = bundles(code), register_block(recording, steps=DRAWN)
-    on = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
-    there = [int(wavefront) for wavefront in on if wavefront in engine_0.about]
-    clause = max(code.main_loop, key=lambda control: len(control.bundles))
-    first = [bundle for control in code.main_loop for bundle in control.bundles].index(
-        clause.bundles[0]
-    )
-    lines = [recording.line(step) for step in range(len(block))]
-    steps = len(recording)
-    part = f"(The first {len(block)} of {steps:,} steps: the rest is more of the same.)" * (
-        len(block) < steps
-    )
-    return Journey(
-        f"From the chip to the register: {chosen.name}, N = {n}",
-        [
-            Level(
-                "Chip",
-                "Click the framed engine, or a wavefront on it.",
-                chip(report),
-                {ENGINES: (0, there[0] if there else 0)}
-                | {wavefront: (0, wavefront) for wavefront in there},
-            ),
-            Level(
-                "SIMD engine 0",
-                "Click what a wavefront does.",
-                engine_0,
-                dict.fromkeys(engine_0.about, (first,)),
-            ),
-            Level(
-                "Bundles of the loop",
-                "Click a line of IL, or a slot.",
-                loop,
-                {line: (lines.index(line),) for line in loop.about if line in lines},
-            ),
-            Level(
-                "Registers of work-item 0",
-                f"Click a number of C: its sum. Escape goes back. {part}",
-                block,
-                {},
-            ),
-        ],
-    )
+    return max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)
+
+
+def _chip_level(report: Report, engine: Player) -> Level:
+    """Engine 0 and its wavefronts lead to the ``engine``'s picture, where these are drawn."""
+    on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
+    drawn = [int(wavefront) for wavefront in on_engine if wavefront in engine.about]
+    ways = {engine_key(0, 0): Way(0, drawn[0] if drawn else 0)}
+    ways |= {wavefront_key(0, wavefront): Way(0, wavefront) for wavefront in drawn}
+    return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), ways)
+
+
+def _engine_level(engine: Player, code: Code) -> Level:
+    """Every wavefront leads to the first bundle of the loop's longest clause."""
+    bundles_before, longest = 0, 0
+    first = 0
+    for clause in code.main_loop:
+        if len(clause.bundles) > longest:
+            first, longest = bundles_before, len(clause.bundles)
+        bundles_before += len(clause.bundles)
+    ways = dict.fromkeys(engine.about, Way(first))
+    return Level("SIMD engine 0", "Click what a wavefront does.", engine, ways)
+
+
+def _bundles_level(code: Code, recording: Recording) -> Level:
+    """A line of IL leads to the step that runs it first."""
+    loop = bundles(code)
+    lines = [recording.line(step) for step in range(min(STEPS, len(recording)))]
+    ways = {line: Way(lines.index(line)) for line in loop.about if line in lines}
+    return Level("Bundles of the loop", "Click a line of IL, or a slot.", loop, ways)
+
+
+def _registers_level(recording: Recording) -> Level:
+    block = register_block(recording, steps=STEPS)
+    hint = "Click a number of C: its sum. Escape goes back. "
+    if len(block) < len(recording):
+        hint += (
+            f"(The first {len(block)} of {len(recording):,} steps: the rest is more of the same.)"
+        )
+    return Level("Registers of work-item 0", hint, block, {})

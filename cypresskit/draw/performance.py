@@ -6,11 +6,11 @@ speed if the busiest unit never paused: for each N with the launch, and for the 
 level line, without it. Left out: curves that were published as pictures only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cypresskit import published
 from cypresskit.devices import DEVICES, HD5870, Device
-from cypresskit.draw.chart import Scale, chart
+from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels.own import Source
@@ -18,6 +18,8 @@ from cypresskit.timing import sweep
 from cypresskit.timing.steady import STEADY
 
 KERNELS = ("sgemm_tn", "dgemm_tn", "dgemm_nn")
+Curves = dict[str, dict[int, dict]]  # by name and N, rows of a sweep
+Ceilings = dict[str, tuple[str, float]]  # by name, the busiest unit and what it allows
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
@@ -42,59 +44,86 @@ def performance(
     curves = _curves(table)
     sizes = sorted(set().union(*curves.values()))
     known = _published(curves)
-    top = max([*(row["gflops"] for row in table), *(row["gflops_max"] for row in known.values())])
-    right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])
     ceilings = {name: _ceiling(curve[max(curve)], launch=False) for name, curve in curves.items()}
-    high = min(4 * top, max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values())))
     sheet = Sheet("Performance against N: " + ", ".join(curves))
-    names, lines = [], []
-    for name, curve in curves.items():
-        unit, ceiling = ceilings[name]
-        names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
-        lines.append(
-            f"{name}: ceiling {ceiling:.0f}; "
-            + ", ".join(
-                f"N {n}: {row['gflops']:.0f}{_uncertainty(row)}" for n, row in curve.items()
-            )
-        )
-        if name in known:
-            names.append(f"{name}, published {known[name]['gflops_max']}")
-            lines.append(
-                f"  published {known[name]['gflops_max']} at N ="
-                f" {known[name].get('n_at_max', right)}"
-            )
-    drawn = chart(sheet, 310, Scale("N", 0, 1.05 * right), Scale("Gflop/s", 0, high), names)
+
+    speeds = [row["gflops"] for row in table] + [row["gflops_max"] for row in known.values()]
+    top = max(speeds)
+    highest = max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values()))
+    right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])
+    across, up = Scale("N", 0, 1.05 * right), Scale("Gflop/s", 0, min(4 * top, highest))
+    names = _names(curves, ceilings, known)
+    chart = Chart(sheet, across, up, label=sheet.title, height=350, legend=names)
+
     for number, (name, curve) in enumerate(curves.items()):
-        at = list(curve)
-        for n in (n for n in at if "low" in curve[n]):
-            drawn.line([n, n], [curve[n]["low"], curve[n]["high"]], number, 1.5, line_dash="solid")
-        if any(curve[n]["launch"] for n in at):
-            drawn.line(at, [_ceiling(curve[n])[1] for n in at], number, 1, line_dash="solid")
-        drawn.line([0, right], [ceilings[name][1]] * 2, number, 1.5, line_dash="dotted")
-        words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in at]
-        drawn.curve(name, at, [curve[n]["gflops"] for n in at], number, words)
+        _draw_curve(chart, number, name, curve)
+        chart.line([0, right], [ceilings[name][1]] * 2, number, 1.5, line_dash="dotted")
         if name in known:
-            drawn.point(name, known[name].get("n_at_max", right), known[name]["gflops_max"], number)
-    drawn.head(sizes)
+            best = known[name]
+            chart.point(best.get("n_at_max", right), best["gflops_max"], number)
+    chart.head(sizes)
+
     captions = [
         f"N = {n}. " + "\n".join(_said(name, curve.get(n)) for name, curve in curves.items())
         for n in sizes
     ]
-    launch = any(row["launch"] for row in table)
-    dotted = "if the busiest unit never paused" + ", without the launch" * launch
-    key = [(dotted, "ink", "dotted"), *[("thin: the same with it", "ink", "solid")] * launch]
-    key += [("upright: what the calibrations leave open", "ink", "solid")] * any(
-        "low" in row for row in table
-    )
-    return sheet.player(captions, lines, below=[sheet.key(*key)], step="N")
+    lines = _lines(curves, ceilings, known, right)
+    return sheet.player(captions, lines, below=[_key(sheet, table)], step="N")
 
 
-def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
+def _names(curves: Curves, ceilings: Ceilings, known: dict[str, dict]) -> list[str]:
+    """The words of the legend: for each curve, and for its published point."""
+    names = []
+    for name in curves:
+        unit, ceiling = ceilings[name]
+        names.append(f"{name}, simulated; {unit} allows {_text(ceiling)}")
+        if name in known:
+            names.append(f"{name}, published {known[name]['gflops_max']}")
+    return names
+
+
+def _lines(curves: Curves, ceilings: Ceilings, known: dict[str, dict], right: int) -> Iterator[str]:
+    """The curves as text."""
+    for name, curve in curves.items():
+        points = [f"N {n}: {row['gflops']:.0f}{_uncertainty(row)}" for n, row in curve.items()]
+        yield f"{name}: ceiling {ceilings[name][1]:.0f}; {', '.join(points)}"
+        if name in known:
+            best = known[name]
+            yield f"  published {best['gflops_max']} at N = {best.get('n_at_max', right)}"
+
+
+def _key(sheet: Sheet, table: list[dict]) -> str:
+    """What the lines without points are."""
+    has_launch = any(row["launch"] for row in table)
+    dotted = "if the busiest unit never paused"
+    entries = [(f"{dotted}, without the launch" if has_launch else dotted, "ink", "dotted")]
+    if has_launch:
+        entries.append(("thin: the same with it", "ink", "solid"))
+    if any("low" in row for row in table):
+        entries.append(("upright: what the calibrations leave open", "ink", "solid"))
+    return sheet.key(*entries)
+
+
+def _draw_curve(chart: Chart, number: int, name: str, curve: dict[int, dict]) -> None:
+    """Draw a kernel's points, what the calibrations leave open about each, and its ceilings."""
+    sizes = list(curve)
+    for n in sizes:
+        if "low" in curve[n]:
+            ends = [curve[n]["low"], curve[n]["high"]]
+            chart.line([n, n], ends, number, 1.5, line_dash="solid")
+    if any(curve[n]["launch"] for n in sizes):
+        ceilings = [_ceiling(curve[n])[1] for n in sizes]
+        chart.line(sizes, ceilings, number, 1, line_dash="solid")
+    words = [f"N = {n}. {_said(name, curve[n])}".replace("**", "") for n in sizes]
+    chart.curve(name, sizes, [curve[n]["gflops"] for n in sizes], number, words)
+
+
+def _curves(rows: list[dict]) -> Curves:
     """The rows by curve and N (of matrix-vector products, the vector's length). A curve is named by
     kernel, board if there are several, and m and k where they aren't N; rows that still collide go
     into numbered curves.
     """
-    curves: dict[str, dict[int, dict]] = {}
+    curves: Curves = {}
     several = len({row.get("device") for row in rows}) > 1
     for row in rows:
         n = row["n"] if row["n"] > 1 else row.get("m", 1)
@@ -107,18 +136,18 @@ def _curves(rows: list[dict]) -> dict[str, dict[int, dict]]:
     return {name: dict(sorted(curve.items())) for name, curve in curves.items()}
 
 
-def _published(curves: dict[str, dict[int, dict]]) -> dict[str, dict]:
+def _published(curves: Curves) -> dict[str, dict]:
     """The papers' figures for square products on the HD 5870, by the name of the curve that they
     belong to.
     """
     rows, chip = published.kernels(), HD5870.name
-    here = {
-        name
-        for name, curve in curves.items()
-        if all(row.get("device", chip) == chip for row in curve.values())
-    }
-    named = {name: rows.get(name.removesuffix(f", {chip}"), {}) for name in curves if name in here}
-    return {name: row for name, row in named.items() if "gflops_max" in row}
+    known = {}
+    for name, curve in curves.items():
+        row = rows.get(name.removesuffix(f", {chip}"), {})
+        is_on_chip = all(point.get("device", chip) == chip for point in curve.values())
+        if is_on_chip and "gflops_max" in row:
+            known[name] = row
+    return known
 
 
 def _is_row(row) -> bool:
@@ -169,8 +198,6 @@ def _said(name: str, row: dict | None) -> str:
         f"; {row['registers']} registers, room for {row['active']} wavefronts an engine,"
         f" {row['wavefronts']} in all"
     )
-    return (
-        f"{said}; {fetched} byte{'s' * (fetched != '1')} fetched for a multiply-add"
-        if fetched != "0"
-        else said
-    )
+    if fetched == "0":
+        return said
+    return f"{said}; {fetched} {'byte' if fetched == '1' else 'bytes'} fetched for a multiply-add"

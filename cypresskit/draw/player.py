@@ -331,12 +331,11 @@ def _dial(dial: tuple[str, Sequence[str]]) -> str:
 
 
 def _placed(part: Plot | str) -> str:
-    """A place for a figure, or a text."""
-    return (
-        f'<div class="text">{part}</div>'
-        if isinstance(part, str)
-        else f'<div class="figure" role="img" id="{part.id}"></div>'
-    )
+    """A place for a figure, or a text. Figures that stand side by side are equally high."""
+    if isinstance(part, str):
+        return f'<div class="text">{part}</div>'
+    share = f"--share: {part.aspect_ratio:.3g}"
+    return f'<div class="figure" role="img" id="{part.id}" style="{share}"></div>'
 
 
 HTML = Template(theme.packaged("player.html"))

@@ -8,7 +8,8 @@ of the catalogue stand where their block puts them, at their published Gflop/s; 
 reports on kernels that fetch from no texture.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from bokeh.models import Line, Scatter, Segment
@@ -16,27 +17,57 @@ from bokeh.models import Line, Scatter, Segment
 from cypresskit import published
 from cypresskit.devices import C2050, HD5870, Board
 from cypresskit.draw import theme
-from cypresskit.draw.chart import Chart, Scale
+from cypresskit.draw.chart import WIDTH, Chart, Scale
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.kernels import KERNELS
+from cypresskit.tables import plural
 from cypresskit.timing import Report
 
 BLOCKS = range(1, 17)
 BYTES = {"single": 4, "double": 8}
-SPAN, HEIGHT = (
-    (0.1, 20.0),
-    (15, 3000),
-)  # flops per byte, Gflop/s; room for half of the last tick's number
-TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16), (20, 50, 100, 200, 500, 1000, 2000)
-LEFT, WIDE, TOP, HIGH = 400, 830, 26, 280  # where the charts begin, and the room for both
-L2 = HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
-ROOFS: tuple[tuple[str, Board, float, str], ...] = (  # whose, GB/s, and how the line is drawn
-    ("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "solid"),
-    ("HD 5870, L2", HD5870, L2, "dashed"),
-    ("HD 5870, DRAM", HD5870, HD5870.memory_gb_s, "dotted"),
-    ("C2050, DRAM", C2050, C2050.memory_gb_s, "solid"),
+INTENSITY = Scale("flops per byte", 0.1, 20.0, True, (0.1, 0.25, 0.5, 1, 2, 4, 8, 16))
+SPEEDS = 15, 3000  # Gflop/s
+SPEED_TICKS = 20, 50, 100, 200, 500, 1000, 2000
+BLOCK_WIDTH, HEIGHT = 340, 356  # of the block's picture, in pixels
+CHARTS, GAP = WIDTH - BLOCK_WIDTH - 8, 8  # the width of both charts, and between two figures
+AXES = 290  # their height
+LINE = 16  # the height of a point's number
+
+
+class Roof(NamedTuple):
+    """What a board's memory allows: its name, the board, GB/s, and how its line is drawn."""
+
+    name: str
+    board: Board
+    rate: float
+    dash: str
+
+
+ROOFS = (
+    Roof("HD 5870, texture cache", HD5870, HD5870.texture_gb_s, "solid"),
+    Roof(
+        "HD 5870, L2",
+        HD5870,
+        HD5870.l2_slices * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz,
+        "dashed",
+    ),
+    Roof("HD 5870, DRAM", HD5870, HD5870.memory_gb_s, "dotted"),
+    Roof("C2050, DRAM", C2050, C2050.memory_gb_s, "solid"),
 )
+
+
+class _Point(NamedTuple):
+    """A kernel in a chart: where it stands, its name, and whether it was published or simulated."""
+
+    intensity: float
+    gflops: float
+    name: str
+    origin: str
+
+    def text(self) -> str:
+        speed = f"{self.origin} {self.gflops:.4g} Gflop/s"
+        return f"{self.name}: {self.intensity:.3g} flops per byte, {speed}"
 
 
 def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
@@ -44,98 +75,132 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     b. ``reports`` of ``simulate`` are added as points; if they are of one kernel by its block size,
     each appears when b gets there, and the picture first asks which is the fastest.
     """
-    sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
+    paces = dict(reports) if isinstance(reports, Mapping) else {}
+    given = [] if isinstance(reports, Mapping) else list(reports)
     if reports != ():
-        nonempty(
-            reports.values() if isinstance(reports, Mapping) else reports,
-            "pass reports of simulate",
-            Report,
-        )
-    paces, given = (dict(reports), []) if isinstance(reports, Mapping) else ({}, list(reports))
-    sheet.stage(
-        "A block of C with what it needs, and what the roofs allow", LEFT + WIDE + 10, 356, most=1
-    )
+        nonempty([*paces.values(), *given], "pass reports of simulate", Report)
+    sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
     _draw_block(sheet)
-    lines, notes, uprights, allowed = [], [], [], {}
-    shown = {_precision(r) for r in paces.values()} or set(BYTES)
-    for place, precision in enumerate(p for p in BYTES if p in shown):
-        size, room = BYTES[precision], (WIDE + 56) / len(shown)
-        where = LEFT + place * room, TOP, room - 56, HIGH
-        up = Scale(f"Gflop/s, {precision} precision", *HEIGHT, True, TICKS[1])
-        drawn = Chart(sheet, where, Scale("flops per byte", *SPAN, True, TICKS[0]), up)
-        intensity = np.array(BLOCKS, float)[:, np.newaxis] / size
-        uprights.append(drawn.x(intensity))
-        for number, (name, board, rate, dash) in enumerate(ROOFS):
-            peak = board.peak_gflops(precision)
-            x = np.array(
-                [max(SPAN[0], HEIGHT[0] / rate), min(max(peak / rate, SPAN[0]), SPAN[1]), SPAN[1]]
-            )
-            drawn.line(
-                x, np.minimum(peak, x * rate), number, 2 if number < 3 else 1, line_dash=dash
-            )
-            allowed[precision, number] = np.minimum(peak, intensity * rate)
-            at = drawn.x(intensity), drawn.y(allowed[precision, number])
-            source = sheet.source(f"b {precision} {name}", ("x", "y"), x=at[0], y=at[1])
-            sheet.ring(source, 12, 12, 2, theme.LINES[number], border_radius=6)
-            corner = f"flat from {peak / rate:.2f} flops per byte at {peak:.0f} Gflop/s"
-            lines.append(f"{precision}, {name}: {rate:.1f} GB/s, {corner}")
-        points = [] if paces else _points(drawn, precision, size, given)
-        lines += [f"{precision}, {words}" for words, _ in points]
-        numbered = ", ".join(f"**{n}** {name}" for n, (_, name) in enumerate(points, 1))
-        notes += [f"{precision.capitalize()} precision: {numbered}."] * bool(points)
-        mine = {b: r for b, r in paces.items() if _precision(r) == precision}
+
+    shown = {_precision(report) for report in paces.values()} or set(BYTES)
+    width = (CHARTS - GAP * (len(shown) - 1)) / len(shown)
+    lines: list[str] = []
+    notes: list[str] = []
+    for precision in (precision for precision in BYTES if precision in shown):
+        chart = _draw_roofs(sheet, precision, width)
+        lines += _corners(precision)
+        points = [] if paces else [*_published(precision), *_simulated(precision, given)]
+        _draw_points(chart, points)
+        lines += [f"{precision}, {point.text()}" for point in points]
+        if points:
+            numbered = [f"**{n}** {p.name} {p.gflops:.0f}" for n, p in enumerate(points, 1)]
+            notes.append(f"{precision.capitalize()} precision: {', '.join(numbered)}.")
+        mine = {b: report for b, report in paces.items() if _precision(report) == precision}
         if mine:
-            come = np.array(list(mine)) <= np.array(BLOCKS)[:, np.newaxis]
-            y = np.where(come, drawn.y([r.gflops for r in mine.values()]), np.nan)
-            speeds = sheet.source(f"paces {precision}", x=drawn.x(np.array(list(mine)) / size), y=y)
-            sheet.inks(sheet.glyph(Line, "x", "y", source=speeds, line_width=1.5), line_color="ink")
-            diamond = sheet.glyph(Scatter, "x", "y", source=speeds, marker="diamond", size=15)
-            sheet.inks(diamond, line_color="ink", fill_color="b")
-    sheet.play_head("head", np.hstack(uprights), TOP + HIGH / 2, HIGH)
-    captions = [
-        _say(b, {p: allowed[p, 0][k, 0] for p in BYTES if p in shown}, paces)
-        for k, b in enumerate(BLOCKS)
-    ]
+            _draw_paces(chart, precision, mine)
+
+    captions = [_say(b, [p for p in BYTES if p in shown], paces) for b in BLOCKS]
     key = sheet.key(
         *(
-            (f"{name} {rate:.0f} GB/s", theme.LINES[n], dash)
-            for n, (name, _, rate, dash) in enumerate(ROOFS)
+            (f"{roof.name} {roof.rate:.0f} GB/s", theme.LINES[n], roof.dash)
+            for n, roof in enumerate(ROOFS)
         )
     )
-    diamonds = "Diamonds: simulated. " * bool(reports)
-    crosses = "" if paces else "Crosses: published kernels at the flops per byte of their blocks. "
-    below = "Below a roof there is something to gain without a larger block. Drag a vertical line."
-    note = sheet.note(f"{' '.join(notes)}\n{crosses}{diamonds}{below}".strip())
-    guess = None
-    if paces:
-        best = max(paces, key=lambda b: paces[b].gflops)
-        truth = f"{paces[best].gflops:.0f} Gflop/s."
-        guess = Guess(
-            "Which block is the fastest?", [f"{b} x {b}" for b in paces], truth, f"{best} x {best}"
-        )
-    return sheet.player(captions, lines, step="Block", below=[key, note], guess=guess, seconds=8)
+    remarks = []
+    if not paces:
+        remarks.append("Crosses: published kernels at the flops per byte of their blocks.")
+    if reports:
+        remarks.append("Diamonds: simulated.")
+    remarks.append("Below a roof there is something to gain without a larger block.")
+    remarks.append("Drag a vertical line.")
+    note = sheet.note(f"{' '.join(notes)}\n{' '.join(remarks)}".strip())
+    return sheet.player(
+        captions, lines, step="Block", below=[key, note], guess=_guess(paces), seconds=8
+    )
+
+
+def _guess(paces: Mapping[int, Report]) -> Guess | None:
+    """The question for the fastest block, if there are several."""
+    if not paces:
+        return None
+    best = max(paces, key=lambda b: paces[b].gflops)
+    return Guess(
+        "Which block is the fastest?",
+        [f"{b} x {b}" for b in paces],
+        f"{paces[best].gflops:.0f} Gflop/s.",
+        f"{best} x {best}",
+    )
+
+
+def _allowed(roof: Roof, precision: str, intensity: np.ndarray) -> np.ndarray:
+    """The Gflop/s that a roof allows at so many flops per byte."""
+    return np.minimum(roof.board.peak_gflops(precision), intensity * roof.rate)
+
+
+def _corners(precision: str) -> Iterator[str]:
+    """The roofs as text."""
+    for roof in ROOFS:
+        peak = roof.board.peak_gflops(precision)
+        corner = f"flat from {peak / roof.rate:.2f} flops per byte at {peak:.0f} Gflop/s"
+        yield f"{precision}, {roof.name}: {roof.rate:.1f} GB/s, {corner}"
+
+
+def _draw_roofs(sheet: Sheet, precision: str, width: float) -> Chart:
+    """Draw a chart with the roofs, a ring on each for the block, and the upright that moves it."""
+    up = Scale(f"Gflop/s, {precision} precision", *SPEEDS, True, SPEED_TICKS)
+    label = f"What the roofs allow in {precision} precision"
+    chart = Chart(sheet, INTENSITY, up, label=label, width=width, height=AXES)
+    intensity = np.array(BLOCKS, float)[:, np.newaxis] / BYTES[precision]
+    for number, roof in enumerate(ROOFS):
+        peak = roof.board.peak_gflops(precision)
+        foot = max(INTENSITY.low, up.low / roof.rate)
+        corner = min(max(peak / roof.rate, INTENSITY.low), INTENSITY.high)
+        x = np.array([foot, corner, INTENSITY.high])
+        thickness = 1 if roof.board is C2050 else 2
+        chart.line(x, _allowed(roof, precision, x), number, thickness, line_dash=roof.dash)
+        allowed = _allowed(roof, precision, intensity)
+        ink = theme.LINES[number]
+        chart.dots(f"b {precision} {roof.name}", intensity, allowed, ink=ink, size=12, line_width=2)
+    chart.head(intensity[:, 0], f"head {precision}")
+    return chart
+
+
+def _draw_paces(chart: Chart, precision: str, paces: Mapping[int, Report]) -> None:
+    """Draw a kernel's speeds by its block, each from the frame of its block on."""
+    blocks = np.array(list(paces), float)
+    speeds = [report.gflops for report in paces.values()]
+    y = np.where(blocks <= np.array(BLOCKS)[:, np.newaxis], speeds, np.nan)
+    sheet = chart.sheet
+    source = sheet.source(f"paces {precision}", x=blocks / BYTES[precision], y=y)
+    line = sheet.glyph(Line, "x", "y", source=source, line_width=1.5)
+    sheet.inks(line, line_color="ink")
+    diamonds = sheet.glyph(Scatter, "x", "y", source=source, marker="diamond", size=15)
+    sheet.inks(diamonds, line_color="ink", fill_color="b")
 
 
 def _precision(report: Report) -> str:
     return "single" if report.peak_gflops == report.device.peak_gflops("single") else "double"
 
 
-def _say(b: int, allowed: dict[str, float], paces: Mapping[int, Report]) -> str:
-    said = [
-        f"**{p}**: {b / BYTES[p]:.3g} flops per byte; the HD 5870 reaches {gflops:.0f} Gflop/s at"
-        " most, limited by"
-        f" {'the texture cache' if gflops < HD5870.peak_gflops(p) else 'its arithmetic'}."
-        for p, gflops in allowed.items()
-    ]
+def _say(b: int, precisions: Sequence[str], paces: Mapping[int, Report]) -> str:
+    """A frame's caption."""
+    said = []
+    for precision in precisions:
+        intensity = b / BYTES[precision]
+        gflops = _allowed(ROOFS[0], precision, np.array(intensity))
+        is_fed = gflops >= HD5870.peak_gflops(precision)
+        said.append(
+            f"**{precision}**: {intensity:.3g} flops per byte; the HD 5870 reaches {gflops:.0f}"
+            f" Gflop/s at most, limited by {'its arithmetic' if is_fed else 'the texture cache'}."
+        )
     if pace := paces.get(b):
         said.append(
             f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for"
             f" {pace.active} wavefronts an engine."
         )
     elif paces:
-        said.append(
-            "**Simulated**: not with this block."
-        )  # a line, so that the charts stay where they are
+        # A line, so that the charts stay where they are.
+        said.append("**Simulated**: not with this block.")
     return f"Block {b} x {b}. " + "\n".join(said)
 
 
@@ -143,76 +208,81 @@ def _draw_block(sheet: Sheet) -> None:
     """Draw a block of C, the rows of A and columns of B that it needs, and how often each of their
     numbers is used.
     """
-    size = np.array(BLOCKS, float)[:, np.newaxis] * 10
-    left, top, whole, deep = 110, 120, 200, 80
-    middle = left + whole / 2, top + whole / 2
-    parts = {
-        "A": (left - 20 - deep / 2, middle[1], deep, whole),
-        "C": (*middle, whole, whole),
-        "B": (middle[0], top - 20 - deep / 2, whole, deep),
+    sheet.stage("A block of C with what it needs of A and B", BLOCK_WIDTH, HEIGHT, most=1)
+    left, top, side, depth, gap = 110, 120, 200, 80, 20
+    middle = left + side / 2, top + side / 2
+    matrices = {
+        "A": (left - gap - depth / 2, middle[1], depth, side),
+        "C": (*middle, side, side),
+        "B": (middle[0], top - gap - depth / 2, side, depth),
     }
-    for (name, (x, y, w, h)), ink in zip(parts.items(), "acb"):
-        sheet.boxes(f"matrix {name}", x, y, w, h, ink="faint", line="line")
-        sheet.words(x + w / 2 - 14, y + h / 2 - 12, name, bold=True, size=15)
-        wide, high = (np.full_like(size, deep) if name == along else size for along in "AB")
-        corner = x - w / 2 + 20 * (name != "A"), y - h / 2 + 20 * (name != "B")
-        place = corner[0] + wide / 2, corner[1] + high / 2, wide, high
-        sheet.boxes(f"part {name}", *place, ink=ink, alpha=0.75, moves=("x", "y", "w", "h"))
-    names = [f"{b} x {b}: each number of A and B is used {b} time{'s' * (b > 1)}" for b in BLOCKS]
-    sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=names, size=13)
+    block = np.array(BLOCKS, float)[:, np.newaxis] * 10
+    for (name, (x, y, width, height)), ink in zip(matrices.items(), "acb"):
+        sheet.boxes(f"matrix {name}", x, y, width, height, ink="faint", line="line")
+        sheet.words(x + width / 2 - 14, y + height / 2 - 12, name, bold=True, size=15)
+        needed_width = np.full_like(block, depth) if name == "A" else block
+        needed_height = np.full_like(block, depth) if name == "B" else block
+        first_x = x - width / 2 + (0 if name == "A" else gap)
+        first_y = y - height / 2 + (0 if name == "B" else gap)
+        sheet.boxes(
+            f"part {name}",
+            first_x + needed_width / 2,
+            first_y + needed_height / 2,
+            needed_width,
+            needed_height,
+            ink=ink,
+            alpha=0.75,
+            moves=("x", "y", "w", "h"),
+        )
+    uses = [f"{b} x {b}: each number of A and B is used {b} {plural('time', b)}" for b in BLOCKS]
+    sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=uses, size=13)
 
 
-def _points(
-    drawn: Chart, precision: str, size: int, reports: Sequence[Report]
-) -> list[tuple[str, str]]:
-    """Draw published kernels as crosses, reports as diamonds, numbered. Returns text, name and
-    speed of each.
-    """
+def _published(precision: str) -> list[_Point]:
+    """The papers' kernels, at the flops per byte of their blocks."""
     known = [
         row
         for row in published.kernels().values()
-        if row["precision"] == precision and "gflops_max" in row
+        if row["precision"] == precision and "gflops_max" in row and row["id"] in KERNELS
     ]
     points = []
-    for row in sorted(
-        (row for row in known if row["id"] in KERNELS), key=lambda row: -row["gflops_max"]
-    ):
+    for row in sorted(known, key=lambda row: -row["gflops_max"]):
         height, width = KERNELS[row["id"]].block
-        points.append(
-            (
-                2 * height * width / ((height + width) * size),
-                row["gflops_max"],
-                row["id"],
-                "published",
-            )
-        )
-    points += [
-        (r.flops / r.bytes["L1"], r.gflops, r.kernel, "simulated")
-        for r in reports
-        if r.bytes["L1"] and _precision(r) == precision
-    ]
-    # Numbers stand to the right, each a height below the one before it, and led to.
-    sheet, last, down = drawn.sheet, 0.0, 0.0
-    for n, (x, y, _, what) in sorted(
-        enumerate(points, 1), key=lambda point: (round(point[1][0], 2), -point[1][1])
-    ):
-        across, here = float(drawn.x(x)), float(drawn.y(y))
-        last, down = x, max(here, down + 16) if x < 1.1 * last else here
-        look: dict = (
-            {"marker": "x", "size": 10}
-            if what == "published"
-            else {"marker": "diamond", "size": 15}
-        )
-        sheet.inks(
-            sheet.glyph(Scatter, [across], [here], line_width=2, fill_color=None, **look),
-            line_color="ink",
-        )
-        sheet.inks(
-            sheet.glyph(Segment, [across], [here], [across + 16], [down], line_width=1),
-            line_color="soft",
-        )
-        sheet.words(across + 19, down, str(n), size=12, bold=True)
+        intensity = 2 * height * width / ((height + width) * BYTES[precision])
+        points.append(_Point(intensity, row["gflops_max"], row["id"], "published"))
+    return points
+
+
+def _simulated(precision: str, reports: Sequence[Report]) -> list[_Point]:
+    """Reports, at the flops for each byte that they really fetched."""
     return [
-        (f"{name}: {x:.3g} flops per byte, {what} {y:.4g} Gflop/s", f"{name} {y:.0f}")
-        for x, y, name, what in points
+        _Point(report.flops / report.bytes["L1"], report.gflops, report.kernel, "simulated")
+        for report in reports
+        if report.bytes["L1"] and _precision(report) == precision
     ]
+
+
+def _draw_points(chart: Chart, points: Sequence[_Point]) -> None:
+    """Draw published kernels as crosses, reports as diamonds. Their numbers stand to the right,
+    each a line below the one before it, and led to.
+    """
+    sheet, across, up = chart.sheet, chart.across, chart.up
+    by_place = sorted(
+        enumerate(points, 1), key=lambda entry: (round(entry[1].intensity, 2), -entry[1].gflops)
+    )
+    last_x, level = 0.0, 0.0  # of the number before
+    for number, point in by_place:
+        x, y = point.intensity, point.gflops
+        is_beside = x < 1.1 * last_x
+        level = min(y, up.moved(level, -LINE / chart.height)) if is_beside else y
+        last_x = x
+        marker, size = ("x", 10) if point.origin == "published" else ("diamond", 15)
+        mark = sheet.glyph(
+            Scatter, [x], [y], line_width=2, fill_color=None, marker=marker, size=size
+        )
+        sheet.inks(mark, line_color="ink")
+        end = across.moved(x, 16 / chart.width)
+        leader = sheet.glyph(Segment, [x], [y], [end], [level], line_width=1)
+        sheet.inks(leader, line_color="soft")
+        beside = across.moved(x, 19 / chart.width)
+        sheet.words(beside, level, str(number), size=12, bold=True)

@@ -121,6 +121,7 @@ class Sheet(Parts):
         # Bokeh keeps copies of a glyph for what is selected, isn't, or is muted. Nothing ever is:
         # a single point stands in for them.
         self._unused = Scatter(x=0, y=0)
+        self._staged = False  # whether words scale with the latest figure
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> None:
         """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so,
@@ -128,6 +129,7 @@ class Sheet(Parts):
         """
         fig = self.plot(label, (0, width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
+        self._staged = True
 
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
@@ -137,16 +139,28 @@ class Sheet(Parts):
         All is drawn on the latest figure.
         """
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-        most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
+        ranges = {"x_range": Range1d(*x), "y_range": Range1d(*y)}
+        return self._figure(label, shape, high * shape, min_border=0, **ranges, **options)
+
+    def framed(self, label: str, size: tuple[float, float], **options) -> Plot:
+        """A figure of ``size``, width and height in pixels, that has room for axes. ``options`` are
+        properties of Bokeh's ``Plot``.
+        """
+        width, height = size
+        fig = self._figure(label, width / height, 1.2 * width, **options)
+        fig.width, fig.height = round(width), round(height)
+        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
+        return fig
+
+    def _figure(self, label: str, shape: float, most_width: float, **options) -> Plot:
+        """A bare figure, ``shape`` times as wide as it is high; the latest from now on."""
+        most = f"{theme.ROOM} * {shape:.3f}" + (f", {most_width:.0f}px" if most_width else "")
         bare = dict.fromkeys(
             ("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location")
         )
         fig = Plot(
-            x_range=Range1d(*x),
-            y_range=Range1d(*y),
             aspect_ratio=shape,
             sizing_mode="scale_width",
-            min_border=0,
             styles={"max-width": f"max(340px, min({most}))"},
             stylesheets=[theme.PLOT_CSS],
             title=None,
@@ -156,6 +170,7 @@ class Sheet(Parts):
         self.figures.append(fig)
         self.labels[fig.id] = theme.readable(label)
         self.fig = fig
+        self._staged = False
         return fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
@@ -460,11 +475,10 @@ class Sheet(Parts):
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Text that fits itself starts small: what a first, larger one leaves at the figure's edge
         # is never wiped off.
-        staged = "min-width" in self.fig.styles
-        start_size = 8 if look.fit or staged else look.size
+        start_size = 8 if look.fit or self._staged else look.size
         glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
         drawn = self.inks(glyph, text_color=ink)
-        if staged:
+        if self._staged:
             self.inks.fit(self.fig, drawn, look.size, 2 * look.size)
         elif look.fit:
             self.inks.fit(self.fig, drawn, look.fit)

@@ -1,15 +1,27 @@
 """A player's frame as SVG: a picture for places where no script may run, such as untrusted
 notebooks, web pages that show notebooks, and print.
 
-It is drawn from the same figures and sources as the moving picture. Left out: widgets.
+It is drawn from the same figures and sources as the moving picture: stages, whose units are about
+pixels, and charts with Bokeh's axes, grid and legend. Left out: widgets.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from bokeh.core.property.vectorization import Field, Value
-from bokeh.models import ColumnDataSource
+from bokeh.models import (
+    ColumnDataSource,
+    GlyphRenderer,
+    Grid,
+    Legend,
+    Line,
+    LinearAxis,
+    LogScale,
+    Plot,
+    Range1d,
+    Scale,
+)
 
 from cypresskit.draw import theme
 
@@ -26,141 +38,201 @@ SHAPES = {
 }
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
+CENTRED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
+LETTERS = 13  # the size of a chart's letters, in pixels
+# Of a legend, in pixels: from the axis to its first line, a line, a sample, a sample with what is
+# beside it, and a letter.
+LEGEND, ENTRY, SAMPLE, BESIDE, LETTER = 62, 23, 20, 40, 6.7
 
 Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by the source's id
 
 
 class _Drawing:
     """A figure placed in the picture: maps its coordinates to pixels, and a glyph's columns to
-    numbers.
+    numbers. ``corner`` is its upper left one; ``unit`` is the size in pixels of a stage's unit, or
+    of a chart's pixel.
     """
 
-    def __init__(self, fig, at: tuple[float, float], data: Data, inks: theme.Inks) -> None:
-        x, y = fig.x_range, fig.y_range  # y goes down
-        self.unit = min(WIDTH / (x.end - x.start), theme.HIGH / (y.start - y.end))
-        self.wide, self.high = self.unit * (x.end - x.start), self.unit * (y.start - y.end)
-        self.data, self.corner = data, (at[0] - self.unit * x.start, at[1] - self.unit * y.end)
+    def __init__(
+        self, fig: Plot, corner: tuple[float, float], unit: float, data: Data, inks: theme.Inks
+    ) -> None:
+        self.fig, self.unit, self.data = fig, unit, data
+        self.width, self.height = (unit * side for side in _natural_size(fig))
+        left, top = corner
+        self.left = left + (fig.min_border_left or 0)
+        self.right = left + self.width - (fig.min_border_right or 0)
+        self.top = top + (fig.min_border_top or 0)
+        self.foot = top + self.height - (fig.min_border_bottom or 0)
         self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
 
-    def x(self, value):
-        return self.corner[0] + self.unit * np.asarray(value, float)
+    def x(self, value) -> np.ndarray:
+        part = _part(self.fig.x_scale, self.fig.x_range, value)
+        return self.left + (self.right - self.left) * part
 
-    def y(self, value):
-        return self.corner[1] + self.unit * np.asarray(value, float)
+    def y(self, value) -> np.ndarray:
+        part = _part(self.fig.y_scale, self.fig.y_range, value)
+        return self.foot + (self.top - self.foot) * part
 
-    def column(self, renderer, name: str, count: int | None = None):
+    def column(self, renderer: GlyphRenderer, name: str, count: int | None = None):
         """A glyph's property, one value for every point."""
         spec = getattr(renderer.glyph, name, None)
         data = dict(renderer.data_source.data) | dict(self.data.get(renderer.data_source.id, {}))
-        if isinstance(spec, Field) or (isinstance(spec, str) and spec in data):
-            transform: Any = spec.transform if isinstance(spec, Field) else None
-            values = data[spec.field if isinstance(spec, Field) else spec]
-            if not hasattr(transform, "palette"):
-                return values
-            part = (np.nan_to_num(np.asarray(values, float)) - transform.low) / (
-                transform.high - transform.low
-            )
-            shade = np.clip(part * len(transform.palette), 0, len(transform.palette) - 1).astype(
-                int
-            )
-            return [transform.palette[i] for i in shade]
-        spec = spec.value if isinstance(spec, Value) else spec
-        return [spec] * count if count is not None else spec
+        if isinstance(spec, Field):
+            return _shades(spec.transform, data[spec.field])
+        if isinstance(spec, str) and spec in data:
+            return data[spec]
+        value = spec.value if isinstance(spec, Value) else spec
+        return value if count is None else [value] * count
 
-    def colour(self, renderer, name: str, count: int) -> list[str]:
+    def numbers(self, renderer: GlyphRenderer, count: int, *names: str) -> list[np.ndarray]:
+        """Some of a glyph's properties, one number for every point."""
+        return [np.asarray(self.column(renderer, name, count), float) for name in names]
+
+    def colour(self, renderer: GlyphRenderer, name: str, count: int) -> list[str]:
         token = self.inks.get((renderer.glyph.id, name))
-        return (
-            [token] * count
-            if token
-            else [str(c or "none") for c in self.column(renderer, name, count)]
-        )
+        if token:
+            return [token] * count
+        return [str(colour or "none") for colour in self.column(renderer, name, count)]
 
 
-def _styles(d: _Drawing, r, n: int) -> Iterator[str]:
-    """SVG stroke and fill of each of a glyph's n points; "" for a point that can't be seen."""
-    columns = [d.column(r, name, n) for name in ("line_width", "line_alpha", "fill_alpha")]
-    dash = (
-        r.glyph.line_dash
-    )  # numbers: of pixels that are drawn, and that are not; a rectangle keeps the name
-    dash = [6] if dash == "dashed" else dash
-    dashed = f' stroke-dasharray="{",".join(map(str, dash))}"' if dash else ""
-    colours = d.colour(r, "line_color", n), d.colour(r, "fill_color", n)
-    for stroke, fill, width, alpha, clear in zip(*colours, *columns):
-        drawn = stroke != "none" and width * alpha
+def _natural_size(fig: Plot) -> tuple[float, float]:
+    """The width and height of a chart in pixels, or of a stage in its units."""
+    if _is_chart(fig):
+        return fig.width, fig.height
+    return fig.x_range.end - fig.x_range.start, fig.y_range.start - fig.y_range.end
+
+
+def _is_chart(fig: Plot) -> bool:
+    """Whether a figure has axes."""
+    return bool(fig.below)
+
+
+def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
+    """Where numbers stand between the ends of an axis, 0 to 1."""
+    start, end, number = (np.asarray(each, float) for each in (ends.start, ends.end, value))
+    if isinstance(scale, LogScale):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            start, end, number = np.log10(start), np.log10(end), np.log10(number)
+    return (number - start) / (end - start)
+
+
+def _shades(transform: Any, values: Sequence) -> Sequence:
+    """A column's values, or the colours that a palette gives them."""
+    if not hasattr(transform, "palette"):
+        return values
+    low, high, palette = transform.low, transform.high, transform.palette
+    part = (np.nan_to_num(np.asarray(values, float)) - low) / (high - low)
+    shade = np.clip(part * len(palette), 0, len(palette) - 1).astype(int)
+    return [palette[number] for number in shade]
+
+
+# -- glyphs
+
+
+def _styles(d: _Drawing, renderer: GlyphRenderer, count: int) -> Iterator[str]:
+    """SVG stroke and fill of each of a glyph's points; "" for a point that can't be seen."""
+    dashed = _dashed(renderer.glyph.line_dash)
+    strokes = d.colour(renderer, "line_color", count)
+    fills = d.colour(renderer, "fill_color", count)
+    looks = (d.column(renderer, n, count) for n in ("line_width", "line_alpha", "fill_alpha"))
+    for stroke, fill, width, line_alpha, fill_alpha in zip(strokes, fills, *looks):
+        is_drawn = stroke != "none" and width * line_alpha
         edge = (
-            f' stroke="{stroke}" stroke-width="{width:g}" stroke-opacity="{alpha:g}"{dashed}'
-            if drawn
-            else ""
+            f' stroke="{stroke}" stroke-width="{width:g}" stroke-opacity="{line_alpha:g}"{dashed}'
         )
-        inside = f'fill="{fill}" fill-opacity="{clear:g}"' if fill != "none" else 'fill="none"'
-        yield inside + edge if drawn or fill != "none" else ""
+        inside = 'fill="none"' if fill == "none" else f'fill="{fill}" fill-opacity="{fill_alpha:g}"'
+        if is_drawn:
+            yield inside + edge
+        else:
+            yield "" if fill == "none" else inside
 
 
-def _glyph(d: _Drawing, r) -> Iterator[str]:
-    kind = type(r.glyph).__name__
-    count = np.size(d.column(r, "x0" if kind == "Segment" else "x"))
-
-    def get(*names: str) -> list[np.ndarray]:
-        return [np.asarray(d.column(r, name, count), float) for name in names]
-
-    if kind == "Text":
-        yield from _texts(d, r, count)
-    elif kind == "Line":
-        points = zip(*(np.atleast_1d(place) for place in (d.x(get("x")[0]), d.y(get("y")[0]))))
-        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points if np.isfinite([a, b]).all())
-        yield f'<path d="M{path}" {next(_styles(d, r, 1))}/>' if path else ""
-    elif kind == "Scatter":
-        shape = SHAPES[r.glyph.marker if isinstance(r.glyph.marker, str) else "circle"]
-        for x, y, half, style in zip(
-            *_placed(d, get("x", "y")), get("size")[0] / 2, _styles(d, r, count)
-        ):
-            if np.isfinite([x, y]).all() and style:
-                where = f'transform="translate({x:.1f} {y:.1f}) scale({half:g})"'
-                yield f'<path d="{shape}" {where} vector-effect="non-scaling-stroke" {style}/>'
-    elif kind in ("Rect", "Segment"):
-        ends = (
-            get("x0", "y0", "x1", "y1")
-            if kind == "Segment"
-            else _corners(*get("x", "y", "width", "height"))
-        )
-        form = (
-            "M{:.1f} {:.1f}L{:.1f} {:.1f}"
-            if kind == "Segment"
-            else "M{0:.1f} {1:.1f}H{2:.1f}V{3:.1f}H{0:.1f}z"
-        )
-        alike: dict[str, list[str]] = {}  # what looks alike is one path: a tenth of the text
-        for *place, style in zip(*_placed(d, ends), _styles(d, r, count)):
-            if np.isfinite(place).all() and style:
-                alike.setdefault(style, []).append(form.format(*place))
-        yield from (f'<path d="{"".join(parts)}" {style}/>' for style, parts in alike.items())
+def _dashed(dash: Any) -> str:
+    """A dash as SVG: numbers of pixels that are drawn, and that are not; a rectangle keeps the
+    name.
+    """
+    lengths = [6] if dash == "dashed" else dash
+    return f' stroke-dasharray="{",".join(map(str, lengths))}"' if lengths else ""
 
 
-def _placed(d: _Drawing, places: Sequence) -> list:
-    """Coordinates (x, y, x, y) in pixels."""
-    return [(d.y if n % 2 else d.x)(place) for n, place in enumerate(places)]
+def _glyph(d: _Drawing, renderer: GlyphRenderer) -> Iterable[str]:
+    """What a glyph draws, as SVG."""
+    painters = {
+        "Line": _line,
+        "Rect": _boxes,
+        "Scatter": _marks,
+        "Segment": _segments,
+        "Text": _texts,
+    }
+    return painters[type(renderer.glyph).__name__](d, renderer)
 
 
-def _corners(x, y, w, h) -> tuple:
-    return x - w / 2, y - h / 2, x + w / 2, y + h / 2
+def _line(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
+    x, y = (np.asarray(d.column(renderer, side), float) for side in "xy")
+    points = zip(np.atleast_1d(d.x(x)), np.atleast_1d(d.y(y)))
+    path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points if np.isfinite([a, b]).all())
+    if path:
+        yield f'<path d="M{path}" {next(_styles(d, renderer, 1))}/>'
 
 
-def _texts(d: _Drawing, r, count: int) -> Iterator[str]:
-    fit = d.fits.get(r.glyph.id)
-    size = (
-        min(fit[1], fit[0] * d.unit)
-        if fit
-        else float(str(d.column(r, "text_font_size")).removesuffix("px"))
-    )
-    columns = [d.column(r, name, count) for name in ("text", "text_align", "x_offset", "y_offset")]
-    bold = ' font-weight="bold"' if r.glyph.text_font_style == "bold" else ""
-    base = BASES.get(str(d.column(r, "text_baseline")), 0) * size
-    place = d.x(d.column(r, "x", count)), d.y(d.column(r, "y", count))
-    for x, y, text, align, dx, dy, ink in zip(*place, *columns, d.colour(r, "text_color", count)):
+def _marks(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
+    count = np.size(d.column(renderer, "x"))
+    x, y, size = d.numbers(renderer, count, "x", "y", "size")
+    for across, down, half, style in zip(d.x(x), d.y(y), size / 2, _styles(d, renderer, count)):
+        if np.isfinite([across, down]).all() and style:
+            yield _mark(renderer, across, down, half, style)
+
+
+def _mark(renderer: GlyphRenderer, x: float, y: float, half: float, style: str) -> str:
+    marker = renderer.glyph.marker
+    shape = SHAPES[marker if isinstance(marker, str) else "circle"]
+    place = f'transform="translate({x:.1f} {y:.1f}) scale({half:g})"'
+    return f'<path d="{shape}" {place} vector-effect="non-scaling-stroke" {style}/>'
+
+
+def _boxes(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
+    count = np.size(d.column(renderer, "x"))
+    x, y, width, height = d.numbers(renderer, count, "x", "y", "width", "height")
+    ends = x - width / 2, y - height / 2, x + width / 2, y + height / 2
+    return _paths(d, renderer, ends, "M{0:.1f} {1:.1f}H{2:.1f}V{3:.1f}H{0:.1f}z")
+
+
+def _segments(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
+    count = np.size(d.column(renderer, "x0"))
+    ends = d.numbers(renderer, count, "x0", "y0", "x1", "y1")
+    return _paths(d, renderer, ends, "M{:.1f} {:.1f}L{:.1f} {:.1f}")
+
+
+def _paths(
+    d: _Drawing, renderer: GlyphRenderer, ends: Sequence[np.ndarray], form: str
+) -> Iterator[str]:
+    """Shapes between ``ends`` (x, y, x, y). What looks alike is one path: a tenth of the text."""
+    x0, y0, x1, y1 = ends
+    alike: dict[str, list[str]] = {}
+    for *place, style in zip(d.x(x0), d.y(y0), d.x(x1), d.y(y1), _styles(d, renderer, len(x0))):
+        if np.isfinite(place).all() and style:
+            alike.setdefault(style, []).append(form.format(*place))
+    yield from (f'<path d="{"".join(parts)}" {style}/>' for style, parts in alike.items())
+
+
+def _texts(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
+    glyph = renderer.glyph
+    count = np.size(d.column(renderer, "x"))
+    size = float(str(d.column(renderer, "text_font_size")).removesuffix("px"))
+    if glyph.id in d.fits:
+        part, most = d.fits[glyph.id]
+        size = min(most, part * d.unit)
+    bold = ' font-weight="bold"' if glyph.text_font_style == "bold" else ""
+    base = BASES.get(str(d.column(renderer, "text_baseline")), 0) * size
+    columns = (d.column(renderer, name, count) for name in ("text", "text_align"))
+    offsets = (d.column(renderer, name, count) for name in ("x_offset", "y_offset"))
+    places = d.x(d.column(renderer, "x", count)), d.y(d.column(renderer, "y", count))
+    inks = d.colour(renderer, "text_color", count)
+    for x, y, text, align, dx, dy, ink in zip(*places, *columns, *offsets, inks):
         if str(text).strip("\N{ZERO WIDTH SPACE} ") and np.isfinite([x, y]).all():
-            yield _text(
-                x + dx, y + dy + base, text, size, ink, f'text-anchor="{ANCHORS[align]}"{bold}'
-            )
+            anchor = f'text-anchor="{ANCHORS[align]}"{bold}'
+            yield _text(x + dx, y + dy + base, text, size, ink, anchor)
 
 
 def _text(
@@ -172,33 +244,128 @@ def _text(
     )
 
 
-def svg(title: str, caption: str, figures: Sequence, data: Data, inks: theme.Inks) -> str:
-    """``figures`` as an SVG picture, side by side where there is room, with title and caption.
-    ``data``: columns of sources at the frame shown, where they differ from what the sources
-    hold.
+# -- charts
+
+
+def _apparatus(d: _Drawing) -> Iterator[str]:
+    """What a chart has around its curves: grid, axes and legend."""
+    for part in d.fig.center:
+        yield _grid(d, part)
+    corner = f"M{d.left:.1f} {d.top:.1f}V{d.foot:.1f}H{d.right:.1f}"
+    stroke = d.inks[d.fig.below[0].id, "axis_line_color"]
+    yield f'<path d="{corner}" stroke="{stroke}" fill="none"/>'
+    for part in d.fig.below:
+        yield from _x_axis(d, part) if isinstance(part, LinearAxis) else _legend(d, part)
+    for part in d.fig.left:
+        yield from _y_axis(d, part)
+
+
+def _grid(d: _Drawing, grid: Grid) -> str:
+    ticks = grid.ticker.ticks
+    if grid.dimension == 0:
+        lines = [f"M{x:.1f} {d.top:.1f}V{d.foot:.1f}" for x in d.x(ticks)]
+    else:
+        lines = [f"M{d.left:.1f} {y:.1f}H{d.right:.1f}" for y in d.y(ticks)]
+    ink, alpha = d.inks[grid.id, "grid_line_color"], grid.grid_line_alpha
+    return f'<path d="{"".join(lines)}" stroke="{ink}" stroke-opacity="{alpha:g}" fill="none"/>'
+
+
+def _x_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
+    ticks = axis.ticker.ticks
+    for tick, x in zip(ticks, d.x(ticks)):
+        yield _text(x, d.foot + 18, axis.major_label_overrides[tick], LETTERS, more=CENTRED)
+    ink = d.inks[axis.id, "axis_label_text_color"]
+    yield _text((d.left + d.right) / 2, d.foot + 38, axis.axis_label, LETTERS, ink, CENTRED)
+
+
+def _y_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
+    ticks = axis.ticker.ticks
+    for tick, y in zip(ticks, d.y(ticks)):
+        yield _text(d.left - 9, y + 5, axis.major_label_overrides[tick], LETTERS, more=RIGHT)
+    x, y = d.left - 48, (d.top + d.foot) / 2
+    ink = d.inks[axis.id, "axis_label_text_color"]
+    turned = f'{CENTRED} transform="rotate(-90 {x:.1f} {y:.1f})"'
+    yield _text(x, y, axis.axis_label, LETTERS, ink, turned)
+
+
+def _legend(d: _Drawing, legend: Legend) -> Iterator[str]:
+    longest = max(len(item.label.value) for item in legend.items)
+    for number, item in enumerate(legend.items):
+        row, column = divmod(number, legend.ncols)
+        x = d.left + column * (BESIDE + LETTER * longest)
+        y = d.foot + LEGEND + ENTRY * row
+        for renderer in item.renderers:
+            yield _sample(d, renderer, x, y)
+        yield _text(x + SAMPLE + 5, y + 5, item.label.value, LETTERS)
+
+
+def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
+    """What stands beside a name in a legend: a piece of its line, or a mark."""
+    style = next(_styles(d, renderer, 1))
+    if isinstance(renderer.glyph, Line):
+        return f'<path d="M{x:.1f} {y:.1f}h{SAMPLE}" {style}/>'
+    return _mark(renderer, x + SAMPLE / 2, y, 4.5, style)
+
+
+# -- the whole
+
+
+def _placed(figures: Sequence[Plot], data: Data, inks: theme.Inks) -> Iterator[_Drawing]:
+    """Figures side by side where there is room; a chart and what stands beside it share a row."""
+    sizes = [_natural_size(fig) for fig in figures]
+    room = WIDTH - GAP * (len(figures) - 1)
+    shared = min(1.0, room / sum(width for width, _ in sizes))
+    has_chart = any(map(_is_chart, figures))
+    left, top, below = 0.0, float(HEAD), float(HEAD)
+    for fig, (width, height) in zip(figures, sizes):
+        unit = shared if has_chart else min(WIDTH / width, theme.HIGH / height)
+        if left and left + unit * width > WIDTH + 0.5:  # no room beside the last
+            left, top = 0.0, below
+        drawing = _Drawing(fig, (left, top), unit, data, inks)
+        yield drawing
+        left += drawing.width + GAP
+        below = max(below, top + drawing.height + GAP)
+
+
+def _figure(d: _Drawing) -> Iterator[str]:
+    """A figure as SVG; a chart's curves end at its axes."""
+    glyphs = "".join(
+        part
+        for renderer in d.fig.renderers
+        if isinstance(renderer.data_source, ColumnDataSource)
+        for part in _glyph(d, renderer)
+    )
+    if not _is_chart(d.fig):
+        yield glyphs
+        return
+    yield from _apparatus(d)
+    width, height = d.right - d.left, d.foot - d.top
+    frame = f"{d.left:.1f} {d.top:.1f} {width:.1f} {height:.1f}"
+    place = f'x="{d.left:.1f}" y="{d.top:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    yield f'<svg {place} viewBox="{frame}">{glyphs}</svg>'
+
+
+def svg(title: str, caption: str, figures: Sequence[Plot], data: Data, inks: theme.Inks) -> str:
+    """``figures`` as an SVG picture, with title and caption. ``data``: columns of sources at the
+    frame shown, where they differ from what the sources hold.
     """
     plain = caption.replace("**", "").replace("`", "").split("\n")[0]
     parts = [
         _text(4, 18, title, 15, more='font-weight="bold"'),
         _text(4, 37, plain, 12, "var(--soft)"),
     ]
-    left, top, below = 0.0, float(HEAD), float(HEAD)
-    for fig in figures:
-        drawing = _Drawing(fig, (left, top), data, inks)
-        if left and left + drawing.wide > WIDTH:  # no room beside the last
-            left, top = 0.0, below
-            drawing = _Drawing(fig, (left, top), data, inks)
-        for renderer in fig.renderers:
-            if isinstance(renderer.data_source, ColumnDataSource):
-                parts += _glyph(drawing, renderer)
-        left, below = left + drawing.wide + GAP, max(below, top + drawing.high + GAP)
-    colours = [
+    below = 0.0
+    for drawing in _placed(figures, data, inks):
+        parts += _figure(drawing)
+        below = max(below, drawing.foot + (drawing.fig.min_border_bottom or 0) + GAP)
+    light, dark = (
         ";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)
-    ]
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {below:.0f}" width="{WIDTH}"'
         ' font-family="sans-serif"'
         f' role="img"><title>{theme.escaped(title)}</title>'
-        f"<style>svg{{{colours[0]};background:#fff}}"
-        f"@media(prefers-color-scheme:dark){{svg{{{colours[1]};background:#17171b}}}}</style>{''.join(parts)}</svg>"
+        f"<style>svg{{{light};background:#fff}}"
+        f"@media(prefers-color-scheme:dark){{svg{{{dark};background:#17171b}}}}</style>"
+        f"{''.join(parts)}</svg>"
     )

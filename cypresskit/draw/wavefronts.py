@@ -8,8 +8,10 @@ which count as computing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,30 +20,118 @@ from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.kernels.own import Source
+from cypresskit.tables import quantity
 from cypresskit.timing import Report, simulate
+from cypresskit.timing.report import Event
 
 FRAMES = 150
-LEFT, WIDE, ROW = 44, 1126, 16  # of the rows, in pixels
-RIGHT = LEFT + WIDE + 8  # of the counters
-LONGEST, TURNS = (
-    100,
-    5,
-)  # clocks of the toy's arithmetic or waiting, and how often a single wavefront does both
+#: Of the rows, in pixels, and the height of one.
+LEFT, RIGHT, ROW = 44, 1170, 16
+WIDTH = RIGHT + 82  # of the stage: beside the rows stand counters
 HEAD = 84  # the room above and below a report's rows
-# What a row shows: the kind of clause, from when to when, in words, its ink, and how high.
+KEYS = 100_000  # between the keys of one report's wavefronts and the next's
+LONGEST = 100  # clocks of the toy's arithmetic or waiting
+TURNS = 5  # how often a single wavefront of the toy does both
+
+Window = tuple[float, float]  # from a clock to a clock
+
+
+class Kind(NamedTuple):
+    """What a row shows: a kind of clause, from one of its events to another, in words, its ink,
+    and how high.
+    """
+
+    clause: str
+    begin: str
+    end: str
+    words: str
+    ink: str
+    height: int
+
+
 ROWS = (
-    ("ALU", "start", "end", "computes", "alu", 11),
-    ("TEX", "start", "served", "is in the texture unit", "texture", 11),
-    ("TEX", "served", "end", "waits for its data", "soft", 2),
-    ("WRITE", "start", "end", "stores", "c", 11),
+    Kind("ALU", "start", "end", "computes", "alu", 11),
+    Kind("TEX", "start", "served", "is in the texture unit", "texture", 11),
+    Kind("TEX", "served", "end", "waits for its data", "soft", 2),
+    Kind("WRITE", "start", "end", "stores", "c", 11),
 )
 DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
-# Of the ALU's strip: how many compute, its ink and height, and where its share so far stands.
+
+
+class Computing(NamedTuple):
+    """A part of the ALU's strip, by how many wavefronts compute: in words, its ink and height, and
+    how far from the right end of the rows its share so far stands.
+    """
+
+    state: str
+    ink: str
+    height: int
+    from_right: int
+
+
 COMPUTING = (
-    ("nobody", "wait", 16, 0),
-    ("one computes", "alu", 8, 104),
-    ("two compute", "alu", 16, 250),
+    Computing("nobody", "wait", 16, 0),
+    Computing("one computes", "alu", 8, 104),
+    Computing("two compute", "alu", 16, 250),
 )
+
+
+class UnitStrip(NamedTuple):
+    """When ``working`` wavefronts are at work in a unit: what its boxes are called, its words, and
+    where and how it is drawn.
+    """
+
+    name: str
+    words: str
+    unit: str
+    working: int
+    y: float
+    height: float
+    ink: str
+
+
+class UnitHeights(NamedTuple):
+    """The y of a title, which the shares so far stand beside, and of the upper of two strips."""
+
+    title: float
+    strip: float
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a report's parts stand on the stage, in pixels: from ``top`` on a title, ``most`` rows
+    of which it has ``slots``, and the strips of both units.
+    """
+
+    top: float
+    slots: int
+    most: int
+
+    @property
+    def title(self) -> float:
+        return self.top + 12
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The y of each slot."""
+        return self.top + 30 + ROW * np.arange(self.slots)
+
+    @property
+    def strip(self) -> float:
+        """The y of the ALU's strip."""
+        return self.top + 38 + ROW * self.most
+
+    @property
+    def missing(self) -> tuple[float, float]:
+        """The y and height of the rows that it has no room for."""
+        middle = (self.slots + self.most) / 2
+        return self.top + 22 + ROW * middle, ROW * (self.most - self.slots)
+
+    @property
+    def head(self) -> tuple[float, float]:
+        """The y and height of the play head, from the rows to the lower strip."""
+        first, last = self.top + 22, self.strip + 28
+        return (first + last) / 2, last - first
 
 
 def wavefronts(
@@ -55,33 +145,30 @@ def wavefronts(
     timeline, or an empty window.
     """
     given = [
-        simulate(r, n) if isinstance(r, Source) else r
-        for r in reports or ("sgemm_tn", "sgemm_tn_37")
+        simulate(report, n) if isinstance(report, Source) else report
+        for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
-    made = nonempty(given, "pass reports of simulate, or names of kernels", Report)
+    drawn = nonempty(given, "pass reports of simulate, or names of kernels", Report)
     if not window[0] < window[1]:
         raise ValueError(f"window={window}: from a clock to a later one, as in (2000, 6000)")
-    for report in made:
+    for report in drawn:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
-    sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(report.kernel for report in made))
-    clocks, most = np.linspace(*window, FRAMES + 1), max(report.active for report in made)
+
+    sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(r.kernel for r in drawn))
+    clocks = np.linspace(*window, FRAMES + 1)
+    most = max(report.active for report in drawn)
+    height = HEAD + ROW * most
     label = "; ".join(
-        f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in made
+        f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in drawn
     )
-    high = HEAD + ROW * most
-    sheet.stage(label, RIGHT + 74, len(made) * high)
-    for number, report in enumerate(made):
-        _draw(sheet, report, number, number * high, most, clocks)
-    states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in made]
-    captions = [f"Clock {clock:.0f}. {' '.join(each)}" for clock, *each in zip(clocks, *states)]
-    done = [
-        f"**{r.kernel}** has done {sum((turns(r) > window[0]) & (turns(r) <= window[1]))}"
-        for r in made
-    ]
-    captions[-1] = f"Clock {window[1]:.0f}. Of the turns of their loops, " + ", ".join(done) + "."
+    sheet.stage(label, WIDTH, len(drawn) * height)
+    for number, report in enumerate(drawn):
+        layout = _Layout(number * height, report.active, most)
+        _draw_report(sheet, report, number, layout, clocks)
+
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
-    lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in made]
+    lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
     key = sheet.key(
         ("computes (half height: one alone, at half speed)", "alu", "box"),
         ("stores", "c", "box"),
@@ -90,20 +177,34 @@ def wavefronts(
         ("nobody computes", "wait", "box"),
         ("to come", "faint", "box"),
     )
-    return sheet.player(captions, lines, below=[key], step="Clock")
+    return sheet.player(_captions(drawn, clocks), lines, below=[key], step="Clock")
 
 
-def steps(
-    spans: Sequence[tuple[float, float]], window: tuple[float, float], most: int
-) -> np.ndarray:
+def _captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
+    """What the wavefronts of each report do at each of the ``clocks``; in the end, how far they
+    got.
+    """
+    states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in reports]
+    captions = [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
+    first, last = clocks[0], clocks[-1]
+    done = []
+    for report in reports:
+        ended = turns(report)
+        count = np.count_nonzero((ended > first) & (ended <= last))
+        done.append(f"**{report.kernel}** has done {count}")
+    captions[-1] = f"Clock {last:.0f}. Of the turns of their loops, {', '.join(done)}."
+    return captions
+
+
+def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
     """The number of ``spans`` under way, at most ``most``, as rows (from, to, number) within the
     window.
     """
     starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
     clocks = np.unique(np.clip([*window, *starts, *ends], *window))
-    counts = np.minimum(
-        np.searchsorted(starts, clocks, "right") - np.searchsorted(ends, clocks, "right"), most
-    )
+    begun = np.searchsorted(starts, clocks, "right")
+    ended = np.searchsorted(ends, clocks, "right")
+    counts = np.minimum(begun - ended, most)
     begins = np.flatnonzero(np.diff(counts[:-1], prepend=-1))
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
@@ -117,11 +218,14 @@ def turns(report: Report) -> np.ndarray:
         return np.zeros(0)
     loop = compile(report.launched.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
+    in_a_turn = sum(len(clause.bundles) == longest for clause in loop)
     clocks = report.device.clause_clocks + report.device.result_clocks * longest
-    over = [
-        e.end for e in report.timeline if e.kind == "ALU" and abs(e.end - e.start - clocks) < 0.5
+    ends = [
+        event.end
+        for event in report.timeline
+        if event.kind == "ALU" and abs(event.end - event.start - clocks) < 0.5
     ]
-    return np.sort(over)[:: sum(len(clause.bundles) == longest for clause in loop)]
+    return np.sort(ends)[::in_a_turn]
 
 
 def pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
@@ -140,7 +244,7 @@ def pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
 def _states(report: Report, clocks: np.ndarray) -> list[str]:
     """What the wavefronts of the engine do at each of the ``clocks``."""
 
-    def under_way(spans: Iterable[tuple[float, float]]) -> np.ndarray:
+    def under_way(spans: Iterable[Window]) -> np.ndarray:
         start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
         return ((start <= clocks) & (clocks < end)).sum(axis=0)
 
@@ -155,121 +259,161 @@ def _states(report: Report, clocks: np.ndarray) -> list[str]:
     ]
 
 
-def _draw(
-    sheet: Sheet, report: Report, number: int, top: float, most: int, clocks: np.ndarray
+def _axis(clocks: np.ndarray, window: Window) -> TimeAxis:
+    """The rows as an axis of time."""
+    first, last = window
+    return TimeAxis(clocks, lambda clock: LEFT + (clock - first) * (RIGHT - LEFT) / (last - first))
+
+
+def _draw_report(
+    sheet: Sheet, report: Report, number: int, layout: _Layout, clocks: np.ndarray
 ) -> None:
-    window, slots = (float(clocks[0]), float(clocks[-1])), report.active
+    """Draw the rows and strips of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
+    axis = _axis(clocks, (float(clocks[0]), float(clocks[-1])))
+    title = f"{report.kernel}: {report.registers} registers, room for {report.active} wavefronts"
+    sheet.words(LEFT, layout.title, title, bold=True, size=15)
+    slots = [str(slot) for slot in range(layout.slots)]
+    sheet.words(LEFT - 8, layout.rows, slots, "soft", align="right", size=12)
 
-    def to_x(clock):
-        return LEFT + (clock - window[0]) * WIDE / (window[1] - window[0])
+    if layout.slots < layout.most:
+        _draw_missing(sheet, report, name, layout)
+    for kind in ROWS:
+        _draw_kind(sheet, report, kind, (name, KEYS * number), layout.rows, axis)
+    _draw_totals(sheet, report, name, UnitHeights(layout.title, layout.strip), axis)
+    sheet.play_head(f"head {name}", axis.to_x(clocks), *layout.head)
 
-    axis = TimeAxis(clocks, to_x)
-    title = f"{report.kernel}: {report.registers} registers, room for {slots} wavefronts"
-    sheet.words(LEFT, top + 12, title, bold=True, size=15)
-    y, strip = top + 30 + ROW * np.arange(slots), top + 38 + ROW * most
-    sheet.words(LEFT - 8, y, list(map(str, range(slots))), "soft", align="right", size=12)
-    if slots < most:
-        gone, middle = ROW * (most - slots), top + 22 + ROW * (slots + most) / 2
-        sheet.boxes(f"no room {name}", LEFT + WIDE / 2, middle, WIDE, gone - 4, line="line")
-        why = (
-            f"no room: {slots} x {report.registers} of the {report.device.register_pool} registers"
-            " are taken"
-        )
-        sheet.words(LEFT + WIDE / 2, middle, why, "soft", align="center", size=13)
-    here = [e for e in report.timeline if e.end > window[0] and e.start < window[1]]
-    for kind, begin, finish, words, ink, high in ROWS:
-        events = [
-            e
-            for e in here
-            if e.kind == kind and getattr(e, finish) > window[0] and getattr(e, begin) < window[1]
-        ]
-        if events:
-            start, end, slot = (
-                np.array([getattr(e, key) for e in events]) for key in (begin, finish, "slot")
-            )
-            said = [
-                f"wavefront {e.wavefront} {words}: clocks {a:.0f} to {b:.0f}"
-                for e, a, b in zip(events, start, end)
-            ]
-            keys = [100_000 * number + e.wavefront for e in events]
-            inside = np.clip(start, *window), np.clip(end, *window)
-            bars = Bars(*inside, y[slot.astype(int)], high)
-            sheet.progress_bars(
-                f"{words} {name}", bars, axis, future="faint", ink=ink, words=said, key=keys
-            )
-    _draw_totals(sheet, report, name, (top + 12, strip), axis)
-    sheet.play_head(
-        f"head {name}", to_x(clocks), (top + 22 + strip + 28) / 2, strip + 28 - top - 22
+    stories = _stories(report, (float(clocks[0]), float(clocks[-1])))
+    sheet.about |= {KEYS * number + wavefront: words for wavefront, words in stories.items()}
+
+
+def _draw_missing(sheet: Sheet, report: Report, name: str, layout: _Layout) -> None:
+    """Draw a frame in place of the rows that there is no room for, and say why."""
+    middle, height = layout.missing
+    x = (LEFT + RIGHT) / 2
+    sheet.boxes(f"no room {name}", x, middle, RIGHT - LEFT, height - 4, line="line")
+    why = (
+        f"no room: {layout.slots} x {report.registers} of the {report.device.register_pool}"
+        " registers are taken"
     )
-    stories = _stories(report, window)
-    sheet.about |= {100_000 * number + wavefront: words for wavefront, words in stories.items()}
+    sheet.words(x, middle, why, "soft", align="center", size=13)
+
+
+def _draw_kind(
+    sheet: Sheet, report: Report, kind: Kind, named: tuple[str, int], y: np.ndarray, axis: TimeAxis
+) -> None:
+    """Draw what the wavefronts do of one kind, in rows at ``y``. ``named`` is the report's name and
+    its first key.
+    """
+    name, first_key = named
+    window = float(axis.moments[0]), float(axis.moments[-1])
+
+    def span(event: Event) -> Window:
+        return getattr(event, kind.begin), getattr(event, kind.end)
+
+    events = [
+        event
+        for event in report.timeline
+        if event.kind == kind.clause and span(event)[1] > window[0] and span(event)[0] < window[1]
+    ]
+    if not events:
+        return
+    start, end = np.array([span(event) for event in events]).T
+    slot = np.array([event.slot for event in events], int)
+    bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], kind.height)
+    words = [
+        f"wavefront {event.wavefront} {kind.words}: clocks {begin:.0f} to {finish:.0f}"
+        for event, begin, finish in zip(events, start, end)
+    ]
+    sheet.progress_bars(
+        f"{kind.words} {name}",
+        bars,
+        axis,
+        future="faint",
+        ink=kind.ink,
+        words=words,
+        key=[first_key + event.wavefront for event in events],
+    )
 
 
 def draw_units(
-    sheet: Sheet, name: str, heights: tuple[float, float], ends: tuple[float, float], draw
+    sheet: Sheet,
+    name: str,
+    heights: UnitHeights,
+    ends: tuple[float, float],
+    draw: Callable[[UnitStrip], np.ndarray],
 ) -> None:
-    """Draw the strips of both units between the ``ends``, and their shares of the time: at the
-    first of ``heights``, and beside the strips, whose upper one is at the second. ``draw(what,
-    words, unit, working, y, high, ink)`` draws when so many wavefronts are at work in a unit, and
-    returns how much of the time that is in each frame, in per cent.
+    """Draw the strips of both units between the left and the right of ``ends``, and their shares of
+    the time so far.
+
+    ``draw`` draws a strip, and returns how much of the time it has taken in each frame, in per
+    cent.
     """
-    (title, strip), (left, right) = heights, ends
-    percent, shares = [f"{part} %" for part in range(101)], []
-    sheet.words(left - 8, [strip, strip + 20], ["ALU", "TEX"], align="right", bold=True, size=12)
-    for n, (state, ink, high, x) in enumerate(COMPUTING):
-        shares.append(draw(f"computing {n}", state, "alu", n, strip + (16 - high) / 2, high, ink))
-        whole, names = np.round(shares[n]).astype(int), [f"{state} {part}" for part in percent]
+    left, right = ends
+    alu, texture = heights.strip, heights.strip + 20
+    sheet.words(left - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, size=12)
+
+    percent = [f"{part} %" for part in range(101)]
+    shares = []
+    for n, part in enumerate(COMPUTING):
+        y = alu + (16 - part.height) / 2
+        strip = UnitStrip(f"computing {n}", part.state, "alu", n, y, part.height, part.ink)
+        shares.append(draw(strip))
         sheet.numbers(
             f"share {n} {name}",
-            right - x,
-            title,
-            whole,
-            names=names,
+            right - part.from_right,
+            heights.title,
+            np.round(shares[n]).astype(int),
+            names=[f"{part.state} {share}" for share in percent],
             bold=n == 0,
-            ink=ink,
+            ink=part.ink,
             align="right",
             size=14,
         )
-    serving = draw("texture", "the texture unit works", "texture", 1, strip + 20, 12, "texture")
-    for unit, y, busy, ink in (
-        ("ALU", strip, shares[2] + shares[1] / 2, "alu"),
-        ("TEX", strip + 20, serving, "soft"),
-    ):
-        whole = np.round(busy).astype(int)
+    words = "the texture unit works"
+    serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
+
+    # A wavefront that computes alone has half of the ALU's speed.
+    busy = {"ALU": shares[2] + shares[1] / 2, "TEX": serving}
+    for unit, y, ink in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
+        share = np.round(busy[unit]).astype(int)
         sheet.numbers(
-            f"{unit} {name}", right + 8, y, whole, names=percent, ink=ink, bold=True, size=15
+            f"{unit} {name}", right + 8, y, share, names=percent, ink=ink, bold=True, size=15
         )
 
 
 def _draw_totals(
-    sheet: Sheet, report: Report, name: str, heights: tuple[float, float], axis: TimeAxis
+    sheet: Sheet, report: Report, name: str, heights: UnitHeights, axis: TimeAxis
 ) -> None:
     """Draw what both units of a report have done so far, and the turns of its loop."""
     clocks = axis.moments
-    title, window = heights[0], (float(clocks[0]), float(clocks[-1]))
+    window = float(clocks[0]), float(clocks[-1])
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
-    strips = {"alu": steps(computes, window, 2), "texture": steps(serves, window, 1)}
+    counts = {"alu": steps(computes, window, 2), "texture": steps(serves, window, 1)}
 
-    def draw(
-        what: str, words: str, unit: str, working: int, y: float, high: float, ink: str
-    ) -> np.ndarray:
-        start, end, _ = strips[unit][strips[unit][:, 2] == working].T
-        said = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        bars = Bars(start, end, y, high)
-        sheet.progress_bars(f"{what} {name}", bars, axis, future="faint", ink=ink, words=said)
+    def draw_strip(strip: UnitStrip) -> np.ndarray:
+        count = counts[strip.unit]
+        start, end, _ = count[count[:, 2] == strip.working].T
+        words = [f"{strip.words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
+        bars = Bars(start, end, strip.y, strip.height)
+        sheet.progress_bars(
+            f"{strip.name} {name}", bars, axis, future="faint", ink=strip.ink, words=words
+        )
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
-    draw_units(sheet, name, heights, (LEFT, LEFT + WIDE), draw)
-    if len(ended := turns(report)):
-        so_far = ((ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)).sum(axis=0)
-        sheet.words(RIGHT, title + np.array([0, 16]), ["turns of", "the loop"], "soft", size=12)
-        sheet.numbers(f"turns {name}", RIGHT, title + 42, so_far, bold=True, size=26)
+    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip)
+    ended = turns(report)
+    if len(ended):
+        is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
+        x, lines = RIGHT + 8, heights.title + np.array([0, 16])
+        sheet.words(x, lines, ["turns of", "the loop"], "soft", size=12)
+        counter = heights.title + 42
+        sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=26)
 
 
-def _stories(report: Report, window: tuple[float, float]) -> dict[int, str]:
+def _stories(report: Report, window: Window) -> dict[int, str]:
     """A sentence for each wavefront: what it spends the clocks of the window on."""
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
@@ -283,13 +427,28 @@ def _stories(report: Report, window: tuple[float, float]) -> dict[int, str]:
     for wavefront, end, ready, start in pauses(report):
         spend(wavefront, "is between clauses", end, ready)
         spend(wavefront, "waits for its turn", ready, start)
-    clocks = f"{window[1] - window[0]:.0f} clocks"
-    return {
-        wavefront: f"**Wavefront {wavefront}** of {report.kernel} in these {clocks}: "
-        + ", ".join(f"{doing} for {did:.0f}" for doing, did in each.items())
-        + "."
-        for wavefront, each in spent.items()
-    }
+
+    stories = {}
+    for wavefront, clocks_of in spent.items():
+        parts = [f"{doing} for {clocks:.0f}" for doing, clocks in clocks_of.items()]
+        stories[wavefront] = (
+            f"**Wavefront {wavefront}** of {report.kernel} in these"
+            f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
+        )
+    return stories
+
+
+# -- the toy of lesson 04
+
+
+@dataclass
+class _Span:
+    """Some clocks in a row of the toy, in the scene with so many wavefronts."""
+
+    row: int
+    start: int
+    end: int
+    scene: int
 
 
 def waiting(compute: int = 2, wait: int = 6) -> Player:
@@ -301,82 +460,86 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     least. Raises ``ValueError`` for clocks that are no whole numbers from 1 to ``LONGEST``, and
     where it takes over 26 wavefronts.
     """
-    most = (
-        max(6, -(-(compute + wait) // compute))
-        if is_whole(compute, LONGEST) and is_whole(wait, LONGEST)
-        else 0
-    )
-    if not 0 < most <= len(ascii_uppercase):
-        limits = (
-            f"whole numbers from 1 to {LONGEST}, for which {len(ascii_uppercase)} wavefronts are"
-            " enough"
-        )
-        raise ValueError(f"compute {compute!r} and wait {wait!r} have to be {limits}")
+    most = _most_wavefronts(compute, wait)
+    end = TURNS * (compute + wait)
     sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
+    row_height = min(30.0, max(15.0, 300 / most))  # thirteen of them still fit a screen
     label = "A row for each wavefront, and below them whether anybody computes"
-    tall = min(30.0, max(15.0, 300 / most))  # a row; thirteen of them still fit a screen
-    sheet.stage(label, LEFT + WIDE + 16, 60 + tall * most)
-    bars: dict[str, list] = {
-        "texture": [],
-        "alu": [],
-        "wait": [],
-    }  # by ink: row, from, to, in which scene
-    captions, now, end = [], [], TURNS * (compute + wait)
-    scale, said = WIDE / end, ["", "1 wavefront", *(f"{n} wavefronts" for n in range(2, most + 1))]
+    sheet.stage(label, RIGHT + 16, 60 + row_height * most)
+
+    bars: dict[str, list[_Span]] = {"texture": [], "alu": [], "wait": []}  # by ink
+    captions: list[str] = []
+    moments: list[tuple[int, int]] = []
     for count in range(1, most + 1):
-        run = [
-            (lane, start, min(start + compute, end))
-            for lane, start in _engine(count, compute, wait, end)
-        ]
-        busy = {clock for _, start, done in run for clock in range(start, done)}
-        bars["texture"] += [(lane, done, min(done + wait, end), count) for lane, _, done in run]
-        bars["alu"] += [
-            (row, start, done, count) for lane, start, done in run for row in (lane, most)
-        ]
-        bars["wait"] += [
-            (most, clock, clock + 1, count) for clock in range(end) if clock not in busy
-        ]
-        for clock in range(end + 1):
-            passed = "no time has passed"
-            if clock:
-                share = 100 * sum(past < clock for past in busy) / clock
-                passed = f"the engine has computed for {share:.0f} % of the time"
-            captions.append(f"Clock {clock}. {said[count]}: {passed}.")
-            now.append((count, clock))
+        runs = _engine(count, compute, wait, end)
+        busy = {clock for _, start, done in runs for clock in range(start, done)}
+        for lane, start, done in runs:
+            bars["texture"].append(_Span(lane, done, min(done + wait, end), count))
+            bars["alu"].append(_Span(lane, start, done, count))
+            bars["alu"].append(_Span(most, start, done, count))
+        idle = [clock for clock in range(end) if clock not in busy]
+        bars["wait"] += [_Span(most, clock, clock + 1, count) for clock in idle]
+        captions += _toy_captions(count, busy, end)
+        moments += [(count, clock) for clock in range(end + 1)]
 
-    def to_x(clock):
-        return LEFT + clock * scale
+    scene, now = np.array(moments).T[:, :, np.newaxis]
+    to_x = _axis(now, (0, end)).to_x
+    heights = {"texture": 4.0, "alu": row_height / 1.5, "wait": row_height / 1.5}
+    for ink, spans in bars.items():
+        columns = [(span.row, span.start, span.end, span.scene) for span in spans]
+        row, begin, finish, in_scene = np.array(columns).reshape(-1, 4).T
+        axis = TimeAxis(np.where(scene == in_scene, now, np.nan), to_x)
+        toy_bars = Bars(begin, finish, 30 + row_height * row, heights[ink])
+        sheet.progress_bars(f"toy {ink}", toy_bars, axis, future="faint", ink=ink)
 
-    scene, clock = np.array(now).T[:, :, np.newaxis]
-    for (ink, spans), high in zip(bars.items(), (4, tall / 1.5, tall / 1.5)):
-        row, start, stop, shown = np.array(spans).T.reshape(4, -1)
-        axis = TimeAxis(np.where(scene == shown, clock, np.nan), to_x)
-        place = Bars(start, stop, 30 + tall * row, high)
-        sheet.progress_bars(f"toy {ink}", place, axis, future="faint", ink=ink)
-    y = 30 + tall * np.arange(most + 1)
-    value = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
+    y = 30 + row_height * np.arange(most + 1)
+    letter = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
     style: dict = {"align": "right", "size": 13}
-    sheet.numbers("rows", LEFT - 8, y[:-1], value, names=["", *ascii_uppercase[:most]], **style)
+    sheet.numbers("rows", LEFT - 8, y[:-1], letter, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.play_head("head", to_x(clock[:, 0]), float(y.mean()), y[-1])
-    scenes = [
-        (f"{n} wavefront" if n == 1 else str(n), int((scene == n).sum()))
-        for n in range(1, most + 1)
-    ]
+    sheet.play_head("head", to_x(now[:, 0]), float(y.mean()), y[-1])
+
+    names = ["1 wavefront", *map(str, range(2, most + 1))]
     key = sheet.key(
         ("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box")
     )
+    scenes = [(name, end + 1) for name in names]
     return sheet.player(captions, below=[key], step="Clock", scenes=scenes, seconds=8)
 
 
-def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int]]:
-    """(wavefront, clock at which it begins to compute), one after the other, before clock
+def _most_wavefronts(compute: int, wait: int) -> int:
+    """How many wavefronts the toy shows: those that keep its engine busy, but 6 at least. Raises
+    ``ValueError`` for clocks that it can't show.
+    """
+    most = 0
+    if is_whole(compute, LONGEST) and is_whole(wait, LONGEST):
+        most = max(6, -(-(compute + wait) // compute))
+    if not 0 < most <= len(ascii_uppercase):
+        raise ValueError(
+            f"compute {compute!r} and wait {wait!r} have to be whole numbers from 1 to {LONGEST},"
+            f" for which {len(ascii_uppercase)} wavefronts are enough"
+        )
+    return most
+
+
+def _toy_captions(wavefronts: int, busy: set[int], end: int) -> Iterator[str]:
+    """What the toy's engine has done up to each clock."""
+    who = quantity(wavefronts, "wavefront")
+    yield f"Clock 0. {who}: no time has passed."
+    for clock in range(1, end + 1):
+        share = 100 * sum(past < clock for past in busy) / clock
+        yield f"Clock {clock}. {who}: the engine has computed for {share:.0f} % of the time."
+
+
+def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int, int]]:
+    """(wavefront, clocks at which it begins and ends to compute), one after the other, before clock
     ``end``.
     """
-    ready, clock, begun = [0] * wavefronts, 0, []
+    ready = [0] * wavefronts
+    clock, runs = 0, []
     while clock < end:
-        w = min(range(wavefronts), key=ready.__getitem__)
-        begun.append((w, clock))
-        ready[w] = clock + compute + wait
+        wavefront = min(range(wavefronts), key=ready.__getitem__)
+        runs.append((wavefront, clock, min(clock + compute, end)))
+        ready[wavefront] = clock + compute + wait
         clock = max(clock + compute, min(ready))
-    return begun
+    return runs

@@ -1,0 +1,422 @@
+"""A report over its own time, as the picture of the chip shows it: which wavefronts run in each
+frame, where their tiles and dots are, how busy each part is, and all of it in words.
+
+A report on a long launch may have simulated only some of its rounds of wavefronts. Then the time
+axis is torn in the middle: there stand as many wavefronts and clocks as were left out, and clocks
+and counts behind the tear are those of the whole launch.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from cypresskit.devices import Device
+from cypresskit.tables import plural
+from cypresskit.timing import Report
+from cypresskit.timing.report import Use
+
+FRAMES = 120  # of a report
+TORN = FRAMES // 2  # the first frame behind a tear
+TILES = 1024  # in the map at most: then a tile stands for several wavefronts
+LARGEST_TILE = 40.0  # pixels
+HIDDEN = 0.05  # the width of a dot that isn't seen
+LISTED = 12  # wavefronts of an engine that are listed
+# Keys by which a click chooses: of a scene first its wavefronts, by number, then its engines.
+SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
+
+Number = TypeVar("Number", int, np.ndarray)
+
+
+def wavefront_key(scene: int, wavefront: Number) -> Number:
+    """The key of a wavefront of a scene; or the keys of several, by an array of their numbers."""
+    return SCENE_KEYS * scene + wavefront
+
+
+def engine_key(scene: int, engine: Number) -> Number:
+    """The key of a SIMD engine in a scene, or the keys of several."""
+    return SCENE_KEYS * scene + ENGINE_KEYS + engine
+
+
+@dataclass(frozen=True)
+class ChipLayout:
+    """Where the parts stand on the stage, in pixels, for a device's engines side by side
+    (``across``) in ``rows``.
+    """
+
+    across: int
+    rows: int
+    width: int = 1250
+    map_left: int = 12
+    map_side: int = 224
+    top: int = 46  # of the map
+    left: int = 268  # of the engines
+    engines_width: int = 974
+    engine_height: int = 72
+    gap: int = 6  # between two engines
+    memory_height: int = 54  # between the rows of engines
+    dot: int = 12  # a wavefront's width
+
+    @classmethod
+    def of(cls, device: Device) -> "ChipLayout":
+        """Five by four engines for the HD 5870."""
+        across = 5 if device.simd_engines <= 20 else 10
+        return cls(across, -(-device.simd_engines // across))
+
+    @property
+    def height(self) -> int:
+        return 424 + max(self.rows - 4, 0) * self.engine_height
+
+    @property
+    def engines_top(self) -> int:
+        return self.top - 20
+
+    @property
+    def rows_above(self) -> int:
+        """The rows of engines above the L2 slices and the memory channels."""
+        return (self.rows + 1) // 2
+
+    @property
+    def memory_top(self) -> float:
+        return self.engines_top + self.rows_above * self.engine_height
+
+    @property
+    def engine_size(self) -> tuple[int, int]:
+        """The width and height of an engine."""
+        width = (self.engines_width + self.gap) // self.across - self.gap
+        return width, self.engine_height - self.gap
+
+    def engine_corners(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The upper left corners of engines: x and y."""
+        row, column = np.divmod(number, self.across)
+        x = self.left + column * (self.engine_size[0] + self.gap)
+        is_below = row >= self.rows_above
+        y = self.engines_top + row * self.engine_height + self.memory_height * is_below
+        return x, y
+
+    @property
+    def counts_top(self) -> int:
+        """The y of the counts below the map."""
+        return self.top + self.map_side + 22
+
+    @property
+    def real_clock_top(self) -> int:
+        return self.top + self.map_side + 86
+
+    @property
+    def running_top(self) -> int:
+        """The top of the chart of running wavefronts."""
+        return self.height - 46
+
+
+class Grid(NamedTuple):
+    """The map of C: tiles across and down, and wavefronts to a tile."""
+
+    across: int
+    down: int
+    per_tile: int
+
+
+class Tiles(NamedTuple):
+    """The map's tiles, each of shape (frames, tiles)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    size: np.ndarray
+    state: np.ndarray  # to come, running, done
+    key: np.ndarray
+
+
+class Dots(NamedTuple):
+    """The running wavefronts' dots, each of shape (frames, dots)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    width: np.ndarray
+    key: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A report with its record of the units, the scene's number, and whether all scenes are of one
+    kernel.
+    """
+
+    report: Report
+    use: Use
+    number: int
+    alone: bool
+
+    @property
+    def name(self) -> str:
+        size = self.report.size
+        if size is None or not self.alone:
+            return self.report.kernel
+        return f"N = {size[0]}" if len(set(size)) == 1 else " x ".join(map(str, size))
+
+    @property
+    def wavefronts(self) -> np.ndarray:
+        """(engine, start, end) of each wavefront that was simulated, in simulated clocks."""
+        return self.use.wavefronts
+
+    # -- time
+
+    @property
+    def clocks(self) -> np.ndarray:
+        """The simulated clock of each frame; the last frame is the end."""
+        return np.linspace(0, self.use.clocks[-1], FRAMES)
+
+    @property
+    def skipped(self) -> int:
+        """How many wavefronts were left out of the simulation."""
+        return self.report.wavefronts - len(self.wavefronts)
+
+    @property
+    def skipped_clocks(self) -> float:
+        """How many clocks were left out with them."""
+        left_out = self.report.clocks - self.use.clocks[-1]
+        return left_out if left_out > 0.5 else 0.0
+
+    @property
+    def torn(self) -> np.ndarray:
+        """Whether each frame is behind the tear."""
+        return (np.arange(FRAMES) >= TORN) & (self.skipped_clocks > 0)
+
+    @property
+    def true_clocks(self) -> np.ndarray:
+        """The clock of each frame in the whole launch."""
+        return self.clocks + self.skipped_clocks * self.torn
+
+    @cached_property
+    def running(self) -> np.ndarray:
+        """Whether each simulated wavefront is running, of shape (frames, wavefronts)."""
+        _, start, end = self.wavefronts.T
+        return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
+
+    @cached_property
+    def done(self) -> np.ndarray:
+        """How many wavefronts of the launch are done in each frame."""
+        ended = (self.wavefronts[:, 2] <= self.clocks[:, np.newaxis]).sum(axis=1)
+        return ended + self.skipped * self.torn
+
+    def numbers(self) -> tuple[np.ndarray, np.ndarray]:
+        """The number in the launch that each simulated wavefront stands for, before the tear and
+        behind it. One that runs across the tear stands for two.
+        """
+        number = np.arange(len(self.wavefronts))
+        return number, number + self.skipped
+
+    # -- how busy each part is
+
+    def share(self, name: str) -> np.ndarray:
+        """Use of each unit of a kind in each frame, in per cent; for hit rates, -1 where nothing
+        was asked for. The last frame has the whole launch's.
+        """
+        bounds, shares = self.use.clocks, self.use.shares[name]
+        interval = np.searchsorted(bounds, self.clocks, "right") - 1
+        interval = np.clip(interval, 0, len(bounds) - 2)
+        percent = np.nan_to_num(np.round(100 * shares[interval]), nan=-1).astype(int)
+        percent[0] = np.minimum(percent[0], 0)
+        if name.endswith("hits"):
+            percent[-1] = -1
+        else:
+            percent[-1] = np.round(100 * self._overall(name))
+        return percent
+
+    def _overall(self, name: str) -> np.ndarray:
+        """Each part's share of the whole launch's time. What was left out counts as the middle half
+        of what was simulated, whose rounds it stands between; that tells one part from another.
+        How busy they are on average is the report's to say, which has counted the launch's work.
+        """
+        shares = self.use.shares[name]
+        quarter = len(shares) // 4
+        middle = shares[quarter : -quarter or None]
+        simulated = shares.mean(axis=0) * self.use.clocks[-1]
+        total = simulated + middle.mean(axis=0) * self.skipped_clocks
+        share = total / (self.use.clocks[-1] + self.skipped_clocks)
+        if self.skipped_clocks and share.any():
+            share = share * self.report.busy[name] / share.mean()
+        return np.minimum(share, 1)
+
+    # -- the map
+
+    @cached_property
+    def grid(self) -> Grid:
+        """How the map is divided into tiles."""
+        count = self.report.wavefronts
+        per_tile = -(-count // TILES)
+        tiles = -(-count // per_tile)
+        across = self._blocks_across() if per_tile == 1 else 0
+        if not 0 < across <= tiles:
+            across = int(np.ceil(np.sqrt(tiles)))
+        return Grid(across, -(-tiles // across), per_tile)
+
+    def _blocks_across(self) -> int:
+        """How many wavefronts of 8 x 8 work-items stand side by side in C; 0 if that isn't known,
+        or if C is a vector.
+        """
+        kernel, size = self.report.launched, self.report.size
+        if not kernel or not size or size[1] == 1:
+            return 0
+        return -(-size[1] // (8 * kernel.block[1]))
+
+    @property
+    def has_a_tile_each(self) -> bool:
+        """Whether each wavefront has a tile of its own."""
+        return self.grid.per_tile == 1
+
+    def tile(
+        self, wavefront: np.ndarray, layout: ChipLayout
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Centre x, centre y and size of the tile of each wavefront in the map."""
+        across, down, per_tile = self.grid
+        size = min(layout.map_side / across, layout.map_side / down, LARGEST_TILE)
+        row, column = np.divmod(wavefront // per_tile, across)
+        return layout.map_left + (column + 0.5) * size, layout.top + (row + 0.5) * size, size
+
+    def tiles(self, layout: ChipLayout) -> Tiles:
+        """The map's tiles in each frame."""
+        state = self._tile_states()
+        number = np.arange(state.shape[1])
+        x, y, size = self.tile(number * self.grid.per_tile, layout)
+        key = wavefront_key(self.number, number) if self.has_a_tile_each else -1
+        return Tiles(*(np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)))
+
+    def _tile_states(self) -> np.ndarray:
+        """0 for a tile whose wavefronts are to come, 1 for one under way, 2 for one that is done;
+        of shape (frames, tiles).
+        """
+        tile_of = np.arange(self.report.wavefronts) // self.grid.per_tile
+        whole = np.bincount(tile_of)
+        before, behind = (numbers // self.grid.per_tile for numbers in self.numbers())
+        _, start, end = self.wavefronts.T
+
+        def count(tile: np.ndarray, is_counted: np.ndarray) -> np.ndarray:
+            return np.bincount(tile, is_counted, minlength=len(whole))
+
+        state = np.empty((FRAMES, len(whole)), int)
+        for frame, (clock, torn) in enumerate(zip(self.clocks, self.torn)):
+            tile = behind if torn else before
+            running = count(tile, (start < clock) & (end > clock))
+            over = whole - count(tile, end > clock) if torn else count(tile, end <= clock)
+            state[frame] = np.where(over == whole, 2, over + running > 0)
+        return state
+
+    # -- the dots
+
+    def dots(self, places: np.ndarray, layout: ChipLayout) -> Dots:
+        """The wavefronts' dots in each frame, from a wavefront's tile to a slot of its engine and
+        back. Two dots take turns in a slot, so that one may come while the other goes; ``places``
+        (engines, slots, 2) are the slots' centres.
+        """
+        engines, slots, _ = places.shape
+        shape = FRAMES, 2 * engines * slots
+        xy = np.full((2, *shape), np.nan, np.float32)
+        width = np.full(shape, HIDDEN, np.float32)
+        key = np.full(shape, -1)
+
+        behind = self.torn.astype(int)
+        numbers = np.stack(self.numbers())  # (before or behind, wavefronts)
+        homes = np.stack(self.tile(numbers, layout)[:2])  # (x or y, before or behind, wavefronts)
+        free = np.zeros((engines, slots))  # the clock from which a slot is free
+        taken = np.zeros((engines, slots), int)  # how often it was taken
+        for wavefront, (engine_number, start, end) in enumerate(self.wavefronts):
+            engine = int(engine_number)
+            slot = int(np.argmax(free[engine] <= start + 1))
+            free[engine, slot] = end
+            taken[engine, slot] += 1
+            dot = 2 * (engine * slots + slot) + taken[engine, slot] % 2
+
+            first, last = self._frames_between(start, end)
+            runs, rests = slice(first, last), [first - 1, last]
+            xy[:, runs, dot] = places[engine, slot][:, np.newaxis]
+            xy[:, rests, dot] = homes[:, behind[rests], wavefront]
+            width[runs, dot] = layout.dot
+            if self.has_a_tile_each:
+                key[runs, dot] = wavefront_key(self.number, numbers[behind[runs], wavefront])
+        xy[:, -1] = np.nan  # all are home
+        return Dots(xy[0], xy[1], width, key)
+
+    def _frames_between(self, start: float, end: float) -> tuple[int, int]:
+        """The first frame after a clock, and the first from another on; at most the last."""
+        step = self.clocks[1]
+        return int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
+
+    # -- words
+
+    def stories(self) -> dict[int, str]:
+        """A sentence on each wavefront of the launch, by its key: when and where it ran."""
+        stories: dict[int, str] = {}
+        middle = self.use.clocks[-1] / 2
+        for number, (engine, start, end) in enumerate(self.wavefronts):
+            name = f"of {self.name}: runs on SIMD engine {engine:.0f}"
+            true_start, true_end = start + self.skipped_clocks, end + self.skipped_clocks
+            number_behind = number + self.skipped
+            if not self.skipped_clocks or end <= middle:
+                stories[number] = f"{name} from clock {start:,.0f} to {end:,.0f}."
+            elif start >= middle:
+                stories[number_behind] = f"{name} from clock {true_start:,.0f} to {true_end:,.0f}."
+            else:
+                lost = "was left out of the simulation"
+                stories[number] = f"{name} from clock {start:,.0f}; its end {lost}."
+                stories[number_behind] = f"{name} to clock {true_end:,.0f}; its beginning {lost}."
+        return {
+            wavefront_key(self.number, number): f"**Wavefront {number}** {story}"
+            for number, story in sorted(stories.items())
+        }
+
+    def story(self, engine: int) -> str:
+        """A sentence on what an engine does in the whole run."""
+        ran = np.flatnonzero(self.wavefronts[:, 0] == engine)
+        if not len(ran):
+            return f"**SIMD engine {engine}** at {self.name}: idle."
+        listed = ", ".join(map(str, ran[:LISTED]))
+        if len(ran) > LISTED:
+            listed += f" and {len(ran) - LISTED} more"
+        if self.skipped:
+            listed += ", and those that were left out"
+        runs = f"runs {plural('wavefront', len(ran))} {listed}"
+        return f"**SIMD engine {engine}** at {self.name}: {runs}."
+
+    def say(self, frame: int) -> str:
+        """A frame's caption."""
+        report = self.report
+        size = ""
+        if report.size:
+            m, n, k = report.size
+            size = f" {m} x {k}" if n == 1 else f" {m} x {n} x {k}"
+        simulated = ""
+        if report.simulated < 1:
+            simulated = f" ({_percent(report.simulated)} of its work simulated)"
+        running = int(self.running[frame].sum())
+        engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
+        return (
+            f"**{report.kernel}{size}** on the {report.device.name}."
+            f" Clock {self.true_clocks[frame]:,.0f} of {report.clocks:,.0f}{simulated}:"
+            f" {running} wavefronts run, on {engines} of {report.device.simd_engines} engines;"
+            f" {self.done[frame]} done{self._sum() if frame == FRAMES - 1 else ''}."
+        )
+
+    def _sum(self) -> str:
+        """What the last caption adds: speed and bound."""
+        report = self.report
+        bound = f", bound by {report.bound}; bars: shares of the whole time"
+        if not report.flops:
+            return bound
+        speed = f"{report.gflops:.0f} Gflop/s, {report.percent:.0f} % of peak{report.uncertainty}"
+        return f", {speed}{bound}"
+
+    def tear(self) -> str:
+        """What was left out, in words; nothing if nothing was."""
+        if not self.skipped_clocks:
+            return ""
+        return (
+            f"here {self.skipped:,} wavefronts like these are left out:"
+            f" {self.skipped_clocks:,.0f} clocks"
+        )
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, with a digit that isn't 0."""
+    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.1g} %"
