@@ -5,8 +5,8 @@ The passes, each a module, in their order; ``search`` runs them, and says which 
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
 2. ``simplify``: fewer of them, and reads of the LDS in pairs;
-3. ``vregs``: which words share a place, and which places belong together (with ``liveness`` and
-   ``register_channels``);
+3. ``vregs``: which words share a place (``coalescing``, with ``liveness``), and which places belong
+   together (``constraints``, with ``register_channels``);
 4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every
    virtual register (``blocks``, with ``block_problem`` and ``ports``);
 5. ``allocate``: registers; ``emit``: hardware code.

@@ -10,6 +10,7 @@ wait for it.
 from collections import Counter
 
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
+from cypresskit.compiler.isa import CHANNELS
 from cypresskit.compiler.register_channels import choices, decide
 from cypresskit.devices import Limits
 
@@ -44,6 +45,11 @@ class Problem:
             self.height[n] += max(
                 (self.height[m] for m, later in self.after[n].items() if later), default=0
             )
+
+    @property
+    def ample_budget(self) -> int:
+        """A budget that forbids nothing: a register for each word that the chip has room for."""
+        return CHANNELS * self.limits.registers
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
         """The words that an op reads, or for those made before the block their virtual registers,
@@ -102,8 +108,8 @@ class Pressure:
         self.live: set[VirtualRegister] = set(problem.live_in)
         used = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
         through = problem.live_in & problem.live_out - used - {w.pair for w in used}
-        self.pass_through = sum(w.channel is None for w in through) // 4  # registers
-        self.count = [sum(w.channel == c for w in self.live) for c in range(4)]
+        self.pass_through = sum(w.channel is None for w in through) // CHANNELS  # registers
+        self.count = [sum(w.channel == c for w in self.live) for c in range(CHANNELS)]
         self.peak = list(self.count)
         self.settled: list[tuple[VirtualRegister, int]] = []
 
@@ -111,6 +117,11 @@ class Pressure:
     def limit(self) -> int:
         """Registers that virtual registers with a channel may fill."""
         return self.budget - self.pass_through
+
+    @property
+    def free_words(self) -> int:
+        """Words that the budget leaves, wherever the live ones lie."""
+        return CHANNELS * self.budget - len(self.live)
 
     def restore(self) -> None:
         """Take the attempt's decisions back, but remember them."""
@@ -211,4 +222,4 @@ def source_need(problem: Problem) -> int:
     for op in problem.ops:
         pressure.issue(op)
         most = max(most, len(pressure.live))
-    return -(-most // 4)
+    return -(-most // CHANNELS)

@@ -185,7 +185,7 @@ class BlockScheduler:
         """Whether the clause and the registers have room for the words of one LDS read more."""
         words = 2 * (len(self.queue) + 1)
         has_slots = self.room >= DRAIN + 2 * words
-        return has_slots and len(self.pressure.live) + words <= 4 * self.pressure.budget
+        return has_slots and words <= self.pressure.free_words
 
     def may_test(self) -> bool:
         """Whether a test may be placed now: it ends its clause, so all the rest of the block must

@@ -38,7 +38,7 @@ class InOrderScheduler(BlockScheduler):
     """
 
     def __init__(self, problem: Problem, gather: int):
-        super().__init__(problem, 4 * problem.limits.registers, named=True)
+        super().__init__(problem, problem.ample_budget, named=True)
         self.gather = gather
         self.draining = False
         places: defaultdict = defaultdict(set)

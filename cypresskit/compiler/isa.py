@@ -20,6 +20,7 @@ from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
 T = 4
+CHANNELS = 4  # x y z w: words of a register
 SIGN = 0x80000000
 
 #: Cycle in which each operand is read, per bank swizzle (ISA 4.7.7, 4.7.8).

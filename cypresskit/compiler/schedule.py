@@ -1,9 +1,24 @@
 """List scheduling, for the best code: fetches as early as their addresses and the register budget
 allow, and into each bundle the ops that come first in a given order.
 
-Three plain orders are defined here (``ORDERS``). None is the best for every kernel, so ``search``
-tries them all; it also says how many registers a block may use. A sum carried by a loop goes where
-the first bundle that reads it wants it.
+One attempt at a block, step by step (``advance``), until no op is open:
+
+1. ``next_fetches`` looks for a batch of fetches that could make a clause now, and for the
+   ``urgent`` arithmetic that it waits for. If nothing is urgent, the batch is scheduled.
+2. Otherwise a bundle is filled, op by op, with the first of the ``ORDERS``' candidates that fits,
+   the urgent ones before all others.
+3. If no op goes into a bundle, a store goes, or a single fetch, or a new clause is begun.
+4. If nothing goes at all, the block gets one register more.
+
+What holds at each step: an op is placed once all that it waits for is (``blocks``); an ALU clause
+doesn't end while words of the LDS are in its queue, nor behind the test that ends the block; no
+more than the budget's registers are alive, but for a fetch that would otherwise never go.
+
+None of the three orders is the best for every kernel, so ``search`` tries them all, with several
+budgets. A sum carried by a loop goes where the first bundle that reads it wants it.
+
+The laws: all code is checked by ``legality``, gives the bits that IL gives, and stays as near to
+its bound of bundles as it was (tests/test_compiler.py).
 """
 
 from collections import Counter
@@ -18,6 +33,7 @@ from cypresskit.compiler.blocks import (
     NoBundle,
 )
 from cypresskit.compiler.ir import Op
+from cypresskit.compiler.isa import CHANNELS
 
 WINDOW = 64  # ready ops that are looked at for a bundle
 
@@ -26,20 +42,23 @@ Order = Callable[["ListScheduler", list[int], set[int]], list[int]]
 
 
 class ListScheduler(BlockScheduler):
-    """One attempt at a block with a ``budget`` of registers, in an ``order``."""
+    """One attempt at a block with a ``budget`` of registers, in an ``order``.
+
+    ``fetches``: those still open, in the order of the IL. ``doubles``: all double ops. They fill
+    x y z w and leave t, so while some are open, single-slot ops wait for a t beside one.
+    """
 
     def __init__(self, problem: Problem, budget: int, order: Order):
         super().__init__(problem, budget)
         self.order = order
         self.fetches = [n for n, op in enumerate(self.ops) if op.fetches]
+        self.doubles = {n for n, op in enumerate(self.ops) if op.row.width > 1}
+
         highest: Counter = Counter()  # the greatest height among the readers of a word
         for op, height in zip(self.ops, problem.height):
             for src in op.srcs:
                 highest[src.value] = max(height, highest[src.value])
         self.places = {word: [height] for word, height in highest.items()}
-        # Doubles fill x y z w and leave t: while there are some, single-slot ops wait for a t
-        # beside one.
-        self.doubles = {n for n, op in enumerate(self.ops) if op.row.width > 1}
 
     def advance(self) -> None:
         """Schedule the next fetch clause, bundle or stores, or allow one register more if nothing
@@ -68,39 +87,50 @@ class ListScheduler(BlockScheduler):
     def raise_budget(self) -> None:
         """Allow one register more. Raises ``NoBundle`` when no number of them would help."""
         self.pressure.budget += 1
-        if self.pressure.budget > 4 * self.problem.limits.registers:
+        if self.pressure.budget > self.problem.ample_budget:
             ready = [self.ops[n] for n in self.ready if n in self.bundled]
             doubles = [op for op in ready if op.name.endswith("_64")]
             stuck = doubles[0] if doubles else self.ops[min(self.open)]
             raise NoBundle(self.problem.block, stuck)
 
+    # Fetches
+
     def next_fetches(self) -> tuple[list[int], set[int]]:
         """Fetches for the next clause, in the order of the IL, as many as registers allow; and the
-        ALU ops that they wait for.
+        ALU ops that they wait for. If registers allow none and no ALU op is ready either, the first
+        fetch that waits for nothing.
         """
         self.fetches = [n for n in self.fetches if n in self.open]
-        if not self.fetches:
-            return [], set()
-        free_registers = [self.pressure.limit - c for c in self.pressure.count]  # by channel
-        free_words = 4 * self.pressure.budget - len(self.pressure.live)
+        batch, urgent = self.affordable_fetches()
+        stuck = self.bundled.isdisjoint(self.ready)
+        if not batch and stuck:
+            batch = [n for n in self.fetches if not self.waits[n]][:1]
+        return batch, urgent
+
+    def affordable_fetches(self) -> tuple[list[int], set[int]]:
+        """The first fetches whose words the budget has room for, and that fit in a clause; and the
+        ALU ops that they wait for. A fetch behind another fetch, or a store, is passed over.
+        """
         batch: list[int] = []
         urgent: set[int] = set()
+        # by channel
+        free_registers = [self.pressure.limit - count for count in self.pressure.count]
+        free_words = self.pressure.free_words
         for n in self.fetches:
             ancestors = self.ancestors(n)
             if ancestors is None:
                 continue
             words = self.new_words(self.ops[n])
             free_words -= words
-            if free_words < 0 or sum(free > 0 for free in free_registers) < words:
+            free_channels = sum(free > 0 for free in free_registers)
+            if free_words < 0 or free_channels < words:
                 break
             if len(batch) == self.problem.limits.tex_clause_fetches:
                 break
-            if words == 4:
+            if words == CHANNELS:  # fewer words find room in some channels, which isn't known yet
                 free_registers = [free - 1 for free in free_registers]
             batch.append(n)
             urgent |= ancestors
-        if not batch and self.bundled.isdisjoint(self.ready):
-            batch = [n for n in self.fetches if not self.waits[n]][:1]
         return batch, urgent
 
     def new_words(self, op: Op) -> int:
@@ -110,9 +140,12 @@ class ListScheduler(BlockScheduler):
 
     def cost(self, choice: ChannelChoice) -> tuple:
         """Fewer clashes of banks, then channels that are less full."""
-        # Four words take all four channels, whatever their order.
-        crowd = sum(self.pressure.count[c] for _, c in choice) if len(choice) < 4 else 0
+        crowd = 0
+        if len(choice) < CHANNELS:  # else they take all channels, whatever their order
+            crowd = sum(self.pressure.count[c] for _, c in choice)
         return self.clashes(choice), crowd
+
+    # Bundles
 
     def bundle(self, urgent: set[int]) -> bool:
         """Build one bundle; False if no op would go in."""
@@ -135,7 +168,8 @@ class ListScheduler(BlockScheduler):
         looked at fits.
         """
         ready = [n for n in self.ready if n in self.bundled]
-        if self.queue and self.room < WORST * (len(self.queue) + SPARE_BUNDLES):
+        room_to_drain = WORST * (len(self.queue) + SPARE_BUNDLES)
+        if self.queue and self.room < room_to_drain:
             # the clause must empty the queue before it ends
             ready = [n for n in ready if self.ops[n].name == "LDS_POP"]
         self.t_first = not self.doubles.isdisjoint(self.open)

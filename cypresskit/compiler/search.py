@@ -28,6 +28,7 @@ from cypresskit.compiler.allocate import (
 from cypresskit.compiler.block_problem import Problem, source_need
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.code import MachineCode, main_loop, turn_clocks
+from cypresskit.compiler.constraints import copy_operands
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, refuse
@@ -37,7 +38,7 @@ from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.schedule import ORDERS, ListScheduler, Order
 from cypresskit.compiler.simplify import simplify
-from cypresskit.compiler.vregs import assign_vregs, copy_operands
+from cypresskit.compiler.vregs import assign_vregs
 from cypresskit.devices import Device, Limits
 from cypresskit.il import Program
 

@@ -1,17 +1,39 @@
 """The way of wavefronts through compiled code: clause after clause, with the addresses of each
 access.
 
-The slice of the code that addresses and branches depend on (``slicing``) is run by a ``Processor``,
-for many wavefronts at once: where they take different ways, both are run, each with those that go
-there, as a wavefront does with its lanes. A counting loop is run once for all its turns
-(``loops``). A loop that doesn't end is an error, once it has executed as much as a launch may, or
-a turn has changed nothing that any test depends on.
+How it works:
+
+1. Only what addresses and branches depend on is computed: a ``Processor`` runs that slice of the
+   code (``slicing``) on words that say whether they came from memory (``words``), and a memory that
+   notes where it is asked (``requests``). A test or an address from memory is an error.
+2. All wavefronts go at once, as the lanes of one wavefront do: where they part, both ways are run,
+   one after the other, each under the mask of those that go there. ``History`` notes each clause
+   with its ``members``, the wavefronts that ran it, and makes the paths of that in the end.
+3. A loop that only counts is run for all turns in which nobody leaves at once (``loops``), as one
+   segment with a number of turns. What it can't tell of its registers is marked; whoever reads that
+   behind the loop raises ``NotCounted``, and the walk begins anew with that loop run turn by turn.
+4. A loop that doesn't end must be found before it fills the memory. After ``REHEARSED`` turns, its
+   end is looked for by a rehearsal, which notes nothing: first for one wavefront alone, then for
+   all that are in it. A rehearsal leaps over turns that go by evenly (``drift``).
+
+What holds between any two control-flow instructions:
+
+- ``loops`` has the loops that are being run turn by turn, the innermost last, and as many as
+  ``processor.masks.loops``.
+- In ``history``, what a wavefront ran since its last ``end_segment`` is run once. A segment ends
+  where a loop begins and where a wavefront leaves it, for those wavefronts alone.
+- ``issued`` counts each wavefront's instructions but for those of counted loops. It bounds the work
+  of any walk, by ``MAX_INSTRUCTIONS``.
+- A rehearsal changes nothing: ``_comes_back`` restores whatever running code changes.
+
+The laws are in tests/test_timing_walk.py: wavefronts that are walked together run what each runs
+alone, counted loops are those run turn by turn, and rehearsals end where the loop does.
 """
 
 import copy
-from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +43,7 @@ from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, S
 from cypresskit.machine import shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
 from cypresskit.machine.vliw import Processor
+from cypresskit.timing.clauses import ClauseMaker
 from cypresskit.timing.drift import NEXT, Comparisons, Drift, WatchedTurn
 from cypresskit.timing.history import History
 from cypresskit.timing.loops import (
@@ -35,11 +58,12 @@ from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.words import ZERO, MarkedWords, NotCounted, Value
-from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Path, Stream, fetch_clause
+from cypresskit.timing.work import Path
 
 MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
 BESIDES = 64 * 256  # bytes of a wavefront while it is walked, beside its accesses; measured
-KEPT, SMALL = 16, 1500  # so many walks are kept, of at most so many wavefronts: a few MB each
+SMALL = 1500  # wavefronts of a walk that is kept for the next launch, at most: a few MB
+KEPT = 16  # such walks
 REHEARSED = 64  # turns of a loop, after which its end is looked for before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
@@ -83,6 +107,9 @@ def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
 
 
 def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
+    """The paths of a walk. It is tried with all loops counted that can be; where that left a value
+    open which is needed later, again with these loops run turn by turn.
+    """
     stepped: frozenset[int] = frozenset()
     while True:
         attempt = _Walk(code, surfaces, wavefronts, stepped)
@@ -96,22 +123,21 @@ def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path
 
 @dataclass(eq=False)
 class _RunningLoop:
-    """A loop that is being run: its wavefronts that are still in it, how many turns they have run
-    one by one, and what they last held in the registers that tests depend on. While its turns are
-    ``watched``, the last of them.
-    """
+    """A loop that is being run turn by turn, from the control-flow instruction ``start``."""
 
     start: int
-    members: np.ndarray
+    members: np.ndarray  # the wavefronts (bool) that are still in it
     turns: int = 0
-    seen: dict[tuple[int, int], Value] = field(default_factory=dict)
+    # Of an earlier turn: the registers that tests depend on, and the active lanes (bool)
+    earlier: dict[tuple[int, int], Value] = field(default_factory=dict)
     active: np.ndarray | None = None
-    watched: list[WatchedTurn] = field(default_factory=list)
+    watched: list[WatchedTurn] = field(default_factory=list)  # by a rehearsal: the last turns
 
 
 class _Walk:
     """The walk of some wavefronts; loops ``stepped`` are run turn by turn, ``counted`` ones were
-    run for several turns at once. Not ``recording``, it only finds loops that don't end.
+    run for several turns at once. Not ``recording``, it is a rehearsal, and only finds loops that
+    don't end.
     """
 
     def __init__(
@@ -122,25 +148,35 @@ class _Walk:
         stepped: frozenset[int],
         recording: bool = True,
     ):
-        self.code, self.surfaces, self.wavefronts = code, surfaces, wavefronts
-        self.stepped, self.counted = stepped, frozenset[int]()
-        self.x, self.y, exist = shape.lanes(surfaces.shape, wavefronts)
-        ids = shape.input_registers(surfaces.shape, self.x, self.y)
-        words = self.words = MarkedWords(code.program)
-        self.memory = Requests(words)
+        self.code = code
+        self.surfaces = surfaces
+        self.wavefronts = wavefronts
+        self.stepped = stepped
+        self.counted = frozenset[int]()
+
+        x, y, exist = shape.lanes(surfaces.shape, wavefronts)
+        self.words = MarkedWords(code.program)
+        self.memory = Requests(self.words)
         self.processor = Processor(
-            address_slice(code), ids, surfaces.shape.constants, words, self.memory, exist
+            address_slice(code),
+            shape.input_registers(surfaces.shape, x, y),
+            surfaces.shape.constants,
+            self.words,
+            self.memory,
+            exist,
         )
-        self.tested = branch_registers(code)
-        self.history = History(len(wavefronts))
         self.recording = self.memory.noting = recording
+        self.history = History(len(wavefronts))
+        self.clause_maker = ClauseMaker(code, surfaces, x, y)
+
+        self.tested = branch_registers(code)
         self.instructions = [_instructions(control) for control in code.controls]
-        alone = surfaces.shape.group_wavefronts == 1  # and waits for nobody
-        self.barriers = [[] if alone else _bundles_with("sync", c) for c in code.controls]
-        self.asking = [_bundles_with("lds", control) for control in code.controls]
         self.issued = np.zeros(len(wavefronts), np.int64)  # instructions, turn by turn
         self.loops: list[_RunningLoop] = []
-        self._active, self._members = np.zeros(0, bool), np.zeros(0, bool)
+
+        # of the last question to `members`: most come in rows with the same lanes
+        self._asked_lanes = np.zeros(0, bool)
+        self._members = np.zeros(0, bool)
 
     def run(self) -> list[Path]:
         self._run(0, len(self.code.controls) - 1)
@@ -152,44 +188,55 @@ class _Walk:
 
     def _step(self, at: int) -> int:
         """Do control-flow instruction ``at``. Returns the number of the one that follows."""
-        control = self.code.controls[at]
-        masks = self.processor.masks
-        if control.name == "LOOP_START_DX10":
+        name = self.code.controls[at].name
+        if name == "LOOP_START_DX10":
             return self._enter(at)
-        if control.name == "LOOP_END":
+        if name == "LOOP_END":
             return self._end_turn(at)
+
+        masks = self.processor.masks
         active = masks.active
-        ran = masks.count > 0
+        somebody = masks.count > 0
         self.memory.noted = []
         following = self.processor.step(at)
-        if ran:
+        if somebody:
             members = self.members(active)
             self.issued[members] += self.instructions[at]
             if self.recording:
                 accesses = [(access, Motion()) for access in self.memory.noted]
-                clauses = self._clauses(at, accesses, active, members)
-                if clauses:
-                    self.history.add(members, clauses)
+                self._record(at, accesses, active, members)
         return following
+
+    def _record(
+        self,
+        at: int,
+        accesses: list[tuple[MemoryRequest, Motion]],
+        active: np.ndarray,
+        members: np.ndarray,
+    ) -> None:
+        clauses = self.clause_maker.clauses(at, accesses, active, members)
+        if clauses:
+            self.history.add(members, clauses)
 
     def members(self, lanes: np.ndarray) -> np.ndarray:
         """Which wavefronts (bool) have one of these lanes."""
-        if lanes is not self._active:
+        if lanes is not self._asked_lanes:
             members = np.any(lanes.reshape(-1, 64), axis=1)
             if not np.array_equal(members, self._members):
-                self._members = members
-            self._active = lanes
+                self._members = members  # one array for equal members, as History compares them
+            self._asked_lanes = lanes
         return self._members
 
     # Loops
 
     def _enter(self, at: int) -> int:
+        """Begin the loop at ``at``, and run at once the turns that can be counted."""
         masks = self.processor.masks
         members = self.members(masks.active)
         if self.recording:
             self.history.end_segment(members)
         following = self.processor.step(at)
-        watched = self.words.compared is not None
+        watched = self.words.compared is not None  # each turn, by a rehearsal around this loop
         if masks.count and at not in self.stepped and not watched and can_count(self.code, at):
             self._count(at)
         self.loops.append(_RunningLoop(at, members))
@@ -210,47 +257,126 @@ class _Walk:
         members = counted.turns > 0
         active = self.processor.masks.active & np.repeat(members, 64)
         for n, accesses in counted.accesses.items():
-            clauses = self._clauses(n, accesses, active, members)
-            if clauses:
-                self.history.add(members, clauses)
+            self._record(n, accesses, active, members)
         self.history.end_segment(members, counted.turns)
 
     def _end_turn(self, at: int) -> int:
-        masks = self.processor.masks
+        """End a turn of the innermost loop, at its ``LOOP_END``. Returns the instruction that
+        follows: the loop's first, or the one behind it once all have left.
+        """
         loop = self.loops[-1]
         if not self.recording:
             self._watch(loop, at)
-        running = self.members(masks.loops[-1].running.copy())  # which changes in place
-        if self.recording:
-            self.history.end_turn(loop.members)
-            ended = loop.members & ~running
-            if ended.any():
-                self.history.end_segment(ended)
-        loop.members = running
+        self._let_go(loop)
+
         following = self.processor.step(at)
         if following > at:
             if loop.watched:
                 self.words.compared = None
             self.loops.pop()
             return following
+
         loop.turns += 1
         if self.issued.max() > MAX_INSTRUCTIONS:
             raise self._endless(loop.start)
-        self._compare(loop)
+        self._check_that_tests_change(loop)
         if loop.turns == REHEARSED and self.recording:
-            alone = self.wavefronts[np.flatnonzero(running)[:1]]
-            _Walk(self.code, self.surfaces, alone, self.stepped, recording=False).run()
-            if self._accesses(loop.start):
-                self._rehearse(following, at + 1)
+            self._rehearse(loop, following, at + 1)
         return following
+
+    def _let_go(self, loop: _RunningLoop) -> None:
+        """Note a turn's end, and a segment's for those that have left the loop in it."""
+        running = self.members(self.processor.masks.loops[-1].running.copy())  # changes in place
+        if self.recording:
+            self.history.end_turn(loop.members)
+            ended = loop.members & ~running
+            if ended.any():
+                self.history.end_segment(ended)
+        loop.members = running
+
+    # Loops that don't end
+
+    def _endless(self, start: int) -> KernelError:
+        what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
+        return endless_loop(self.code, start, what)
+
+    def _tested_now(self) -> dict[tuple[int, int], Value]:
+        """What the registers hold that tests depend on."""
+        registers = self.processor.registers
+        return {place: registers.get(place, ZERO) for place in self.tested}
+
+    def _check_that_tests_change(self, loop: _RunningLoop) -> None:
+        """Raise ``KernelError`` if all that tests depend on is as it was in an earlier turn, with
+        the same lanes active: every later turn would then be like one before.
+
+        Of the turns 1, 2, 4, 8, ... the last is kept for that, so that a circle of any length is
+        found once the distance to it is longer.
+        """
+        active = self.processor.masks.active
+        now = self._tested_now()
+        if loop.active is not None and np.array_equal(loop.active, active):
+            for place, word in loop.earlier.items():
+                if not now[place].same(word, active):
+                    loop.earlier = {place: word} | loop.earlier  # asked first the next time
+                    break
+            else:
+                what = "this loop never ends: its turns change nothing that a break depends on"
+                raise endless_loop(self.code, loop.start, what)
+        if _is_power_of_two(loop.turns):
+            loop.earlier = now
+            loop.active = active
+
+    def _rehearse(self, loop: _RunningLoop, at: int, until: int) -> None:
+        """See whether a loop ends, before its turns fill the memory: run it from ``at`` to
+        ``until``, behind it, without noting anything, and come back.
+        """
+        alone = self.wavefronts[np.flatnonzero(loop.members)[:1]]
+        _Walk(self.code, self.surfaces, alone, self.stepped, recording=False).run()
+        if not self._has_accesses(loop.start):
+            return
+        with self._comes_back():
+            self.recording = self.memory.noting = False
+            self._run(at, until)
+
+    def _has_accesses(self, start: int) -> bool:
+        """Whether the loop at ``start`` has anything in it whose addresses would be kept."""
+        body = loop_body(self.code, start)
+        lds = any(o.row.kind == "lds" for c in body for o in c.operations)
+        return lds or any(c.fetches or c.store is not None for c in body)
+
+    @contextmanager
+    def _comes_back(self) -> Iterator[None]:
+        """What is run in this context leaves no trace, but for what ``words`` compared."""
+        processor = self.processor
+        registers = processor.registers
+        masks = processor.masks
+        queue = [*processor.queue]
+        issued = self.issued.copy()
+        loops = [replace(loop) for loop in self.loops]
+        recording = self.recording
+        processor.registers = dict(registers)
+        processor.masks = copy.deepcopy(masks)
+        try:
+            yield
+        finally:
+            processor.registers = registers
+            processor.masks = masks
+            processor.queue = queue
+            self.issued = issued
+            self.loops = loops
+            self.recording = self.memory.noting = recording
+
+    # Rehearsals that leap
 
     def _watch(self, loop: _RunningLoop, at: int) -> None:
         """Watch three turns of a loop that has run for long, at whose end ``at`` it is, and leap
-        over those that go by as they did.
+        over those that go by as they did. Loops inside it aren't watched meanwhile.
         """
-        begun = loop.turns >= REHEARSED and loop.turns & (loop.turns - 1) == 0
-        if not loop.watched and (self.words.compared is not None or not begun):
-            return
+        if not loop.watched:
+            long = loop.turns >= REHEARSED and _is_power_of_two(loop.turns)
+            inside_another = self.words.compared is not None
+            if inside_another or not long:
+                return
         loop.watched.append(self._turn_now())
         self.words.compared = Comparisons(self.processor)
         if len(loop.watched) == 3:
@@ -260,11 +386,10 @@ class _Walk:
             self.words.compared = None
 
     def _turn_now(self) -> WatchedTurn:
-        processor = self.processor
-        registers = {place: processor.registers.get(place, ZERO) for place in self.tested}
-        running = processor.masks.loops[-1].running.copy()
-        compared = self.words.compared or Comparisons(processor)
-        return WatchedTurn(registers, compared, running, self.issued.copy())
+        """The turn that ends here."""
+        running = self.processor.masks.loops[-1].running.copy()
+        compared = self.words.compared or Comparisons(self.processor)
+        return WatchedTurn(self._tested_now(), compared, running, self.issued.copy())
 
     def _leap(self, watched: list[WatchedTurn], start: int, at: int) -> None:
         """Pass over the turns of a drifting loop in which no comparison comes out differently: only
@@ -276,32 +401,27 @@ class _Walk:
             return
         if not drift.running.any():
             return
+
         left = (MAX_INSTRUCTIONS - int(self.issued.max())) // drift.issued + 1
         turns = int(min(drift.turns() - 1, NEXT + left))
         if turns <= NEXT + len(BETWEEN):
             return
-        for turn in [*(int(NEXT + share * (turns - NEXT)) for share in BETWEEN), turns - 1]:
+        checked = [int(NEXT + share * (turns - NEXT)) for share in BETWEEN]
+        for turn in [*checked, turns - 1]:
             if not drift.expects(turn, self._tried(drift, turn, start, at)):
                 return
+
         self._move(drift, turns)
         self.issued += (turns - NEXT) * (watched[2].issued - watched[1].issued)
 
     def _tried(self, drift: Drift, turn: int, start: int, at: int) -> WatchedTurn:
         """A turn of the loop from ``start`` to ``at``, which is run and taken back."""
-        processor = self.processor
-        registers = processor.registers
-        queue = [*processor.queue]
-        masks = processor.masks
-        issued = self.issued.copy()
-        loops = [replace(loop) for loop in self.loops]
-        processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
-        processor.masks.next_iteration()
-        self._move(drift, turn)
-        self.words.compared = Comparisons(self.processor)
-        self._run(start + 1, at)
-        turn_run = self._turn_now()
-        processor.registers, processor.queue, processor.masks = registers, queue, masks
-        self.issued, self.loops = issued, loops
+        with self._comes_back():
+            self.processor.masks.next_iteration()
+            self._move(drift, turn)
+            self.words.compared = Comparisons(self.processor)
+            self._run(start + 1, at)
+            turn_run = self._turn_now()
         return turn_run
 
     def _move(self, drift: Drift, turn: int) -> None:
@@ -310,114 +430,9 @@ class _Walk:
         for place, word in drift.registers(turn).items():
             registers[place] = self.words.merge(word, registers.get(place, ZERO), drift.running)
 
-    def _endless(self, start: int) -> KernelError:
-        what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
-        return endless_loop(self.code, start, what)
 
-    def _compare(self, loop: _RunningLoop) -> None:
-        """Refuse a loop whose tests depend on nothing that has changed since an earlier turn."""
-        registers = self.processor.registers
-        active = self.processor.masks.active
-        now: dict[tuple[int, int], Value] = {
-            place: registers.get(place, ZERO) for place in self.tested
-        }
-        if loop.active is not None and np.array_equal(loop.active, active):
-            for place, word in loop.seen.items():
-                if not now[place].same(word, active):
-                    loop.seen = {place: word} | loop.seen  # which is asked first the next time
-                    break
-            else:
-                what = "this loop never ends: its turns change nothing that a break depends on"
-                raise endless_loop(self.code, loop.start, what)
-        if loop.turns & (loop.turns - 1) == 0:
-            loop.seen, loop.active = now, active
-
-    def _accesses(self, start: int) -> bool:
-        body = loop_body(self.code, start)
-        lds = any(o.row.kind == "lds" for c in body for o in c.operations)
-        return lds or any(c.fetches or c.store is not None for c in body)
-
-    def _rehearse(self, at: int, until: int) -> None:
-        """Run on to the loop's end and come back, without noting anything: a loop that doesn't end
-        fills no memory.
-        """
-        processor = self.processor
-        registers = processor.registers
-        queue = [*processor.queue]
-        masks = processor.masks
-        issued = self.issued.copy()
-        loops = [replace(loop) for loop in self.loops]
-        processor.registers, processor.masks = dict(registers), copy.deepcopy(masks)
-        self.recording = self.memory.noting = False
-        self._run(at, until)
-        self.recording = self.memory.noting = True
-        processor.registers, processor.queue, processor.masks = registers, queue, masks
-        self.issued, self.loops = issued, loops
-
-    # Clauses
-
-    def _clauses(
-        self,
-        at: int,
-        accesses: list[tuple[MemoryRequest, Motion]],
-        active: np.ndarray,
-        members: np.ndarray,
-    ) -> list[Clause]:
-        """The clauses that control-flow instruction ``at`` is for the timing."""
-        control = self.code.controls[at]
-        streams = self._streams(accesses, active, members)
-        sources = tuple(access.instruction.at for access, _ in accesses)
-        if control.store is not None:
-            return [Clause(WRITE, 0, tuple(streams), at, 0, sources)]
-        if control.fetches:
-            return [replace(fetch_clause(streams), control=at, sources=sources)]
-        return self._pieces(at, tuple(streams), sources)
-
-    def _pieces(
-        self, at: int, streams: tuple[Stream, ...], sources: tuple[int, ...]
-    ) -> list[Clause]:
-        """The clause of bundles at ``at``, cut where its workgroup waits at a barrier. Each LDS
-        access is in the piece that has its bundle.
-        """
-        count = len(self.code.controls[at].bundles)
-        asking = self.asking[at]  # for one access each, in this order
-        assert len(asking) == len(streams)
-        clauses = []
-        for first, end in pairwise([0, *self.barriers[at], count]):
-            if first < end:
-                own = slice(bisect_left(asking, first), bisect_left(asking, end))
-                clauses.append(Clause(ALU, end - first, streams[own], at, first, sources[own]))
-            if end < count:
-                clauses.append(Clause(BARRIER, 0, (), at, end))
-        return clauses
-
-    def _streams(
-        self, accesses: list[tuple[MemoryRequest, Motion]], active: np.ndarray, members: np.ndarray
-    ) -> list[Stream]:
-        if not accesses:
-            return []
-        if members.all():
-            pixels = self.x, self.y
-            return [self.surfaces.stream(a, pixels, active, motion) for a, motion in accesses]
-
-        def cut(row: Any) -> Any:
-            if np.size(row) == 1:
-                return row
-            return row.reshape(-1, 64)[members].ravel()
-
-        streams = []
-        pixels = (cut(self.x), cut(self.y))
-        for access, motion in accesses:
-            few = replace(access, rows=tuple(cut(row) for row in access.rows))
-            moved = motion._replace(turns=cut(motion.turns))
-            streams.append(self.surfaces.stream(few, pixels, cut(active), moved))
-        return streams
-
-
-def _bundles_with(kind: str, control: Control) -> list[int]:
-    """The numbers of the bundles that have an operation of this kind."""
-    bundles = enumerate(control.bundles)
-    return [n for n, bundle in bundles if any(o.row.kind == kind for o in bundle.operations)]
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def _instructions(control: Control) -> int:

@@ -15,7 +15,9 @@ what happens on the way.
   instructions do, each given what it builds on
 - ``strips``       the proof that turns of a loop need no test
 - ``control_flow``, ``spill``  branches and loops; registers between two regions
-- ``translate``    the whole function: regions, and strips of loops
+- ``straight``     instructions in their order, and strips of loops
+- ``regions``      what lies between barriers, for one gang after another
+- ``translate``    the whole function
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

@@ -5,15 +5,26 @@ of a launch.
 
 ``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many
 work-items passed each straight run of instructions, ``spill`` the registers of a workgroup between
-barriers. Within a batch, *regions* without barriers run for one gang after another; where a program
-has no barrier, the whole of it is one region. Control flow that holds barriers lies outside the
-regions and must go one way for the whole group: where it doesn't, the kernel gives up (status
-DIVERGED) and the explaining engine decides. A launch may be left between two batches, too, once
-``budget`` instructions have been issued; the next batch is then reported.
+barriers. The function is made of
 
-Within a region all lanes take the same way: a branch is a branch of the host. A program in which
-they may not is run one work-item at a time (see ``analysis``). Each straight run of instructions is
-a *segment* with a counter of how many work-items passed it.
+    for batch in first .. last:          here
+        for region between barriers:     regions
+            for gang in batch:           regions
+                instructions, flow       straight, with control_flow
+                strips of loops          straight, with strips
+        leave if ``budget`` instructions have been issued; the next batch is then reported
+
+and ends with a status (``routine``): DONE, a fault that was found, or that the explaining engine
+has to decide. What each instruction does is not here: see ``arithmetic``, ``memory_access`` and
+``register_file``.
+
+What holds throughout: text is only ever appended, in the order in which it runs, but for ``rest``
+and ``strip`` of a counted loop, and for what a region restores; ``registers.gang`` is the gang
+whose instructions are being written; each instruction that can run lies in one segment, and is
+counted by its counter alone.
+
+The laws: both engines leave the same bits and counts on random programs, barriers, divergence and
+strips among them (tests/test_fast.py, ``make fuzz``).
 """
 
 from dataclasses import dataclass
@@ -24,22 +35,14 @@ from cypresskit.machine.fast.arithmetic import Arithmetic
 from cypresskit.machine.fast.batches import Batches
 from cypresskit.machine.fast.control_flow import ControlFlow
 from cypresskit.machine.fast.fetches import Coordinates
-from cypresskit.machine.fast.memory_access import MemoryAccess, lds_offsets, loads
+from cypresskit.machine.fast.memory_access import MemoryAccess, lds_offsets
 from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.regions import Regions
 from cypresskit.machine.fast.register_file import RegisterFile
-from cypresskit.machine.fast.routine import (
-    DIVERGED,
-    DONE,
-    NEXT,
-    UNDERFLOWED,
-    Routine,
-)
-from cypresskit.machine.fast.spill import SpilledRegisters
-from cypresskit.machine.fast.strips import StripLoop, safe_turns, strip_loop
+from cypresskit.machine.fast.routine import DONE, NEXT, UNDERFLOWED, Routine
+from cypresskit.machine.fast.straight import Straight
 from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
 from cypresskit.machine.fast.vec import Vec
-
-STRIP = 1024  # turns of a strip at most: it hears that the kernel is to stop only at its end
 
 
 @dataclass(frozen=True)
@@ -67,60 +70,63 @@ def translate(program: Program, target: Target) -> Translation:
 
 
 class Translator:
-    """The whole function: batches, regions, control flow.
+    """The whole function: the loop over batches, how it ends, and what the host must know of it.
 
-    It holds one of each: the ``routine`` that is written; the ``registers``; the ``memory``; the
-    ``arithmetic`` between them; the ``batches``, which say whose registers these are; the control
-    ``flow``; what is ``spilled`` between regions.
-
-    ``segments``, each with a counter; ``where`` the running batch lies.
+    Everything in it is one of: the ``routine`` that is written; the ``registers``; the ``memory``;
+    the ``arithmetic`` between them; the ``batches``, which say whose registers these are; the
+    control ``flow``; ``straight`` runs of instructions; ``regions`` of them.
     """
-
-    where: list[Vec]
 
     def __init__(self, program: Program, target: Target):
         self.program = program
         self.body = program.body
         self.analysis = analysis = Analysis(program)
-        self.webs, self.uniformity = analysis.webs, analysis.uniformity
         # a flush mode would flush doubles, too
         self.mode = "soft" if analysis.doubles else target.mode
         self.flushes = flush_mode(self.mode)
-        self.routine = Routine(program)
-        self.ir = self.routine.ir
-        self.floats = Floats(self.ir, self.mode == "soft")
-        self.registers = RegisterFile(self.routine, analysis, self.floats)
-        self.coordinates = Coordinates(self.routine, self.registers)
-        self.memory = MemoryAccess(self.routine, self.registers, self.coordinates)
-        self.arithmetic = Arithmetic(self.registers, self.memory)
-        self.batches = Batches(self.routine, program, analysis.lanes)
-        self.flow = ControlFlow(self.routine, self.registers, self.memory, self.floats)
-        self.spilled = SpilledRegisters(self.routine, self.registers)
-        self.batch, self.spill = Vec(self.ir, "%batch", "i64"), Vec(self.ir, "%spill", "ptr")
-        self.segments: list[tuple[int, ...]] = []
+
+        self.routine = routine = Routine(program)
+        self.ir = routine.ir
+        floats = Floats(self.ir, self.mode == "soft")
+        registers = RegisterFile(routine, analysis, floats)
+        coordinates = Coordinates(routine, registers)
+        self.memory = memory = MemoryAccess(routine, registers, coordinates)
+        arithmetic = Arithmetic(registers, memory)
+        self.batches = Batches(routine, program, analysis.lanes)
+        flow = ControlFlow(routine, registers, memory, floats)
+        self.straight = Straight(
+            routine, analysis, registers, coordinates, memory, arithmetic, flow
+        )
+        self.regions = Regions(routine, analysis, registers, self.batches, flow, self.straight)
 
     def run(self) -> Translation:
         """Translate the program."""
         for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
             self.routine.variable(name, kind)
-        self.ir.label("batch_loop")
-        self.ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
-        self.ir.branch(self.batch.cmp("slt", Vec(self.ir, "%last", "i64")), "batch_body", "exit")
-        self.ir.label("batch_body")
-        self.where = self.batches.begin(self.batch)
-        if self.uniformity.barriers:
-            self._group(0, len(self.body))
-        else:
-            self._region(0, len(self.body), None)
-        self.ir.label("batch_next")
-        self.ir.do("%next_batch = add i64 %batch, 1")
-        self.routine.report(NEXT, Vec(self.ir, "%next_batch", "i64"))
-        self.routine.add("spent", self.routine.load("issued") * self.batches.gangs)
-        self.ir.branch(
-            self.routine.load("spent").cmp("ugt", Vec(self.ir, "%budget", "i64")),
-            "exit",
-            "batch_loop",
-        )
+        self._batches()
+        self._end()
+        return self._translation()
+
+    def _batches(self) -> None:
+        """The loop over batches, which is left early once the budget is spent."""
+        routine = self.routine
+        ir = self.ir
+        ir.label("batch_loop")
+        ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
+        ir.branch(self.regions.batch.cmp("slt", Vec(ir, "%last", "i64")), "batch_body", "exit")
+
+        ir.label("batch_body")
+        self.regions.translate()
+
+        ir.label("batch_next")
+        ir.do("%next_batch = add i64 %batch, 1")
+        routine.report(NEXT, Vec(ir, "%next_batch", "i64"))
+        routine.add("spent", routine.load("issued") * self.batches.gangs)
+        over_budget = routine.load("spent").cmp("ugt", Vec(ir, "%budget", "i64"))
+        ir.branch(over_budget, "exit", "batch_loop")
+
+    def _end(self) -> None:
+        """Give the host its floating-point mode back, and return the status."""
         self.ir.label("exit")
         status = self.routine.load("status")
         if self.flushes:
@@ -128,42 +134,19 @@ class Translator:
             if self.mode in FLAGGED:
                 status = underflowed.select(self.ir.const(UNDERFLOWED, "i32"), status)
         self.ir.do(f"ret {status}")
-        return self._translation()
+
+    # The result
 
     def _translation(self) -> Translation:
-        size = self.spilled.gang_bytes
-        self.ir.declared["spill_size"] = f"@spill_size = private constant i64 {size}"
-        variables = [
-            f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
-            for name, (kind, n) in self.routine.variables.items()
-        ]
-        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if self.flushes else ""
-        text = "\n".join(
-            [
-                self.flushes,
-                *sorted(self.ir.declared.values()),
-                (
-                    "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias"
-                    f" %spill, i64 %budget, i64 %first, i64 %last){flush} {{"
-                ),
-                "entry:",
-                *variables,
-                "  %saved_mode = call i64 @flush()" if self.flushes else "",
-                *self.routine.entry,
-                (
-                    f"  store i32 {DONE}, ptr %status\n  store i64 0, ptr %spent\n  br label"
-                    " %batch_loop"
-                ),
-                *self.ir.lines,
-                "}",
-            ]
-        )
-        counted = {at: 1 + n for n, segment in enumerate(self.segments) for at in segment}
-        never = 1 + len(self.segments)
+        spill_size = self.regions.spilled.gang_bytes
+        self.ir.declared["spill_size"] = f"@spill_size = private constant i64 {spill_size}"
+        segments = self.straight.segments
+        counter_of = {at: 1 + n for n, segment in enumerate(segments) for at in segment}
+        unused = 1 + len(segments)  # of instructions that never run
         sizes = {
             "context": 8 * len(self.routine.slots),
-            "counts": 8 * (1 + never),
-            "spill": size * self.batches.gangs,
+            "counts": 8 * (1 + unused),
+            "spill": spill_size * self.batches.gangs,
             "report": 32,
             "lds": lds_offsets(self.program.lds)[-1],
         }
@@ -172,204 +155,42 @@ class Translator:
             layouts[str(n)] = layout.step, layout.lanes
         reads_g = any(x.register.kind == "g" for i in self.body for x in i.sources)
         return Translation(
-            text,
+            self._text(),
             slots={name: at for at, name in enumerate(self.routine.slots)},
             literals=tuple(self.routine.literals),
-            counters=[counted.get(at, never) for at in range(len(self.body))],
+            counters=[counter_of.get(at, unused) for at in range(len(self.body))],
             sizes=sizes,
             lanes=self.analysis.lanes,
-            reads_global=bool(self.uniformity.group_level) or reads_g,
+            reads_global=bool(self.analysis.uniformity.group_level) or reads_g,
             layouts=layouts,
         )
 
-    # Regions
-
-    def _region(self, start: int, stop: int, condition: int | None) -> None:
-        """Instructions start .. stop - 1 for every gang of the batch. With ``condition``, the flow
-        instruction there is evaluated at the end: variables any_true and any_false then say how
-        the work-items voted.
-        """
-        # An empty region needs no code, but for the first, which may set registers to zero
-        if start == stop and condition is None and start:
-            return
-        self.registers.touched = {}
-        head, body, done = (self.ir.new(name) for name in ("gangs", "gang", "gangs_done"))
-        for name in ("any_true", "any_false") if condition is not None else ():
-            self.routine.store(self.routine.variable(name, "i1"), 0)
-        number = self.ir.const(0, "i64")
-        spill = self.spill
-        # No loop for a single gang: LLVM would hoist everything out of it and spill it.
-        if self.batches.gangs > 1:
-            counter = self.routine.variable(f"gang_at{self.ir.names}", "i64")
-            self.routine.store(counter, 0)
-            self.ir.label(head)
-            number = self.routine.load(counter)
-            self.ir.branch(number.cmp("ult", self.batches.gangs), body, done)
-            self.ir.label(body)
-            spill = spill.at(number * Vec(self.ir, "@spill_size", "ptr").load("i64"))
-        self.registers.gang = self.batches.gang(self.batch, self.where, number, spill)
-        opening = len(self.ir.lines)
-        self.registers.modified = set()
-        # Registers that start at zero, wherever they are read first.
-        if self.uniformity.barriers and not start:
-            self.registers.modified = {
-                self.registers.cell_variable(self.analysis.cell(web)) for web in self.webs.entry
-            }
-        self.straight(start, stop)
-        if condition is not None:
-            self._test(condition)
-        self.spilled.save(condition if condition is not None else stop - 1)
-        if self.batches.gangs > 1:
-            self.routine.add(counter, 1)
-            self.ir.go(head)
-            self.ir.label(done)
-        # What a gang restores is known once its code is written; it is put in front
-        closing = self.ir.lines[opening:]
-        self.ir.lines = self.ir.lines[:opening]
-        self.spilled.restore(start)
-        self.ir.lines += closing
-
-    def _test(self, condition: int) -> None:
-        """Add the gang's votes on a branch of the whole group to any_true and any_false."""
-        self.count_segment((condition,))
-        value = self.flow.condition(condition)
-        for name, votes in (("any_true", value), ("any_false", ~value)):
-            self.routine.store(name, self.routine.load(name) | votes.any())
-
-    # Control flow that holds barriers
-
-    def _group(self, start: int, stop: int) -> None:
-        """Regions and the flow between them, for the whole group."""
-        begun = start
-        for at in range(start, stop):
-            flow = self.body[at].op.flow
-            barrier = self.uniformity.is_barrier(at)
-            if not barrier and not (flow and at in self.flow.group_flow):
-                continue
-            tested = flow in ("if", "break", "continue")
-            through = barrier or flow in ("loop", "endloop")  # part of the region before it
-            self._region(begun, at + through, at if tested else None)
-            begun = at + 1
-            if tested:
-                self._decide(at)
-            if flow:
-                self.flow.translate(at)
-        self._region(begun, stop, None)
-
-    def _decide(self, at: int) -> None:
-        """Give up if the work-items of the group voted for two ways."""
-        divided, together = self.ir.new("apart"), self.ir.new("together")
-        votes_differ = self.routine.load("any_true") & self.routine.load("any_false")
-        self.ir.branch(votes_differ, divided, together)
-        self.ir.label(divided)
-        self.routine.give_up(DIVERGED, at)
-        self.ir.label(together)
-
-    # Control flow within a region
-
-    def straight(self, start: int, stop: int, fresh: bool = True) -> None:
-        """Translate instructions start .. stop - 1; flow at group level is left to the caller.
-        ``fresh``: a segment begins at the first.
-        """
-        at = start
-        while at < stop:
-            i = self.body[at]
-            if fresh:
-                self.count_segment(self._segment(at, stop))
-            fresh = bool(i.op.flow)
-            if not fresh:
-                at = self._step(at, stop)
-                continue
-            loop = strip_loop(self.analysis, at) if i.op.flow == "loop" and at != start else None
-            if loop:
-                self._counted_loop(loop)
-                at = loop.inside.stop
-            elif at not in self.flow.group_flow:
-                self.flow.translate(at)
-            at += 1
-
-    def _step(self, at: int, stop: int) -> int:
-        """Translate the instruction at ``at``, or the group of loads that begins there; the index
-        after it.
-        """
-        i = self.body[at]
-        if loads(i):
-            return self.memory.load_group(at, stop)
-        if i.op.kind == "lds":
-            self.memory.store_lds(at)
-        elif i.op.kind != "fence":
-            self.arithmetic.execute(at)
-        return at + 1
-
-    # Loops that begin with strips
-
-    def _counted_loop(self, loop: StripLoop) -> None:
-        """Translate a counted loop: strips as long as there are turns for one, then the loop as it
-        stands.
-        """
-        routine, ir, at = self.routine, self.ir, loop.at
-        head, strip, rest, done = (
-            ir.new(name) for name in ("strips", "strip", "rest", "loop_done")
+    def _text(self) -> str:
+        """The module: what is declared, then the function with its variables on the stack."""
+        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if self.flushes else ""
+        head = (
+            "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias"
+            f" %spill, i64 %budget, i64 %first, i64 %last){flush} {{"
         )
-        begun, turns = routine.variable(f"before{at}", "i64"), routine.variable(f"turns{at}", "i64")
-        routine.store(begun, routine.load("issued"))
-        self.flow.begun.add(at)
-        ir.go(head)
-
-        ir.label(rest)  # first, as it shows what strips have to count
-        first = len(self.segments)
-        self.straight(at, loop.inside.stop + 1, False)
-        issued = sum(map(len, self.segments[first:]))
-        ir.go(done)
-
-        ir.label(strip)
-        for counter in range(1 + first, 1 + len(self.segments)):
-            routine.add_count(counter, self.registers.gang.count * routine.load(turns))
-        routine.add("issued", routine.load(turns) * issued)
-        self._strip(loop, routine.load(turns))
-        ir.branch(routine.load(turns).cmp("slt", STRIP), rest, head)
-
-        ir.label(head)  # last, as the strip shows what it reads by lines
-        spare = routine.bound() - (routine.load("issued") - routine.load(begun))
-        most = spare.two("sdiv", issued).call("smin", STRIP)
-        safe = safe_turns(loop, self.registers, self.coordinates)
-        routine.store(turns, safe.call("smin", most).freeze())
-        ir.branch(routine.load(turns).cmp("sgt", 0), strip, rest)
-        ir.label(done)
-
-    def _strip(self, loop: StripLoop, turns: Vec) -> None:
-        """Translate ``turns`` turns, none of which ends the loop or looks outside."""
-        routine = self.routine
-        ir = self.ir
-        at = loop.inside.start
-        left = f"left{loop.at}"
-        turn = ir.new("turn")
-        over = ir.new("turns_done")
-        routine.store(routine.variable(left, "i64"), turns)
-        ir.label(turn)
-        self.memory.strip = loop
-        self.registers.steps = loop.steps
-        while at < loop.inside.stop:
-            at = at + 1 if self.body[at].op.flow else self._step(at, loop.inside.stop)
-        self.memory.strip = None
-        self.registers.steps = {}
-        routine.add(left, -1)
-        ir.branch(routine.load(left).cmp("ne", 0), turn, over)
-        ir.label(over)
-
-    # Counts
-
-    def _segment(self, at: int, stop: int) -> tuple[int, ...]:
-        """The instructions from ``at`` that run together, the flow instruction at their end
-        included.
-        """
-        end = next((k + 1 for k in range(at, stop) if self.body[k].op.flow), stop)
-        return tuple(k for k in range(at, end) if self.body[k].op.flow not in ("else", "endif"))
-
-    def count_segment(self, segment: tuple[int, ...]) -> None:
-        """Count that a segment is passed."""
-        if not segment:
-            return
-        self.routine.add_count(1 + len(self.segments), self.registers.gang.count)
-        self.segments.append(segment)
-        self.routine.add("issued", len(segment))
+        variables = [
+            f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
+            for name, (kind, n) in self.routine.variables.items()
+        ]
+        begin = [
+            f"  store i32 {DONE}, ptr %status",
+            "  store i64 0, ptr %spent",
+            "  br label %batch_loop",
+        ]
+        lines = [
+            self.flushes,
+            *sorted(self.ir.declared.values()),
+            head,
+            "entry:",
+            *variables,
+            "  %saved_mode = call i64 @flush()" if self.flushes else "",
+            *self.routine.entry,
+            *begin,
+            *self.ir.lines,
+            "}",
+        ]
+        return "\n".join(lines)

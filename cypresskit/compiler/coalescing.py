@@ -1,0 +1,157 @@
+"""Phis and their arguments share a register channel, or a MOV copies one to the other.
+
+A phi stands at the head of a block and takes, from each block before, one argument: where control
+flow comes from decides which word it is. If all of them lie in one place, it costs nothing. Two
+virtual registers can be joined if they are never alive at the same point of the program (``mask``
+has a bit for each point), may lie in the same channels, and none of them is preloaded.
+
+Innermost loops come first, since a copy there costs most. What can't be joined is copied at the end
+of the block before, all copies of one edge as if at once.
+"""
+
+from collections import Counter, defaultdict
+
+from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, VirtualRegister, Word
+from cypresskit.compiler.liveness import Alive
+
+
+def coalesce(function: Function) -> None:
+    """Join the virtual registers of phis and their arguments; copy what can't be joined."""
+    _Coalescer(function).run()
+
+
+class _Coalescer:
+    """Joins virtual registers in one function.
+
+    ``readers``: how many operands read each word; ``last_point`` of each block, where a copy on the
+    edge behind it writes.
+    """
+
+    def __init__(self, function: Function):
+        self.function = function
+        self.blocks = function.blocks
+        self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
+
+        alive = Alive(self.blocks)
+        steps = {block: [(op.results, op.located) for op in block.ops] for block in self.blocks}
+        alive.set_masks(steps, count_unread=True)
+        self.note_depths(alive)
+
+        # Points are numbered as `set_masks` does: one for each op of a block, one for its end
+        self.last_point: dict[BasicBlock, int] = {}
+        end = -1
+        for block in self.blocks:
+            end += len(block.ops) + 1
+            self.last_point[block] = end
+
+    def note_depths(self, alive: Alive) -> None:
+        """Set each virtual register's ``depth``: that of the innermost loop it is used in."""
+        for block in self.blocks:
+            touched = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
+            for vreg in touched | alive.into[block] | alive.out[block]:
+                vreg.depth = max(vreg.depth, block.depth)
+
+    def run(self) -> None:
+        """Join what can be joined, the innermost loops first; copy the rest on the edges."""
+        copies: dict[BasicBlock, list[tuple[Word, Word]]] = defaultdict(list)
+        for block in sorted(self.blocks, key=lambda b: -b.depth):
+            for phi in block.phis:
+                for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
+                    if not self.shares(phi, arg):
+                        copies[pred].append((phi, arg))
+                        phi.vreg.mask |= 1 << self.last_point[pred]  # written there, by the copy
+                for arg in phi.args.values():
+                    self.join_chain(phi.vreg, arg)
+
+        for pred, pairs in copies.items():
+            self.copy_on_edge(pred, pairs)
+
+    def shares(self, phi: Word, arg: Word) -> bool:
+        """Let an argument share its phi's virtual register. Returns whether it does."""
+        if not arg.located:
+            return False
+        return arg.vreg is phi.vreg or _join(phi.vreg, arg.vreg)
+
+    def join_chain(self, vreg: VirtualRegister, word: Word) -> None:
+        """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum
+        itself does: from ``word``, the last, back to the op that reads the phi in ``vreg``. If the
+        chain doesn't end there, nothing is joined.
+        """
+        chain: list[Word] = []
+        while word.op is not None and word.op.arithmetic:
+            op = word.op
+            operands = _operands_of_part(op, word)
+            if any(v.kind == "phi" and v.vreg is vreg for v in operands):
+                for partial in chain:
+                    _join(vreg, partial.vreg)
+                return
+
+            partials = [v for v in operands if self.is_partial(v, op.name)]
+            if not partials:
+                return
+            word = partials[-1]
+            chain.append(word)
+
+    def is_partial(self, word: Word, name: str) -> bool:
+        """Whether a word is a partial result of a chain of ops called ``name``: read once."""
+        return word.op is not None and word.op.name == name and self.readers[word] == 1
+
+    def copy_on_edge(self, pred: BasicBlock, pairs: list[tuple[Word, Word]]) -> None:
+        """Append copies of arguments to their phis (phi, argument) to the block ``pred``. They are
+        meant to happen at once, so none may destroy what a later one reads: a copy is safe once no
+        other reads the place that it writes. If none is, the copies form a circle, and one of its
+        words is set aside in a place of its own.
+        """
+        at = pred.ops[-1].at if pred.ops else 0
+        waiting = list(pairs)
+
+        def copy(word: Word) -> Word:
+            op = Op("MOV", [Src(word)], at)
+            pred.ops.append(op)
+            return op.results[0]
+
+        while waiting:
+            readers = Counter(arg.vreg for _, arg in waiting if arg.located)
+            safe = [n for n, pair in enumerate(waiting) if _is_safe(*pair, readers)]
+            if safe:
+                phi, arg = waiting.pop(safe[0])
+                result = copy(arg)
+                result.vreg = phi.vreg
+                phi.args[pred] = result
+                phi.vreg.words.append(result)
+            else:
+                phi, arg = waiting[0]
+                spare = copy(arg)
+                self.function.vreg(spare)
+                waiting[0] = phi, spare
+
+
+def _is_safe(phi: Word, arg: Word, readers: Counter[VirtualRegister]) -> bool:
+    """Whether nobody but this copy itself reads the place that it writes."""
+    itself = int(arg.located and arg.vreg is phi.vreg)
+    return readers[phi.vreg] == itself
+
+
+def _operands_of_part(op: Op, word: Word) -> list[Word]:
+    """What ``op`` reads to make ``word``: of a double the low words or the high words alone."""
+    parts = 2 if op.row.kind == "double" else 1
+    part = op.results.index(word) % parts
+    return [s.value for s in op.srcs[part::parts]]
+
+
+def _join(kept: VirtualRegister, other: VirtualRegister) -> bool:
+    """Make one virtual register of two, if their lifetimes and channels allow it. Returns whether
+    they do.
+    """
+    alive_together = kept.mask & other.mask
+    common_channels = kept.allowed & other.allowed
+    if alive_together or not common_channels or other.fixed is not None:
+        return False
+    kept.allowed &= other.allowed
+    kept.mask |= other.mask
+    kept.depth = max(kept.depth, other.depth)
+    kept.words += other.words
+    for word in other.words:
+        word.vreg = kept
+    other.words = []
+    return True

@@ -1,0 +1,211 @@
+"""What the hardware asks of the places of an operation's words.
+
+- The results of a fetch lie in one register, and so do the coordinates that it reads.
+- The words of a store lie in one register; a write to memory takes each from its own channel, and
+  its address from channel x of another.
+- The two words of a double lie side by side, in xy or zw: a ``pair``.
+- An operation reads no more constants than a bundle of its own can hold.
+
+For each op, innermost loops first, its virtual registers are put into a ``group`` or a pair, if
+their other constraints allow it (``register_channels``). If not, a MOV before the op gives it an
+operand in a place of its own, or one after it carries a result to where it has to lie.
+"""
+
+from cypresskit.compiler.ir import (
+    HIGH,
+    LOW,
+    BasicBlock,
+    Function,
+    Op,
+    Src,
+    StoreDetail,
+    VirtualRegister,
+    Word,
+)
+from cypresskit.compiler.ports import constants_of
+from cypresskit.compiler.register_channels import choices, decide, group, possible
+
+ONE = 0x3F800000  # 1.0, which a fetch or store can select in place of a word
+
+
+def constrain(function: Function) -> None:
+    """Group and pair the virtual registers of a function, with the copies that this needs."""
+    blocks = function.blocks
+    read = {s.value for b in blocks for op in b.ops for s in op.srcs}
+    read |= {v for b in blocks for phi in b.phis for v in phi.args.values()}
+    for block in sorted(blocks, key=lambda b: -b.depth):
+        constraints = _Constraints(function, block, read)
+        block.ops = [op for wanted in block.ops for op in constraints.with_copies(wanted)]
+
+
+class _Constraints:
+    """The constraints of one block's ops, taken one after another. ``read``: words that some op of
+    the function reads; ``before`` and ``after``: the copies that the present op needs.
+    """
+
+    def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
+        self.function = function
+        self.block = block
+        self.read = read
+        self.before: list[Op] = []
+        self.after: list[Op] = []
+
+    def with_copies(self, op: Op) -> list[Op]:
+        """The op with its operands and results constrained, between the copies that this takes."""
+        self.before = []
+        self.after = []
+        if op.row.slots:
+            self.few_constants(op)
+        if op.samples:
+            self.coordinates(op)
+        elif op.fetches:
+            self.index(op)
+
+        if op.fetches:
+            self.fetched(op)
+        elif isinstance(op.detail, StoreDetail):
+            self.stored(op, op.detail)
+        elif len(op.results) == 2 and not op.popped:
+            self.double(op)
+        return [*self.before, op, *self.after]
+
+    # Copies
+
+    def copy(self, op: Op, word: Word) -> Word:
+        """A fresh word with the same bits, for ``op`` to read."""
+        made = Op("MOV", [Src(word)], op.at)
+        self.function.vreg(made.results[0])
+        self.before.append(made)
+        return made.results[0]
+
+    def rename(self, op: Op, n: int) -> VirtualRegister:
+        """Let ``op`` compute a fresh word as result ``n``, which a MOV copies to where the old one
+        lies.
+        """
+        word = op.results[n]
+        fresh = Word("op", op=op)
+        op.results[n] = fresh
+        word.op = Op("MOV", [Src(fresh)], op.at, results=[word])
+        self.after.append(word.op)
+        return self.function.vreg(fresh)
+
+    # Operands
+
+    def few_constants(self, op: Op) -> None:
+        """Read constants from copies, until a bundle can hold those that are left."""
+        while not _readable(op):
+            constant = next(s.value for s in op.srcs if not s.value.located)
+            fresh = self.copy(op, constant)
+            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is constant else s for s in op.srcs]
+
+    def index(self, op: Op) -> None:
+        """Put the index of an element of global memory into a register, if it is a constant."""
+        if op.srcs and not op.srcs[0].value.located:
+            op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
+
+    def coordinates(self, op: Op) -> None:
+        """Put the coordinates of a fetch, but for 0 and 1, into one register."""
+        selectable = (0,) if op.name == "LD" else (0, ONE)
+        words = [s.value for s in op.srcs]
+        needed = [word for word in words if not _selectable(word, selectable)]
+        if all(word.located for word in needed) and group([word.vreg for word in needed]):
+            return
+        copies = {word: self.copy(op, word) for word in needed}
+        group([copy.vreg for copy in copies.values()])
+        op.srcs = [Src(copies.get(word, word)) for word in words]
+
+    # Results
+
+    def fetched(self, op: Op) -> None:
+        """Put those results of a fetch that somebody reads into one register."""
+        used = [n for n, word in enumerate(op.results) if word in self.read]
+        if not group([op.results[n].vreg for n in used]):
+            group([self.rename(op, n) for n in used])
+
+    def double(self, op: Op) -> None:
+        """Put the two words of a double side by side."""
+        low, high = (r.vreg for r in op.results)
+        if low.pair is high and high.pair is low:
+            return
+
+        preloaded = any(m.fixed is not None for m in low.group + high.group)
+        unpaired = low.pair is None and high.pair is None
+        if unpaired and low is not high and not preloaded:
+            low.pair, high.pair = high, low
+            if any(possible({low: c}) for c in range(4)):
+                return
+            low.pair = high.pair = None
+
+        low, high = self.rename(op, 0), self.rename(op, 1)
+        low.allowed, high.allowed = LOW, HIGH
+        low.pair, high.pair = high, low
+
+    def stored(self, op: Op, detail: StoreDetail) -> None:
+        """Put the words of a store into their channels of one register, and its address into x of
+        another. What a loop carries stays where it is best for the loop.
+        """
+        values = [s.value for s in op.srcs[: len(detail.mask)]]
+        if op.name == "MEM_WRITE":  # takes each component from its own channel
+            needed = list(range(len(values)))
+            channels: list[int | None] = list(detail.mask)
+        else:  # an output selects them, also 0 and 1
+            needed = [n for n, value in enumerate(values) if not _selectable(value, (0, ONE))]
+            channels = [None] * len(needed)
+
+        for n, word in zip(needed, self.in_one_register(op, values, needed, channels), strict=True):
+            op.srcs[n] = Src(word)
+        if len(op.srcs) > len(values):
+            self.address(op)
+
+    def in_one_register(
+        self, op: Op, values: list[Word], needed: list[int], channels: list[int | None]
+    ) -> list[Word]:
+        """The needed ones of the values, or copies of them, in one register's channels."""
+        stored = [values[n] for n in needed]
+        suited = [
+            self.copy(op, value) if self.unsuited(value) or value in stored[:n] else value
+            for n, value in enumerate(stored)
+        ]
+        if not group([value.vreg for value in suited], channels):
+            suited = [self.copy(op, value) for value in stored]
+            group([value.vreg for value in suited], channels)
+        return suited
+
+    def address(self, op: Op) -> None:
+        """Put the address of a store, its last operand, into a channel x."""
+        address = op.srcs[-1].value
+        if self.unsuited(address) or 0 not in choices(address.vreg):
+            address = self.copy(op, address)
+        decide(address.vreg, 0)
+        op.srcs[-1] = Src(address)
+
+    def unsuited(self, word: Word) -> bool:
+        """Whether a word lies where a store can't have it: in no register, in one that the kernel
+        starts with, or in one that a loop uses.
+        """
+        return not word.located or word.vreg.depth > self.block.depth or word.vreg.fixed is not None
+
+
+def copy_operands(block: BasicBlock, op: Op) -> None:
+    """Give a double operation copies of its operands: low words in x or z, high words in y or w."""
+    for n, src in enumerate(op.srcs):
+        if not src.value.located:
+            continue
+        copy = Op("MOV", [Src(src.value)], op.at)
+        allowed = HIGH if n % 2 else LOW
+        copy.results[0].vreg = VirtualRegister(
+            list(copy.results), src.value.vreg.order, allowed=allowed
+        )
+        op.srcs[n] = Src(copy.results[0], src.neg, src.abs)
+        block.ops.insert(block.ops.index(op), copy)
+
+
+def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
+    """Whether a fetch or store can name a word and needn't read it: a constant with these bits."""
+    return word.kind == "const" and word.bits in bits
+
+
+def _readable(op: Op) -> bool:
+    """Whether a bundle of its own can hold the op's constants, of which t takes two."""
+    constants = len(op.srcs) - len(op.located)
+    return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)
