@@ -8,12 +8,13 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
-from cypresskit.timing.account import TimedLaunch
+from cypresskit.kernels.generated import write
 from cypresskit.timing.engine import run
-from cypresskit.timing.experiment import ALL, Experiment, demands_of, freed
+from cypresskit.timing.experiment import Experiment, demands_of, freed
 from cypresskit.timing.prices import EXPERIMENTS, Prices, _groups
-from cypresskit.timing.work import pack
-from tools.fuzz import law
+from cypresskit.timing.work import WRITE, pack
+from tools.fuzz import law, price_law
+from tools.fuzz.price_law import everything_free
 
 NEVER = """il_ps_2_0
 dcl_cb cb0[1]
@@ -82,16 +83,6 @@ def test_no_price_is_above_the_launch(nn):
     assert all(line.low <= line.price <= line.high <= 1 for line in nn.lines)
 
 
-def everything_free(launch):
-    """The launch's outcome if all its lines are done in no time."""
-    paths = launch.walk(launch.shape.wavefronts)
-    demands = demands_of(launch.code, paths, launch.device)
-    bundles = {part: ALL for demand in demands for part in demand.experiment.bundles}
-    accesses = frozenset(at for demand in demands for at in demand.accesses)
-    work = pack(freed(paths, Experiment(bundles, accesses)), launch.shape.group_wavefronts)
-    return work, run(work, launch.device, launch.active)
-
-
 @pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])
 def test_with_everything_free_only_what_is_between_clauses_is_left(name):
     launch = ck.simulate(name, 128, exact=True).launch
@@ -106,16 +97,48 @@ def test_with_everything_free_only_what_is_between_clauses_is_left(name):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_prices_of_a_program_of_any_accesses_keep_the_laws(seed):
-    shape = law.accesses(random.Random(seed))
-    prices = ck.price(compile(shape.program), launch=shape)
-    for line in prices.lines:
-        assert line.low <= line.price <= line.high <= 1
-        assert line.runs or (line.price, line.share) == (0, 0)
-    board = replace(ck.HD5870, switch_clocks=0, clause_clocks=0)
-    launch = TimedLaunch(compile(shape.program), shape, board, "linear")
-    _, outcome = everything_free(launch)
-    assert outcome.end_clock == 0
+@pytest.mark.parametrize("write", [law.accesses, law.groups], ids=lambda write: write.__name__)
+def test_prices_of_a_program_of_any_accesses_keep_the_laws(write, seed):
+    shape = write(random.Random(seed))
+    prices = ck.price(compile(shape.program), launch=shape, progress=False)
+    assert price_law.faults(prices) == []
+
+
+@pytest.mark.parametrize("rows, columns, steps", law.ENTRIES[::2])
+def test_prices_of_a_block_of_any_size_keep_the_laws(rows, columns, steps):
+    kernel = write(rows, columns, steps)
+    assert price_law.faults(ck.price(kernel, 200, k=40 * steps, progress=False)) == []
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5, 6, 9, 11])
+def test_prices_of_a_loop_of_any_arithmetic_are_its_work(seed):
+    shape = price_law.alu_loop(random.Random(seed))
+    prices = ck.price(compile(shape.program), launch=shape, progress=False)
+    report = prices.report
+    assert price_law.occupied(report.launch.walk(report.wavefronts), report) >= price_law.BOUND
+    assert price_law.faults(prices) == []
+
+
+@pytest.mark.parametrize(
+    "kernel", [write(4, 4, 2), "sgemm_nn_buffer", "sgemm_naive"], ids=["4 x 4", "buffer", "naive"]
+)
+def test_any_store_may_be_free_the_last_too(kernel):
+    """Stores that leave together: the others bring their own lines."""
+    launch = ck.simulate(kernel, 64, k=16, exact=True).launch
+    paths = launch.walk(launch.shape.wavefronts)
+    written = run(pack(paths), launch.device, launch.active).counts["written"]
+    stores = {
+        at
+        for p in paths
+        for body, _ in p.segments
+        for c in body
+        if c.kind == WRITE
+        for at in c.sources
+    }
+    for at in stores:
+        work = pack(freed(paths, Experiment({}, frozenset({at}))))
+        left = run(work, launch.device, launch.active).counts["written"]
+        assert written * (len(stores) - 1) / len(stores) <= left <= written
 
 
 def test_experiments_are_few_and_none_is_forgotten():

@@ -185,7 +185,7 @@ def launch_prices(report: Report) -> Prices:
             saved[line] += rate * amount
         together |= dict.fromkeys(group.accessing, tuple(sorted({n for n, _ in group.accessing})))
     lines = tuple(
-        _line_price(work, report, np.minimum(saved[work.id] / end, 1.0), together.get(work.id, ()))
+        _line_price(work, report, saved[work.id] / end, together.get(work.id, ()))
         for work in report.lines
     )
     turns = tuple(max(n for path in paths for _, n in path.segments) for paths in sizes)

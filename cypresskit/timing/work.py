@@ -225,9 +225,9 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
     result = list(clauses)
     waiting: list[int] = []
     for at, clause in enumerate([*clauses, Clause(BARRIER)]):
-        if clause.kind == WRITE:
+        if clause.kind == WRITE and clause.streams:
             waiting.append(at)
-        elif clause.kind != ALU and waiting:
+        elif clause.kind not in (ALU, WRITE) and waiting:
             streams = [s for n in waiting for s in clauses[n].streams]
             for n in waiting:
                 empty = tuple(

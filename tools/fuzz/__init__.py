@@ -12,6 +12,7 @@ Every row of ``KINDS`` is a kind of program and the function that writes one and
 - timed: any launch on any board, whose report has to keep the law (`law`).
 - sampled: a launch of workgroups with fences, simulated in part: it takes as long as all of it,
   to 2 per cent, or its report says that it isn't steady.
+- priced: a launch whose lines have prices that keep their law (`price_law`).
 
 To add a kind: a module that writes the program (`grammar` has what they share), a function here or
 there that takes a ``random.Random``, calls ``note`` with the text, and raises ``Wrong``, or
@@ -32,6 +33,7 @@ from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
 from tools.fuzz.engines import STEPS, Wrong, agree, in_words
 from tools.fuzz.law import Uncounted, sampled, timed
+from tools.fuzz.price_law import priced
 from tools.fuzz.programs import random_program
 from tools.fuzz.walks import random_walk
 
@@ -168,6 +170,7 @@ KINDS: dict[str, Callable[[random.Random], object]] = {
     "random": anything,
     "timed": timed,
     "sampled": sampled,
+    "priced": priced,
 }
 TURNS = (
     "valid",
@@ -179,6 +182,7 @@ TURNS = (
     "walk",
     "sampled",
     "walk",
+    "priced",
 )
 
 
