@@ -14,7 +14,7 @@ from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.road import FIGURES, RUNGS
+from cypresskit.draw.road import FIGURES, RUNGS, Figure, RoadLaunch
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.generated import write
 from tools import clip, stored_figures
@@ -23,11 +23,11 @@ from tools import clip, stored_figures
 def sentence(rung) -> str:
     """What a rung says, from the figures alone."""
     gflops, ceiling, unit = FIGURES[rung.launch]
-    kernel, n = rung.launch.split()[:2]
+    kernel, n = rung.launch.kernel, rung.launch.n
     than = ""
     if rung.before:
         old = FIGURES[rung.before][0]
-        other, size = rung.before.split()[:2]
+        other, size = rung.before.kernel, rung.before.n
         faster = gflops > old
         gain = gflops / old if faster else old / gflops
         there = "" if size == n else f" at N = {size}"
@@ -77,7 +77,9 @@ def test_every_number_is_the_figures(lesson):
 
 def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
     module = sys.modules["cypresskit.draw.road"]
-    swapped = {name: [ceiling, gflops, unit] for name, (gflops, ceiling, unit) in FIGURES.items()}
+    swapped = {
+        launch: Figure(ceiling, gflops, unit) for launch, (gflops, ceiling, unit) in FIGURES.items()
+    }
     monkeypatch.setattr(module, "FIGURES", swapped)
     assert unheld(draw.road(), rules())
 
@@ -87,12 +89,12 @@ def test_the_roads_figures_are_the_models():
         launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
     }
     for launch in (
-        "sgemm_naive 2048",
-        "block_4x4 2048",
-        "block_8x8 2048",
-        "sgemm_tn_37 2048",
-        "sgemm_tn 2048 best",
-        "round_trip 2048",
+        RoadLaunch("sgemm_naive"),
+        RoadLaunch("block_4x4"),
+        RoadLaunch("block_8x8"),
+        RoadLaunch("sgemm_tn_37"),
+        RoadLaunch("sgemm_tn", style="best"),
+        RoadLaunch("round_trip"),
     ):
         gflops, ceiling, unit = stored_figures.road(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (
@@ -130,7 +132,7 @@ def test_own_bars_stand_behind_the_climb_with_their_figures():
     player = draw.road(1, mine={"Ada's first": first, "better": second})
     speed = ck.simulate(second, 2048).gflops
     gain = speed / first.gflops
-    naive = FIGURES["sgemm_naive 2048"][0]
+    naive = FIGURES[RoadLaunch("sgemm_naive")].gflops
     own = [line.replace("**", "") for line in player.captions[0].split("\n") if "Yours" in line]
     assert own[0].startswith(f"Yours: Ada's first (N = 512): {first.gflops:.0f} Gflop/s, ")
     assert f"which does {naive:.0f}" in own[0]

@@ -13,7 +13,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.draw.dial import point, settings, timed
-from cypresskit.draw.road import RUNGS
+from cypresskit.draw.road import RUNGS, Figure, RoadLaunch
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel
 
@@ -41,31 +41,34 @@ PRODUCTS = {
 }
 
 
-def road(launch: str) -> tuple[float, float, str]:
-    """(Gflop/s, what its busiest unit would allow without a pause, that unit) of a launch of the
-    road.
-    """
-    name, n, *style = launch.split()
+#: The blocks of lesson 02, which the catalogue doesn't have.
+BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (4, 8)}
+
+
+def road(launch: RoadLaunch) -> Figure:
+    """What a launch of the road reaches, and what its busiest unit would allow."""
     run: Any
-    if name in PRODUCTS:
-        run = PRODUCTS[name](int(n))
+    if launch.kernel in PRODUCTS:
+        run = PRODUCTS[launch.kernel](launch.n)
         busy = run.busy
     else:
-        b = name.removeprefix("block_").partition("x")[0]
-        kernel = block_kernel(int(b), int(b)) if name.startswith("block_") else name
-        run = ck.simulate(kernel, int(n), style=(*style, "amd")[0])
+        kernel = BLOCKS.get(launch.kernel, launch.kernel)
+        run = ck.simulate(kernel, launch.n, style=launch.style or "amd")
         runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # the launch uses no unit
         busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
-    return round(float(run.gflops), 1), round(float(run.gflops / busy[unit]), 1), unit
+    gflops, ceiling = float(run.gflops), float(run.gflops / busy[unit])
+    return Figure(round(gflops, 1), round(ceiling, 1), unit)
+
+
+def road_rows() -> list:
+    """Of each launch of the road what names it, and its figure."""
+    launches = {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
+    return [[(n.kernel, n.n, n.style), road(n)] for n in sorted(launches, key=lambda n: n[:3])]
 
 
 if __name__ == "__main__":
-    launches = sorted({launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch})
-    for name, kept in {
-        "road": {launch: road(launch) for launch in launches},
-        "dial": dial(),
-    }.items():
+    for name, kept in {"road": road_rows(), "dial": dial()}.items():
         (Path(ck.draw.__file__).parent / f"{name}.json").write_text(
             json.dumps(kept) + "\n", encoding="utf-8"
         )

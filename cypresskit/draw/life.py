@@ -113,6 +113,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
         below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)],
         step="Zoom",
+        wheel=True,
         seconds=10,
         still_frame=ZOOMS // 2,
     )

@@ -417,7 +417,7 @@ class Player {
       event.preventDefault()
       this.go(this.frame + (event.deltaY < 0 ? 1 : -1))
     }
-    if (spec.step === "Zoom") el.addEventListener("wheel", zoom, {passive: false})
+    if (spec.wheel) el.addEventListener("wheel", zoom, {passive: false})
     // On the site lessons are pages, in a folder beside that of the pictures.
     const follow = (event) => {
       const link = event.composedPath().find((node) => node.localName === "a")

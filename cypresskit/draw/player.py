@@ -148,6 +148,7 @@ class Settings:
     below: Sequence[str] = ()  #: texts below the picture
     marks: Sequence[int] = ()  #: frames that Page Up and Page Down jump to
     step: str = "Step"  #: what the slider moves along
+    wheel: bool = False  #: whether the mouse wheel moves the slider, too
     #: Several recordings in one picture: a name and a number of frames each, one after another in
     #: all tracks.
     scenes: Sequence[tuple[str, int]] = ()
@@ -261,6 +262,7 @@ class Player(Shown):
                 "tracks": [track.as_dict() for track in self.tracks],
                 "truth": theme.html(guess.truth) if guess else "",
                 "unguessed": f"<b>{late}</b> {question}",
+                "wheel": settings.wheel,
             }
         ]
 

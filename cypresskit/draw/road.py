@@ -22,28 +22,54 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
-HIGH, TOP, FOOT = 296, 48, 196  # the stage's height; the bars' top and foot
+#: Of the stage, in pixels: its height, and the top and foot of the bars.
+HEIGHT, TOP, FOOT = 296, 48, 196
 LEFT, APART = 8, 40  # the room before the climb, and before the side roads
-OWN = "own_"  # the launches of the reader's bars
+CLIMB, SIDE = 96, 72  # the width of a rung of the climb, and of a side road's
+CLIMB_LETTERS, SIDE_LETTERS = 14, 10  # of a kernel's name that it holds
+GAP = 14  # between two bars
+NAMES, KERNELS = FOOT + 25, FOOT + 68  # the first lines of a rung's name, and of what runs there
 REFERENCE = 2048  # the course's N: a rung of another one says so
-COLUMN = {True: 96, False: 72}  # the room of a rung of the climb, and of a side road's
-LETTERS = {True: 14, False: 10}  # of a kernel's name that it holds
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
 
+class RoadLaunch(NamedTuple):
+    """What is timed for a bar: a kernel or a function of ``host``, its N, and a compiler style. Of
+    a reader's own bar, its number.
+    """
+
+    kernel: str
+    n: int = REFERENCE
+    style: str = ""
+    own: int | None = None
+
+
+class Figure(NamedTuple):
+    """What a launch reaches, what its busiest unit would allow without a pause, both in Gflop/s,
+    and that unit.
+    """
+
+    gflops: float
+    ceiling: float
+    unit: str
+
+
 class Rung(NamedTuple):
-    """A step of the road: the lesson that explains it, its name in lines, what is timed (a kernel
-    or a function of ``host``, its N, a compiler style), the launch that it is compared with, and
-    whether it belongs to the climb. A bar of the reader's ``own`` belongs to no lesson.
+    """A step of the road: the lesson that explains it, its name in lines, its launch, the launch
+    that it is compared with, and whether it belongs to the climb.
     """
 
     lesson: int
     phrase: str
-    launch: str
-    before: str = ""
+    launch: RoadLaunch
+    before: RoadLaunch | None = None
     climb: bool = False
-    own: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a reader's own bar, which belongs to no lesson."""
+        return self.launch.own is not None
 
     @property
     def name(self) -> str:
@@ -55,39 +81,57 @@ class Rung(NamedTuple):
         return "yours" if self.own else f"{self.lesson:02}"
 
     @property
+    def width(self) -> int:
+        return CLIMB if self.climb else SIDE
+
+    @property
     def under(self) -> list[str]:
         """Lines below its bar: what runs there, and its N if that isn't the course's."""
-        kernel, n, *_ = self.launch.split()
+        size = [] if self.launch.n == REFERENCE else [f"N = {self.launch.n}"]
         if self.own:
-            return [f"N = {n}"] * (int(n) != REFERENCE)
-        lines = [""]
-        for part in re.findall("_?[^_]+", kernel):
-            if len(lines[-1] + part) > LETTERS[self.climb]:
-                lines.append("")
-            lines[-1] += part
-        return lines + [f"N = {n}"] * (int(n) != REFERENCE)
+            return size
+        return _broken(self.launch.kernel, CLIMB_LETTERS if self.climb else SIDE_LETTERS) + size
 
 
+def _broken(name: str, letters: int) -> list[str]:
+    """A kernel's name in lines of so many letters, broken before its underscores."""
+    lines = [""]
+    for part in re.findall("_?[^_]+", name):
+        if len(lines[-1] + part) > letters:
+            lines.append("")
+        lines[-1] += part
+    return lines
+
+
+NAIVE = RoadLaunch("sgemm_naive")
+BLOCK_4, BLOCK_8 = RoadLaunch("block_4x4"), RoadLaunch("block_8x8")
+SINGLE, DOUBLE = RoadLaunch("sgemm_tn"), RoadLaunch("dgemm_tn")
+NN = RoadLaunch("sgemm_nn")
+LARGER = RoadLaunch("sgemm_tn", 4352)
+ROUND_TRIP, BLOCKED = RoadLaunch("round_trip"), RoadLaunch("blocked_time", 7168)
 RUNGS = (
-    Rung(0, "no block", "sgemm_naive 2048", "", True),
-    Rung(1, "4 x 4 block", "block_4x4 2048", "sgemm_naive 2048", True),
-    Rung(2, "8 x 8 block", "block_8x8 2048", "block_4x4 2048", True),
-    Rung(12, "two steps\na turn", "sgemm_tn 2048", "block_8x8 2048", True),
-    Rung(12, "a larger N", "sgemm_tn 4352", "sgemm_tn 2048", True),
-    Rung(3, "bundles\npacked\nbetter", "sgemm_tn 2048 best", "sgemm_tn 2048"),
-    Rung(4, "25 regis-\nters,\nnot 37", "sgemm_tn 2048", "sgemm_tn_37 2048"),
-    Rung(5, "square\nquads", "sgemm_tn 2048", "sgemm_tn_compute 2048"),
-    Rung(5, "NN,\nnot TN", "sgemm_nn 2048", "sgemm_tn 2048"),
-    Rung(6, "double", "dgemm_tn 2048", "sgemm_tn 2048"),
-    Rung(6, "double-\ndouble", "ddgemm_tn_fma 2048", "dgemm_tn 2048"),
-    Rung(7, "NN by\nthe LDS", "sgemm_64x64_lds 2048", "sgemm_nn 2048"),
-    Rung(8, "helpers", "sgemm_nn_reduce4 256", "sgemm_tn 256"),
-    Rung(9, "double,\nwith the\nbus", "round_trip 2048", "dgemm_tn 2048"),
-    Rung(10, "in\nblocks", "blocked_time 7168", "round_trip 2048"),
-    Rung(11, "two\nchips,\npipeline", "five_stage 16384", "blocked_time 7168"),
+    Rung(0, "no block", NAIVE, None, True),
+    Rung(1, "4 x 4 block", BLOCK_4, NAIVE, True),
+    Rung(2, "8 x 8 block", BLOCK_8, BLOCK_4, True),
+    Rung(12, "two steps\na turn", SINGLE, BLOCK_8, True),
+    Rung(12, "a larger N", LARGER, SINGLE, True),
+    Rung(3, "bundles\npacked\nbetter", RoadLaunch("sgemm_tn", style="best"), SINGLE),
+    Rung(4, "25 regis-\nters,\nnot 37", SINGLE, RoadLaunch("sgemm_tn_37")),
+    Rung(5, "square\nquads", SINGLE, RoadLaunch("sgemm_tn_compute")),
+    Rung(5, "NN,\nnot TN", NN, SINGLE),
+    Rung(6, "double", DOUBLE, SINGLE),
+    Rung(6, "double-\ndouble", RoadLaunch("ddgemm_tn_fma"), DOUBLE),
+    Rung(7, "NN by\nthe LDS", RoadLaunch("sgemm_64x64_lds"), NN),
+    Rung(8, "helpers", RoadLaunch("sgemm_nn_reduce4", 256), RoadLaunch("sgemm_tn", 256)),
+    Rung(9, "double,\nwith the\nbus", ROUND_TRIP, DOUBLE),
+    Rung(10, "in\nblocks", BLOCKED, ROUND_TRIP),
+    Rung(11, "two\nchips,\npipeline", RoadLaunch("five_stage", 16384), BLOCKED),
 )
-# Of each launch its Gflop/s, what its busiest unit would do without a pause, and that unit's name.
-FIGURES: dict[str, list] = json.loads(theme.packaged("road.json"))
+FIGURES: dict[RoadLaunch, Figure] = {
+    RoadLaunch(*launch): Figure(*figure)
+    for launch, figure in json.loads(theme.packaged("road.json"))
+}
+Figures = Mapping[RoadLaunch, Figure]
 
 
 #: What may stand for bars of the reader's own.
@@ -112,39 +156,35 @@ def road(
             f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}"
         )
     own, timed = _own_rungs(mine)
-    known = FIGURES | timed
+    figures = FIGURES | timed
     climb = sum(rung.climb for rung in RUNGS)
     rungs = (*RUNGS[:climb], *own, *RUNGS[climb:])
-    rung_lessons = np.array([rung.lesson for rung in rungs])
     lessons = np.unique([rung.lesson for rung in RUNGS])
     if lesson is not None:
         lessons = np.minimum([lesson], lessons.max())
+    rung_lessons = np.array([rung.lesson for rung in rungs])
+    seen = rung_lessons <= lessons[:, np.newaxis]  # (frames, rungs)
+    lit = rung_lessons == lessons[:, np.newaxis]
+
     sheet = Sheet("The road: what each idea is worth")
-    wide, side = np.array([(COLUMN[rung.climb], not rung.climb) for rung in rungs]).T
-    x = LEFT + np.cumsum(wide) - wide / 2 + APART * side
-    seen, lit = rung_lessons <= lessons[:, np.newaxis], rung_lessons == lessons[:, np.newaxis]
-    sheet.stage(
-        "Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with",
-        LEFT + wide.sum() + APART + 2,
-        HIGH,
-    )
-    _draw_bars(sheet, x, wide - 14, seen, lit, rungs, known)
-    sheet.words(x, FOOT + 11, [rung.number for rung in rungs], align="center", bold=True, size=12)
-    for k, lines in enumerate(
-        zip_longest(*(rung.phrase.split("\n") for rung in rungs), fillvalue="")
-    ):
-        sheet.words(x, FOOT + 25 + 14 * k, lines, "soft", align="center", size=12)
-    for k, lines in enumerate(zip_longest(*(rung.under for rung in rungs), fillvalue="")):
-        sheet.words(x, FOOT + 68 + 12 * k, lines, "soft", align="center", size=11)
-    heads = {
-        LEFT: f"The climb: Gflop/s at N = {REFERENCE}",
-        x[side > 0][0] - COLUMN[False] / 2: "Side roads, from where each sets out",
-    }
-    sheet.words(list(heads), 12, list(heads.values()), bold=True, size=14)
+    widths = np.array([rung.width for rung in rungs])
+    is_side = np.array([not rung.climb for rung in rungs])
+    x = LEFT + np.cumsum(widths) - widths / 2 + APART * is_side
+    label = "Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with"
+    sheet.stage(label, LEFT + widths.sum() + APART + 2, HEIGHT)
+    _draw_bars(sheet, _Bars(rungs, figures, x, widths - GAP, seen), lit)
+    _draw_names(sheet, rungs, x)
+    side = x[is_side][0] - SIDE / 2
+    heads = [f"The climb: Gflop/s at N = {REFERENCE}", "Side roads, from where each sets out"]
+    sheet.words([LEFT, side], 12, heads, bold=True, size=14)
+
+    sheet.about |= {n: _about(rung, figures, seen[:, n]) for n, rung in enumerate(rungs)}
     captions = [
-        "\n".join(_say(rung, known) for rung in rungs if rung.own or rung.lesson == lesson)
+        "\n".join(_say(rung, figures) for rung in rungs if rung.own or rung.lesson == lesson)
         for lesson in lessons
     ]
+    known = [rung for rung, is_seen in zip(rungs, seen[-1]) if is_seen]
+    lines = [_say(rung, figures).replace("**", "") for rung in known]
     key = sheet.key(
         ("gained", "c", "box"),
         ("had before", "c", "pale"),
@@ -156,24 +196,19 @@ def road(
         ("bus, memory, chips", "ink", "solid"),
         *([("yours", "b", "box")] if own else []),
     )
-    for n, rung in enumerate(rungs):
-        later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
-        sheet.about[n] = [
-            *([] if rung.own else [(0, later)]),
-            *((int(frame), _say(rung, known)) for frame in np.flatnonzero(seen[:, n])[:1]),
-        ]
-    figures = (_say(rung, known).replace("**", "") for n, rung in enumerate(rungs) if seen[-1, n])
-    return sheet.player(captions, figures, step="Lesson", below=[key])
+    return sheet.player(captions, lines, step="Lesson", below=[key])
 
 
-def _own_rungs(mine: Own | Iterable[Own] | Mapping[str, Own]) -> tuple[list[Rung], dict]:
+def _own_rungs(
+    mine: Own | Iterable[Own] | Mapping[str, Own],
+) -> tuple[list[Rung], dict[RoadLaunch, Figure]]:
     """The reader's bars, and the figures of their launches."""
     if isinstance(mine, Own):
         mine = [mine]
-    named = mine.items() if isinstance(mine, Mapping) else ((None, each) for each in mine)
+    named = mine.items() if isinstance(mine, Mapping) else ((None, given) for given in mine)
     rungs: list[Rung] = []
-    figures: dict[str, tuple[float, float, str]] = {}
-    for name, given in named:
+    figures: dict[RoadLaunch, Figure] = {}
+    for number, (name, given) in enumerate(named):
         report = given if isinstance(given, Report) else simulate(resolve(given, "mine"), REFERENCE)
         if not report.flops:
             raise TypeError(
@@ -182,95 +217,147 @@ def _own_rungs(mine: Own | Iterable[Own] | Mapping[str, Own]) -> tuple[list[Rung
             )
         phrase = "\n".join(wrap(name or report.kernel, 12)[:3])
         size = report.size[1] if report.size else REFERENCE
-        launch = f"{OWN}{len(rungs)} {size}"
-        before = rungs[-1].launch if rungs else RUNGS[0].launch
-        rungs.append(Rung(-1, phrase, launch, before, climb=True, own=True))
-        figures[launch] = _figures(report)
+        launch = RoadLaunch(report.kernel, size, own=number)
+        before = rungs[-1].launch if rungs else NAIVE
+        rungs.append(Rung(-1, phrase, launch, before, climb=True))
+        figures[launch] = _figure(report)
     return rungs, figures
 
 
-def _figures(report: Report) -> tuple[float, float, str]:
-    """A report's Gflop/s, what its busiest unit would do without a pause, and that unit's name."""
+def _figure(report: Report) -> Figure:
+    """What a report says of its launch."""
     running = report.clocks / (1e9 * report.device.clock_ghz) / report.seconds
     busy = {unit: share for unit, share in report.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
-    return report.gflops, report.gflops / (running * busy[unit]), unit
+    return Figure(report.gflops, report.gflops / (running * busy[unit]), unit)
 
 
-def _say(rung: Rung, known: Mapping[str, Sequence]) -> str:
+def _say(rung: Rung, figures: Figures) -> str:
     """A rung's sentence: the kernel that runs, its N and its speed, and what it gains or costs."""
-    gflops, ceiling, unit = known[rung.launch]
-    kernel, n, *_ = rung.launch.split()
-    kernel = rung.name if rung.own else kernel
-    than = ""
-    if rung.before:
-        other, size, *_ = rung.before.split()
-        other = "your last" if other.startswith(OWN) else other
-        old = known[rung.before][0]
-        faster = gflops > old
-        by = max(gflops / old, old / gflops)
-        times = f"{by:.3g} times {'as fast as' if faster else 'slower than'}"
-        if by < 1.005:
-            times = "as fast as"
-        there = f" at N = {size}" * (size != n)
-        than = f", {times} {other}{there}, which does {old:.0f}"
-    allows = f"Its busiest part, {unit}, would allow {ceiling:.0f}"
-    head = f"**Lesson {rung.lesson:02}: {rung.name}** ({kernel}, N = {n})"
+    launch, figure = rung.launch, figures[rung.launch]
+    head = f"**Lesson {rung.lesson:02}: {rung.name}** ({launch.kernel}, N = {launch.n})"
     if rung.own:
-        head = f"**Yours: {rung.name}** (N = {n})"
-    return f"{head}: {gflops:.0f} Gflop/s{than}. {allows}."
+        head = f"**Yours: {rung.name}** (N = {launch.n})"
+    allows = f"Its busiest part, {figure.unit}, would allow {figure.ceiling:.0f}"
+    return f"{head}: {figure.gflops:.0f} Gflop/s{_than(rung, figures)}. {allows}."
 
 
-def _draw_bars(sheet: Sheet, x, wide, seen: np.ndarray, lit: np.ndarray, rungs, known) -> None:
-    """Draw the rungs ``seen`` as bars with starting point and ceiling; the others at the foot, by
-    name.
+def _than(rung: Rung, figures: Figures) -> str:
+    """What a rung gains or costs; nothing if it is compared with nothing."""
+    if rung.before is None:
+        return ""
+    now, old = figures[rung.launch].gflops, figures[rung.before].gflops
+    factor = max(now / old, old / now)
+    times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
+    if factor < 1.005:
+        times = "as fast as"
+    other = rung.before.kernel if rung.before.own is None else "your last"
+    size = "" if rung.before.n == rung.launch.n else f" at N = {rung.before.n}"
+    return f", {times} {other}{size}, which does {old:.0f}"
+
+
+def _about(rung: Rung, figures: Figures, seen: np.ndarray) -> list[tuple[int, str]]:
+    """What a click on a rung says: its figures from the frame of its lesson on."""
+    later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
+    words = [] if rung.own else [(0, later)]
+    if seen.any():
+        words.append((int(seen.argmax()), _say(rung, figures)))
+    return words
+
+
+def _draw_names(sheet: Sheet, rungs: Sequence[Rung], x: np.ndarray) -> None:
+    """Draw what stands below the bars: lessons, names, and what runs there."""
+    numbers = [rung.number for rung in rungs]
+    sheet.words(x, FOOT + 11, numbers, align="center", bold=True, size=12)
+    names = zip_longest(*(rung.phrase.split("\n") for rung in rungs), fillvalue="")
+    for k, line in enumerate(names):
+        sheet.words(x, NAMES + 14 * k, line, "soft", align="center", size=12)
+    kernels = zip_longest(*(rung.under for rung in rungs), fillvalue="")
+    for k, line in enumerate(kernels):
+        sheet.words(x, KERNELS + 12 * k, line, "soft", align="center", size=11)
+
+
+class _Bars:
+    """The bars' geometry: of each rung its centre ``x`` and ``width``, and the heights of what it
+    reaches, of what it sets out from and of its ceiling. ``nowhere`` is 0 in the frames (frames,
+    rungs) in which a rung is seen, else NaN.
     """
-    speed, ceiling = (np.array([known[rung.launch][n] for rung in rungs]) for n in (0, 1))
-    before = np.array([known[rung.before][0] if rung.before else 0 for rung in rungs])
-    tall, old, bound = (
-        np.maximum((FOOT - TOP) * part / ceiling.max(), 1.5) for part in (speed, before, ceiling)
-    )
-    nowhere = np.where(seen, 0, np.nan)
-    texts = [_say(rung, known).replace("**", "") for rung in rungs]
-    sheet.boxes("to come", x, FOOT - 8 + np.where(seen, np.nan, 0), wide, 16, line="line")
-    sheet.boxes(
-        "rungs",
-        x,
-        FOOT - tall / 2 + nowhere,
-        wide,
-        tall,
-        ink="c",
-        alpha=0.4,
-        words=texts,
-        key=np.arange(len(rungs)),
-    )
-    gain, loss = np.maximum(tall - old, 0.01), np.maximum(old - tall, 0.01)
-    sheet.boxes("gains", x, FOOT - tall + gain / 2 + nowhere, wide, gain, ink="c")
-    sheet.boxes("losses", x, FOOT - tall - loss / 2 + nowhere, wide, loss, ink="wait", alpha=0.35)
-    own = np.array([rung.own for rung in rungs])
+
+    def __init__(
+        self,
+        rungs: Sequence[Rung],
+        figures: Figures,
+        x: np.ndarray,
+        width: np.ndarray,
+        seen: np.ndarray,
+    ) -> None:
+        self.rungs, self.figures = rungs, figures
+        self.x, self.width, self.seen = x, width, seen
+        self.nowhere = np.where(seen, 0, np.nan)
+        self.speed = np.array([figures[rung.launch].gflops for rung in rungs])
+        ceiling = np.array([figures[rung.launch].ceiling for rung in rungs])
+        before = np.array([figures[rung.before].gflops if rung.before else 0 for rung in rungs])
+        pixels = (FOOT - TOP) / ceiling.max()
+        self.height = np.maximum(pixels * self.speed, 1.5)
+        self.before = np.maximum(pixels * before, 1.5)
+        self.ceiling = np.maximum(pixels * ceiling, 1.5)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """The y of the bars' centres, of shape (frames, rungs)."""
+        return FOOT - self.height / 2 + self.nowhere
+
+
+def _draw_bars(sheet: Sheet, bars: _Bars, lit: np.ndarray) -> None:
+    """Draw the rungs that are seen as bars with starting point and ceiling, the others at the foot,
+    and a frame around those that are ``lit`` (frames, rungs).
+    """
+    x, width, seen = bars.x, bars.width, bars.seen
+    texts = [_say(rung, bars.figures).replace("**", "") for rung in bars.rungs]
+    to_come = FOOT - 8 + np.where(seen, np.nan, 0)
+    sheet.boxes("to come", x, to_come, width, 16, line="line")
+    look: dict = {"ink": "c", "alpha": 0.4, "words": texts, "key": np.arange(len(x))}
+    sheet.boxes("rungs", x, bars.middle, width, bars.height, **look)
+    _draw_changes(sheet, bars)
+
+    own = np.array([rung.own for rung in bars.rungs])
     if own.any():
-        mine = (FOOT - tall / 2 + nowhere)[:, own]
-        sheet.boxes("own bars", x[own], mine, wide[own], tall[own], ink="b")
-    outline = sheet.source("before", x=x, w=wide, y=FOOT - old / 2 + nowhere, h=old)
+        sheet.boxes("own bars", x[own], bars.middle[:, own], width[own], bars.height[own], ink="b")
+    before = FOOT - bars.before / 2 + bars.nowhere
+    outline = sheet.source("before", x=x, w=width, y=before, h=bars.before)
     sheet.ring(outline, "w", "h", 1.5, "soft", line_dash="dashed")
-    inks = np.array([INKS.get(known[rung.launch][2], "ink") for rung in rungs])
+    _draw_ceilings(sheet, bars)
+
+    middle = [(FOOT + HEIGHT) / 2] * len(x)
+    ring = sheet.source("lit rung", x=x, y=middle, w=width + 12, on=3 * lit)
+    sheet.ring(ring, "w", HEIGHT - FOOT - 4, "on", "ink")
+    _draw_figures(sheet, bars)
+
+
+def _draw_changes(sheet: Sheet, bars: _Bars) -> None:
+    """Draw what each rung gains or loses against what it sets out from."""
+    gain = np.maximum(bars.height - bars.before, 0.01)
+    loss = np.maximum(bars.before - bars.height, 0.01)
+    top = FOOT - bars.height + bars.nowhere
+    sheet.boxes("gains", bars.x, top + gain / 2, bars.width, gain, ink="c")
+    sheet.boxes("losses", bars.x, top - loss / 2, bars.width, loss, ink="wait", alpha=0.35)
+
+
+def _draw_ceilings(sheet: Sheet, bars: _Bars) -> None:
+    """Draw what each rung's busiest unit would allow, in the ink of that unit."""
+    units = [bars.figures[rung.launch].unit for rung in bars.rungs]
+    inks = np.array([INKS.get(unit, "ink") for unit in units])
     for ink in dict.fromkeys(inks.tolist()):
         same = inks == ink
-        sheet.boxes(
-            f"ceilings {ink}",
-            x[same],
-            (FOOT - bound + nowhere)[:, same],
-            wide[same] + 8,
-            2,
-            ink=ink,
-        )
-    ring = sheet.source("lit rung", x=x, y=[(FOOT + HIGH) / 2] * len(x), w=wide + 12, on=3 * lit)
-    sheet.ring(ring, "w", HIGH - FOOT - 4, "on", "ink")
-    top = np.where((bound > tall - 2) & (bound < tall + 20), bound, tall)  # not across its ceiling
-    names, number = (
-        ["", *(f"{gflops:.0f}" for gflops in speed)],
-        seen * np.arange(1, len(rungs) + 1),
-    )
-    sheet.numbers(
-        "figures", x, FOOT - top - 10, number, names=names, bold=True, align="center", size=13
-    )
+        y = (FOOT - bars.ceiling + bars.nowhere)[:, same]
+        sheet.boxes(f"ceilings {ink}", bars.x[same], y, bars.width[same] + 8, 2, ink=ink)
+
+
+def _draw_figures(sheet: Sheet, bars: _Bars) -> None:
+    """Write each rung's Gflop/s above its bar, but not across its ceiling."""
+    is_close = (bars.ceiling > bars.height - 2) & (bars.ceiling < bars.height + 20)
+    top = np.where(is_close, bars.ceiling, bars.height)
+    names = ["", *(f"{gflops:.0f}" for gflops in bars.speed)]
+    which = bars.seen * np.arange(1, len(bars.rungs) + 1)
+    look: dict = {"bold": True, "align": "center", "size": 13}
+    sheet.numbers("figures", bars.x, FOOT - top - 10, which, names=names, **look)

@@ -38,7 +38,7 @@ MODULES = (
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
     "about captions choices dials figures firstFrame fitted heads hint inks label labels listing "
-    "marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed "
+    "marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed wheel "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )

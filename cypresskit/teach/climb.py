@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.compiler import CompileError
-from cypresskit.draw.road import FIGURES, REFERENCE
+from cypresskit.draw.road import FIGURES, REFERENCE, RoadLaunch
 from cypresskit.il import ILError
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import Kernel
@@ -81,7 +81,7 @@ class ClimbStep:
     what the reader wrote.
     """
 
-    good: str
+    good: RoadLaunch
     launched: Callable[[Any], Kernel]
 
 
@@ -118,10 +118,10 @@ def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
 
 
 STEPS = {
-    "00": ClimbStep("sgemm_naive 2048", _naive),
-    "01": ClimbStep("block_4x4 2048", _block((4, 4))),
-    "02": ClimbStep("block_8x8 2048", _block((8, 8), (4, 8))),
-    "12": ClimbStep("sgemm_tn 2048", resolve),  # an entry brings its block along
+    "00": ClimbStep(RoadLaunch("sgemm_naive"), _naive),
+    "01": ClimbStep(RoadLaunch("block_4x4"), _block((4, 4))),
+    "02": ClimbStep(RoadLaunch("block_8x8"), _block((8, 8), (4, 8))),
+    "12": ClimbStep(RoadLaunch("sgemm_tn"), resolve),  # an entry brings its block along
 }
 
 
@@ -199,7 +199,7 @@ def keep(lesson: str, text: str | Kernel) -> str:
     _reports[lesson, mine.text] = report
     gflops = report.gflops
     paper = published("sgemm_tn")["gflops_max"]
-    good = FIGURES[step.good][0]
+    good = FIGURES[step.good].gflops
     return (
         f"Right, and kept in {FILE}: {gflops:,.0f} Gflop/s at N = {REFERENCE}.\n"
         f"Pars: right, reached; good, {good:,.0f}, {_reached(gflops, good)};"
