@@ -56,3 +56,19 @@ def test_reports_an_unknown_group(capsys):
     with pytest.raises(SystemExit):
         bench.main(["clocks"])
     assert "no group clocks: take some of arithmetic," in capsys.readouterr().err
+
+
+def test_edits_are_run_in_parts_and_for_as_long_as_is_allowed(monkeypatch):
+    monkeypatch.setattr(bench, "fitting_size", lambda kernel: 256)
+    both = bench.edit_times(3, seed=4)
+    assert len(both) == 3 and all("text" in times for times in both)
+    assert bench.edit_times(3, seed=4, most=0.0) == []
+    rows = list(bench.edits(3, 4))
+    assert rows[0]["name"] == "an edit: text" and " of 3 within 0.2 s" in rows[0]["note"]
+
+
+def test_an_answer_to_another_edit_ends_the_measurement():
+    clock = bench.PartClock("7")
+    clock.note({"type": "answer", "edit": "7", "part": "code"})
+    with pytest.raises(SystemExit, match="edit 7 was given an answer to edit 6"):
+        clock.note({"type": "answer", "edit": "6", "part": "verdict"})

@@ -303,16 +303,20 @@ EDITS = 300  # of the catalogue's kernels
 PART_LIMITS = {"text": 0.2, "code": 0.6, "verdict": 1.0, "clocks": 2.0}
 
 
-def edits() -> Iterator[Row]:
+def edits(count: int = EDITS, seed: int = 1, limit: float = float("inf")) -> Iterator[Row]:
     """Random edits on the workbench, from the edit to each part of its answer, that within which 95
     % of them have it: 10**8 turns of a loop. The note says how many are within their time
     """
     turns = loop()
-    taken = edit_times(EDITS, seed=1)
-    for part, limit in PART_LIMITS.items():
+    taken = edit_times(count, seed, limit)
+    if len(taken) < count:
+        print(f"{len(taken)} of {count} edits in {limit:g} s of computing", flush=True)
+    for part, most in PART_LIMITS.items():
         times = sorted(times[part] for times in taken if part in times)
-        within = sum(time <= limit / 3 * turns for time in times) / len(times)
-        note = f"{100 * within:.1f} % of {len(times)} within {limit:g} s where the loop takes 3"
+        if not times:
+            continue
+        within = sum(time <= most / 3 * turns for time in times) / len(times)
+        note = f"{100 * within:.1f} % of {len(times)} within {most:g} s where the loop takes 3"
         once = partial(float, times[int(0.95 * len(times))]), partial(float, turns)
         yield row(f"an edit: {part}", *once, least=1, most=1, note=note)
 
@@ -320,21 +324,30 @@ def edits() -> Iterator[Row]:
 class PartClock:
     """Notes how long each part of an answer took, from now."""
 
-    def __init__(self) -> None:
-        self.begun, self.times = process_time(), dict[str, float]()
+    def __init__(self, edit: str) -> None:
+        self.edit = edit
+        self.begun = process_time()
+        self.times: dict[str, float] = {}
 
     def note(self, message: dict) -> None:
         if message["type"] == "trouble":
             sys.exit(message["message"])
+        if message["type"] == "answer" and message.get("edit", self.edit) != self.edit:
+            sys.exit(f"edit {self.edit} was given an answer to edit {message['edit']}")
         if message["type"] == "answer":
             self.times[message["part"]] = process_time() - self.begun
 
 
-def edit_times(count: int, seed: int) -> list[dict[str, float]]:
-    """Of each random edit, the seconds of computing until each part of its answer is there."""
+def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[str, float]]:
+    """Of each random edit, the seconds of computing until each part of its answer is there; of as
+    many as begin within ``most`` seconds of computing.
+    """
+    begun = process_time()
     taken: list[dict[str, float]] = []
     sizes: dict[str, int] = {}
     for number, (name, text) in enumerate(random_edits(seed, count)):
+        if process_time() - begun > most:
+            break
         job: dict[str, Any] = {
             "edit": str(number),
             "text": text,
@@ -344,7 +357,7 @@ def edit_times(count: int, seed: int) -> list[dict[str, float]]:
         job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
         if name not in sizes:
             sizes[name] = fitting_size(ck.kernels[name])
-        memory, clock = JobMemory(n=sizes[name]), PartClock()
+        memory, clock = JobMemory(n=sizes[name]), PartClock(str(number))
         text_answer(text, name)
         clock.note({"type": "answer", "part": "text"})
         answer_job(job, memory, clock.note, lambda _: False)
@@ -486,13 +499,20 @@ def main(arguments: list[str] | None = None) -> int:
         "--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept"
     )
     parser.add_argument("--write", action="store_true", help=f"keep these ratios, in {KEPT.name}")
+    some = parser.add_argument_group("of the group edits, to run it in parts")
+    some.add_argument("--edits", type=int, default=EDITS, metavar="N", help=f"{EDITS} by default")
+    some.add_argument("--seed", type=int, default=1, help="which edits; 1 by default")
+    some.add_argument(
+        "--seconds", type=float, default=float("inf"), help="of computing, for as many as it takes"
+    )
     args = parser.parse_args(arguments)
     if wrong := [name for name in args.groups if name not in GROUPS]:
         parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
     kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
     for group in args.groups or GROUPS:
         with patch.dict(os.environ, ONE_THREAD if group != "threads" else {}):
-            lines = in_new_process(measured, group)
+            some_edits = (args.edits, args.seed, args.seconds) if group == "edits" else ()
+            lines = in_new_process(measured, group, *some_edits)
         slow += [
             line
             for line in lines
@@ -521,15 +541,15 @@ def in_new_process(function: Callable[..., T], *arguments) -> T:
             return new.submit(function, *arguments).result()
 
 
-def measured(group: str) -> list[Row]:
-    """The rows of a group, each printed as it comes."""
+def measured(group: str, *arguments) -> list[Row]:
+    """The rows of a group, called with some arguments, each printed as it comes."""
     title, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
     print(
         f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the"
         " runs"
     )
     rows = []
-    for row in GROUPS[group]():
+    for row in GROUPS[group](*arguments):
         low, high = row["span"]
         numbers = f"{row['here']:9.4g} {row['unit']:2} {row['yardstick']:10.4g} {row['ratio']:9.3g}"
         print(

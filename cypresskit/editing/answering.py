@@ -17,7 +17,8 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from cypresskit.compiler.code import kernel_turn
-from cypresskit.editing import measured_answers, pure_answers
+from cypresskit.editing import launched_answers, measured_answers, pure_answers
+from cypresskit.editing.given_launch import GivenLaunch, load_launch
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
@@ -38,8 +39,8 @@ class Case:
     those before it, or None if there is nothing to be said.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, ``block`` and ``k_step`` as
-    for ``ck.kernel``; ``n``, or None for one that fits; and the ``parts`` that are wanted.
-    ``memory`` is kept from job to job.
+    for ``ck.kernel``, or ``launch`` (``LaunchCase``); ``n``, or None for one that fits; and the
+    ``parts`` that are wanted. ``memory`` is kept from job to job.
     """
 
     def __init__(self, job: Message, memory: "JobMemory") -> None:
@@ -133,6 +134,40 @@ class Case:
         return measured_answers.prices_answer(self._judge(), n)
 
 
+class LaunchCase(Case):
+    """A job whose program is no product: ``launch`` is the file of its launch."""
+
+    @property
+    def given(self) -> GivenLaunch:
+        return load_launch(self.job["launch"])
+
+    def _turn(self, program: Program) -> tuple[None, None]:
+        """How many steps of k a turn of its loop has, nobody can say."""
+        return None, None
+
+    def verdict(self) -> Answer | None:
+        if self.program is None:
+            return None
+        return launched_answers.verdict_answer(self.program, self.given)
+
+    def clocks(self) -> Answer | None:
+        if self.program is None:
+            return None
+        return launched_answers.clocks_answer(self.program, self.given)
+
+    def best(self) -> Answer:
+        return measured_answers.best_code(self._assembled())
+
+    def prices(self) -> Answer:
+        return launched_answers.prices_answer(self._assembled(), self.given)
+
+    def replay(self) -> None:
+        """Which terms went into an element is known of products alone."""
+
+    def _assembled(self) -> Program:
+        return assemble(self.job["text"], self.job["name"])
+
+
 def assembled(text: str, name: str) -> Program | None:
     """The program, or None if the text has faults."""
     try:
@@ -210,7 +245,8 @@ def answer_job(
     overtaken: Callable[[str], bool],
 ) -> None:
     """Say each part of a job's answer, then that it is done, until it is overtaken."""
-    edit, case = job["edit"], Case(job, memory)
+    edit = job["edit"]
+    case = LaunchCase(job, memory) if job.get("launch") else Case(job, memory)
     makers: dict[str, Callable[[], Answer | None]] = {
         "text": case.text,
         "code": case.code,

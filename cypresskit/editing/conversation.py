@@ -78,7 +78,7 @@ class Conversation:
 
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
-    settings : ``like``, ``block``, ``k_step`` and ``n`` of every job.
+    settings : ``like``, ``block``, ``k_step``, ``n`` and ``launch`` of every job.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
     later : does something after some seconds.
@@ -169,17 +169,17 @@ class Conversation:
         with self.lock:
             if page is not None and page not in self.pages:
                 self.connect(page)
-            heard = {
+            answers: dict[str, Callable[[Message], None]] = {
                 "hello": partial(self._hello, page),
                 "text": self._take_text,
                 "recall": self._recall,
                 "compare": self._compare,
                 "replay": self._replay,
-            }.get(str(kind))
-            if heard is None:
+            }
+            if str(kind) not in answers:
                 return
             try:
-                heard(message)
+                answers[str(kind)](message)
             except (KeyError, TypeError, ValueError):
                 self.say({"type": "trouble", "message": "The page said something unknown."})
 
@@ -194,7 +194,7 @@ class Conversation:
             "text": self.text,
             "edit": self.edit,
             "words": words(),
-            "parts": list(PARTS),
+            "parts": self._parts(),
             "n": self.settings.get("n"),
             "history": self._history(),
             "problem": self._problem(),
@@ -203,6 +203,11 @@ class Conversation:
             self.say(state)
         else:
             self._say_to(page, state)
+
+    def _parts(self) -> list[str]:
+        """The parts of an answer that can come: terms are those of a product."""
+        product = not self.settings.get("launch")
+        return [part for part in PARTS if product or part != "replay"]
 
     def _history(self) -> list[Message]:
         return [edit.shown() for edit in self.edits]

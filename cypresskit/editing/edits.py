@@ -108,7 +108,8 @@ class Edits(Sequence[Edit]):
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]
         for edit in self.kept:
-            speed = f"{edit.gflops:8.1f} Gflop/s at N = {edit.n}" if edit.gflops else "not timed"
+            at = f" at N = {edit.n}" if edit.n else ""
+            speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             state = "right" if edit.right else "wrong"
             lines.append(
                 f"  {edit.number:3}  {state}  {speed}, {edit.bundles} bundles, {edit.registers}"

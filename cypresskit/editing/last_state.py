@@ -84,7 +84,7 @@ def _speed(answers: Mapping[str, Answer]) -> Iterator[str]:
     clocks = answers.get("clocks", {})
     if "gflops" in clocks:
         yield _words(FIGURES, 28, f"{clocks['gflops']:,.0f}", "speed")
-        yield _words(FIGURES, 46, f"Gflop/s at N = {clocks['size'][0]:,}", "soft")
+        yield _words(FIGURES, 46, f"Gflop/s at {clocks['at']}", "soft")
 
 
 def _listing(text: str, colours: Mapping[int, str]) -> Iterator[str]:

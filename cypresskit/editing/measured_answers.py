@@ -23,7 +23,7 @@ from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SCATTER, LinePrice
+from cypresskit.timing.prices import SCATTER, LinePrice, Prices
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import price, simulate
 
@@ -106,11 +106,11 @@ def verdict_answer(seen: Verification) -> Answer:
     (``got``) and should be (``wanted``), and ``wrong``, a bit for each element of C, row by row,
     in base64.
     """
-    found = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
+    found = [row_of(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
-        found.append(_row("launch", 0, 1, 1, seen.error, ""))
+        found.append(finding_row("launch", 0, 1, 1, seen.error, ""))
     if seen.wrong is not None and not any(row["kind"] == "answer" for row in found):
-        found.append(_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
+        found.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
     answer: Answer = {"right": seen.right, "message": _sentence(seen), "findings": found}
     if product := _wrong_product(seen):
         answer["product"] = product
@@ -124,18 +124,24 @@ def _sentence(seen: Verification) -> str:
     if seen.wrong is not None:
         return f"C is wrong: {seen.wrong}."
     if seen.findings:
-        first = seen.findings[0]
-        return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
+        return finding_sentence(seen.findings[0])
     return seen.error or "C is wrong."
 
 
-def _finding_row(finding: Finding) -> Answer:
+def finding_sentence(first: Finding) -> str:
+    """A finding in one sentence."""
+    return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
+
+
+def row_of(finding: Finding) -> Answer:
     length = word_length(finding.text, finding.column)
     line = finding.line
-    return _row(finding.kind, line, finding.column, length, finding.message, finding.advice)
+    return finding_row(finding.kind, line, finding.column, length, finding.message, finding.advice)
 
 
-def _row(kind: str, line: int, column: int, length: int, message: str, advice: str) -> Answer:
+def finding_row(
+    kind: str, line: int, column: int, length: int, message: str, advice: str
+) -> Answer:
     return {
         "kind": kind,
         "line": line,
@@ -159,8 +165,8 @@ def _wrong_product(seen: Verification) -> Answer | None:
         "count": seen.wrong_count,
         "row": seen.wrong.row,
         "column": seen.wrong.column,
-        "got": _number(seen.wrong.got),
-        "wanted": _number(seen.wrong.expected),
+        "got": json_number(seen.wrong.got),
+        "wanted": json_number(seen.wrong.expected),
         "wrong": base64.b64encode(bits.tobytes()).decode(),
     }
 
@@ -198,7 +204,7 @@ def _term_row(term: Term) -> Answer:
     }
 
 
-def _number(value: float) -> float | str:
+def json_number(value: float) -> float | str:
     """A number as JSON has it; of those that it hasn't, the name."""
     return value if math.isfinite(value) else str(value)
 
@@ -206,15 +212,28 @@ def _number(value: float) -> float | str:
 def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
     """The part "clocks", and the report it is made from.
 
-    The answer holds ``size`` [m, n, k], ``gflops``, ``percent`` of peak, ``clocks``, what it is
-    ``bound`` by, ``busy`` (shares by unit), ``error`` (a share) and ``wavefronts`` per SIMD engine;
-    or a ``problem``, why it can't be timed.
+    The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
+    ``percent`` of peak, ``clocks``, what it is ``bound`` by, ``busy`` (shares by unit), ``error``
+    (a share) and ``wavefronts`` per SIMD engine; or a ``problem``, why it can't be timed.
     """
     try:
         report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
     except UNTIMED as error:
-        return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}, None
-    answer: Answer = {
+        return untimed(error), None
+    sides = report.size or (n, n, n)
+    square = len({*sides}) == 1
+    at = f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in sides)
+    return report_answer(report) | {"at": at}, report
+
+
+def untimed(error: Exception) -> Answer:
+    """The part "clocks" of a kernel that can't be timed."""
+    return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
+
+
+def report_answer(report: Report) -> Answer:
+    """The part "clocks" of a report, but for ``at``."""
+    return {
         "size": list(report.size or (0, 0, 0)),
         "gflops": round(report.gflops, 1),
         "percent": round(report.percent, 1),
@@ -224,7 +243,6 @@ def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
         "error": round(report.error, 4),
         "wavefronts": report.active,
     }
-    return answer, report
 
 
 def fitting_size(mine: Kernel, patience: float = PATIENCE) -> int:
@@ -241,10 +259,15 @@ def fitting_size(mine: Kernel, patience: float = PATIENCE) -> int:
 
 
 def best_answer(mine: Kernel) -> Answer:
+    """The part "best" of a kernel."""
+    return best_code(mine.program)
+
+
+def best_code(program: Program) -> Answer:
     """The part "best": ``bundles`` a turn, ``gprs`` and ``wavefronts`` of the best code that was
     found for it (``ck.compile`` with ``style="best"``).
     """
-    card = compile(mine.program, style="best").card()
+    card = compile(program, style="best").card()
     return {"bundles": card.loop_bundles, "gprs": card.gprs, "wavefronts": card.wavefronts}
 
 
@@ -255,7 +278,11 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     works for it), ``price`` (the share of the launch that it costs) and a ``text`` that says both;
     and a ``message`` on the ``dearest`` line.
     """
-    prices = price(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+    return priced_answer(price(mine, 1 if mine.vector else n, m=n, k=n, progress=False))
+
+
+def priced_answer(prices: Prices) -> Answer:
+    """The part "prices" of prices."""
     written: dict[int, list[LinePrice]] = {}
     for each in prices.lines:
         line = each.work.calls[0] if each.work.calls else each.line

@@ -25,8 +25,8 @@ Whoever answers says:
     All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
     whose place it stands (or ""), its text, what the language's words mean
     (``pure_answers.words``), which parts of an answer can come (without a clock, "text" and "code"
-    alone), the N that is timed, the history, and the problem of ``heard``. Only the page that said
-    ``hello`` hears it.
+    alone; of a program that is no product, all but "replay"), the N that is timed, the history, and
+    the problem of ``heard``. Only the page that said ``hello`` hears it.
 ``heard``: edit, saved, problem
     The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
     where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.

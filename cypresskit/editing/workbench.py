@@ -4,19 +4,30 @@ The file is the kernel: whatever edits it, the picture follows. Here is what Pyt
 page is in ``workbench.js``, what it is answered in ``conversation``.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cypresskit.editing import measured_answers, page_files, pure_answers
+import numpy as np
+
+from cypresskit.editing import launched_answers, measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.given_launch import (
+    EXAMPLE,
+    GivenLaunch,
+    given_launch,
+    load_launch,
+    save_launch,
+)
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import still_html
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
+from cypresskit.tables import quantity
 from cypresskit.timing.prices import Prices
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -34,6 +45,10 @@ def workbench(
     block: tuple[int, int] | None = None,
     k_step: int | None = None,
     n: int | None = None,
+    arrays: Mapping[str, Any] | None = None,
+    expected: np.ndarray | None = None,
+    tolerance: float | np.ndarray | None = None,
+    flops: float | None = None,
 ) -> "Workbench":
     """Edit a kernel, and see at each pause what it became, whether it is right, how fast, and why.
 
@@ -49,6 +64,19 @@ def workbench(
         As for ``ck.kernel``; found out if not given.
     n
         It is timed at m = n = k = ``n``; by default at 2048, or less if that takes long.
+    arrays
+        Of a program that is no matrix product, the arguments of ``ck.launch`` in a dict:
+        ``domain``, ``inputs``, ``constants``, ``outputs``, ``global_memory``. It is run on copies,
+        and timed at this launch. Then ``like`` gives the first text alone.
+    expected
+        What global memory, or else the first output, should hold afterwards: an array of the same
+        shape and dtype.
+    tolerance
+        The error allowed per element, a number or an array; by default 32 roundings of the largest
+        element.
+    flops
+        The floating-point operations that the task asks for, which its Gflop/s count; by default
+        one for each number of ``expected``.
 
     Returns
     -------
@@ -59,9 +87,9 @@ def workbench(
     OSError
         For a file that can't be read, one that isn't there without ``like``, and a missing folder.
     ValueError
-        For other file names, and sizes that make no sense.
+        For other file names, sizes that make no sense, and ``arrays`` that are no launch.
     TypeError
-        For a file that is no path.
+        For a file that is no path, and for arrays that are none.
     KeyError
         For a name that the catalogue doesn't have.
 
@@ -69,6 +97,12 @@ def workbench(
     --------
     >>> bench = ck.workbench("my_kernel.il", like="sgemm_naive")
     >>> bench  # doctest: +SKIP
+
+    A program that is no product, with its own launch:
+
+    >>> x = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    >>> launch = {"domain": (64, 64), "inputs": {0: x}, "outputs": {0: np.zeros_like(x)}}
+    >>> bench = ck.workbench("twice.il", arrays=launch, expected=2 * x)  # doctest: +SKIP
     """
     if not isinstance(file, (str, Path)):
         raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
@@ -78,6 +112,13 @@ def workbench(
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
     check_sizes(block, k_step)
+    launch = _given(arrays, expected, tolerance, flops)
+    products = {"block": block, "k_step": k_step, "n": n}
+    if launch is not None and (named := [name for name in products if products[name] is not None]):
+        raise ValueError(
+            f"{named[0]} is of a matrix product, and arrays= is for a program that is none: leave"
+            " one of them out"
+        )
     known = None if like is None else resolve(like, "like")
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -91,12 +132,27 @@ def workbench(
     if known is not None:
         begin_file(path, known.text)
     settings = {
-        "like": known.name if known is not None else None,
+        "like": known.name if known is not None and launch is None else None,
         "block": list(block) if block else None,
         "k_step": k_step,
         "n": n,
+        "launch": None if launch is None else str(save_launch(launch)),
     }
     return Workbench(path.absolute(), settings)
+
+
+def _given(arrays, expected, tolerance, flops) -> GivenLaunch | None:
+    """The launch of a program that is no product, or None."""
+    if arrays is not None:
+        return given_launch(arrays, expected, tolerance, flops)
+    others = {"expected": expected, "tolerance": tolerance, "flops": flops}
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} goes with arrays=, the launch of a program that is no matrix product, as"
+                f" {EXAMPLE}; of a product, what should come out is known"
+            )
+    return None
 
 
 class Workbench:
@@ -127,8 +183,21 @@ class Workbench:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with its launch convention. Raises what ``ck.kernel`` does."""
+        """The kernel, with its launch convention. Raises what ``ck.kernel`` does, and
+        ``ValueError`` for a program with ``arrays``, which is no product.
+        """
+        if self._launch is not None:
+            raise ValueError(
+                f"{self.path.name} is launched with arrays=, so it is no kernel of a matrix"
+                " product: take its .program"
+            )
         return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
+
+    @property
+    def _launch(self) -> GivenLaunch | None:
+        """The launch of a program that is no product, or None."""
+        path = self._settings["launch"]
+        return path and load_launch(path)
 
     @property
     def _convention(self) -> dict[str, Any]:
@@ -142,6 +211,8 @@ class Workbench:
     @property
     def report(self) -> Report:
         """How fast it is, at the size that the picture shows. Raises what ``ck.simulate`` does."""
+        if self._launch is not None:
+            return launched_answers.timed(self.program, self._launch)
         mine = self.kernel
         n = self._timed_at or measured_answers.fitting_size(mine)
         return simulate(mine, 1 if mine.vector else n, m=n, k=n)
@@ -174,16 +245,21 @@ class Workbench:
         answers = self._pure()
         if "card" not in answers.get("code", {}):
             return answers
+        answers["verdict"] = self._verdict()
+        known = self._edits.known(self.text)
+        if known is not None and known.gflops:
+            at = self._launch.at if self._launch is not None else f"N = {known.n:,}"
+            answers["clocks"] = {"gflops": known.gflops, "at": at, "bound": known.bound}
+        return answers
+
+    def _verdict(self) -> Answer:
+        if self._launch is not None:
+            return launched_answers.verdict_answer(self.program, self._launch)
         try:
             _, seen = measured_answers.judged_kernel(self.text, self.path.name, **self._convention)
         except (ValueError, TypeError) as error:
-            return answers | {"verdict": unknown_launch(error)}
-        answers["verdict"] = measured_answers.verdict_answer(seen)
-        known = self._edits.known(self.text)
-        if known is not None and known.gflops:
-            sizes = [known.n] * 3
-            answers["clocks"] = {"gflops": known.gflops, "size": sizes, "bound": known.bound}
-        return answers
+            return unknown_launch(error)
+        return measured_answers.verdict_answer(seen)
 
     def _pure(self) -> dict[str, Answer]:
         return dict(pure_answers.pure_answers(self.text, self.path.name))
@@ -249,7 +325,7 @@ def _summary(answers: dict[str, Answer]) -> str:
     if "refusal" in code:
         return code["refusal"]["message"].splitlines()[-1].strip()
     card = code["card"]
-    return (
-        f"{card['loop_bundles']} bundles in the loop, {card['gprs']} registers,"
-        f" {card['wavefronts']} wavefronts"
-    )
+    bundles = quantity(card["loop_bundles"], "bundle")
+    registers = quantity(card["gprs"], "register")
+    wavefronts = quantity(card["wavefronts"], "wavefront")
+    return f"{bundles} in the loop, {registers}, {wavefronts}"

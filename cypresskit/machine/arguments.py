@@ -148,7 +148,7 @@ def texel_words(array, name: str, dimensions: int = 2, written: bool = False) ->
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """A constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
-    array = np.asarray(array) if isinstance(array, np.ndarray) else _numbers(array, n)
+    array = np.asarray(array) if isinstance(array, np.ndarray) else plain_numbers(array, n)
     given = array_words(array.reshape(-1), f"constants[{n}]", 1).reshape(-1)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given
@@ -159,7 +159,7 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     return words
 
 
-def _numbers(values, n: int) -> np.ndarray:
+def plain_numbers(values, n: int) -> np.ndarray:
     """Plain Python numbers as float32 or 32-bit integers."""
     try:
         array = np.asarray(values)

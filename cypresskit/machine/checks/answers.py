@@ -52,30 +52,11 @@ class AnswerCheck(Check):
                 "mistakes maps sentences to functions, as in {'A is transposed': lambda: a.T @ b}"
             )
         self.expected, self.mistakes = expected, mistakes
-        self.tolerance = self._allowed(tolerance)
+        self.tolerance = allowed_error(expected, tolerance)
         self.words = self.launch.memory if memory is not None else self.launch.outputs[first].words
         # By 32-bit word: the work-item that wrote it, or -1, and the instruction.
         self.writer = np.full(self.words.size, -1, np.int32)
         self.at = self.writer.copy()
-
-    def _allowed(self, tolerance) -> np.ndarray:
-        if tolerance is None:
-            finite = np.abs(self.expected[np.isfinite(self.expected)])
-            exact = self.expected.dtype.kind != "f"
-            return np.asarray(
-                0 if exact else ROUNDINGS * np.finfo(finite.dtype).eps * np.max(finite, initial=0)
-            )
-        try:
-            allowed = np.asarray(tolerance, np.float64)
-            np.broadcast_to(allowed, self.expected.shape)
-        except (TypeError, ValueError):
-            allowed = np.asarray(np.nan)
-        if not (allowed >= 0).all():
-            raise ValueError(
-                "tolerance is a number of at least 0, or an array of them with the shape of"
-                " expected"
-            )
-        return allowed
 
     def wrote(self, event: WroteEvent) -> None:
         if not self._is_here(event.register):
@@ -94,7 +75,7 @@ class AnswerCheck(Check):
 
     def finish(self, run) -> None:
         got = self.words.reshape(-1).view(self.expected.dtype).reshape(self.expected.shape)
-        wrong = ~self._same(got, self.expected)
+        wrong = ~is_same(got, self.expected, self.tolerance)
         count = int(wrong.sum())
         if not count:
             return
@@ -103,7 +84,7 @@ class AnswerCheck(Check):
         element = f"{self.naming.names.get(self.where, self.where)}[{', '.join(map(str, place))}]"
         wrote = f"{self.naming.item(item)} wrote it" if item >= 0 else "no work-item wrote it"
         first = (
-            f"{element} is the first wrong element: {_shown(got[place], self.expected[place])};"
+            f"{element} is the first wrong element: {shown(got[place], self.expected[place])};"
             f" {wrote}"
         )
         message = f"{first}. {count:,} of {wrong.size:,} elements are wrong"
@@ -114,16 +95,6 @@ class AnswerCheck(Check):
         }
         more |= {"item": item if item >= 0 else None, "element": element, "word": self.where}
         self.report("answer", at, message, self._explanation(got, wrong), count=count, **more)
-
-    def _same(self, got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        if got.dtype.kind != "f":  # whole numbers, whose differences must not wrap
-            got, wanted = got.astype(np.float64), wanted.astype(np.float64)
-        with np.errstate(all="ignore"):
-            return (
-                (np.abs(got - wanted) <= self.tolerance)
-                | (got == wanted)
-                | (np.isnan(got) & np.isnan(wanted))
-            )
 
     def _writer(self, flat: int) -> tuple[int, int]:
         """The work-item that wrote a number and the instruction; if none did, -1 and the last store
@@ -179,10 +150,40 @@ class AnswerCheck(Check):
         )
 
     def _gives(self, result: np.ndarray, got: np.ndarray) -> bool:
-        return result.shape == got.shape and bool(self._same(got, result).all())
+        return result.shape == got.shape and bool(is_same(got, result, self.tolerance).all())
 
 
-def _shown(got, wanted) -> str:
+def allowed_error(expected: np.ndarray, tolerance) -> np.ndarray:
+    """By how much elements may be off: the ``tolerance``, or roundings of the largest element if it
+    is None. Raises ``ValueError`` for what is no such number.
+    """
+    if tolerance is None:
+        finite = np.abs(expected[np.isfinite(expected)])
+        if expected.dtype.kind != "f":
+            return np.asarray(0)
+        return np.asarray(ROUNDINGS * np.finfo(finite.dtype).eps * np.max(finite, initial=0))
+    try:
+        allowed = np.asarray(tolerance, np.float64)
+        np.broadcast_to(allowed, expected.shape)
+    except (TypeError, ValueError):
+        allowed = np.asarray(np.nan)
+    if not (allowed >= 0).all():
+        raise ValueError(
+            "tolerance is a number of at least 0, or an array of them with the shape of expected"
+        )
+    return allowed
+
+
+def is_same(got: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Which elements are equal, as far as they have to be."""
+    if got.dtype.kind != "f":  # whole numbers, whose differences must not wrap
+        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(all="ignore"):
+        close = np.abs(got - wanted) <= allowed
+        return close | (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+
+
+def shown(got, wanted) -> str:
     """``0 in place of 28``, with as many digits as it takes to see that they differ."""
     if got.dtype.kind != "f":
         return f"{got} in place of {wanted}"
