@@ -23,6 +23,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, simulate, steady, sweep
+from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.report import LawError, bound
 from cypresskit.timing.sampling import Policy, observed_pace, sample
@@ -48,12 +49,8 @@ def sampled(name, n, k, policy, device=HD5870):
     """A sample of a kernel's launch, and all of it."""
     kernel = KERNELS[name]
     code, shape = compile(kernel.program, device, "amd"), kernel.shape(n, n, k, 1.0, 0.0, 1)
-    lds = sum(size for _, size in kernel.program.lds.values())
-    active = device.active_wavefronts(code.gprs, lds, shape.group_wavefronts)
-    return [
-        sample(code, shape, device, "linear", active, exact=exact, progress=False, policy=policy)
-        for exact in (False, True)
-    ]
+    launch = TimedLaunch(code, shape, device, "linear")
+    return [sample(launch, exact=exact, progress=False, policy=policy) for exact in (False, True)]
 
 
 STEADY = {
@@ -138,11 +135,8 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
         program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
     )
     policy = Policy(whole=3e5, rounds=1)
-    code = compile(program)
-    default, exact = (
-        sample(code, shape, HD5870, "linear", 4, exact=exact, policy=policy)
-        for exact in (False, True)
-    )
+    launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4), "linear")
+    default, exact = (sample(launch, exact=exact, policy=policy) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 

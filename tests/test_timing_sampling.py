@@ -16,6 +16,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling, simulate, steady
+from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.sampling import POLICY, Sample, asked_work, observed_pace, sample
 from cypresskit.timing.simulate import timed_launch
 from tools.fuzz.law import SMALL, groups
@@ -40,10 +41,11 @@ def decision(monkeypatch, effort, error=0.0, wavefronts=None):
     monkeypatch.setattr(sampling, "effort", lambda paths: effort)
     monkeypatch.setattr(sampling, "_sampled", sampled)
     monkeypatch.setattr(
-        sampling, "_whole", lambda launch, paths: Sample(WHOLE, paths, 1.0, 1.0, 1000.0, 0.0, 0.0)
+        sampling, "_whole", lambda launch, bar: Sample(WHOLE, [], 1.0, 1.0, 1000.0, 0.0, 0.0)
     )
-    board = replace(SMALL, simd_engines=1)
-    result = sample(compile(kernel.program), shape, board, "linear", 2, exact=False)
+    board = replace(SMALL, simd_engines=1, max_wavefronts=2)
+    launch = TimedLaunch(compile(kernel.program), shape, board, "linear")
+    result = sample(launch, exact=False)
     return result.outcome, *counts
 
 
@@ -120,8 +122,8 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""
     shape = groups(random.Random(seed))
     code = compile(shape.program, SMALL)
-    active = SMALL.active_wavefronts(code.gprs, 4096, shape.group_wavefronts)
-    whole = sample(code, shape, SMALL, "linear", active, exact=True, progress=False)
+    launch = TimedLaunch(code, shape, SMALL, "linear")
+    whole = sample(launch, exact=True, progress=False)
     for what, amount in asked_work(whole.paths, SMALL).items():
         assert whole.outcome.counts[what] == amount
 

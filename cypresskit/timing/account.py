@@ -15,6 +15,7 @@ that all of the waiting is, too. How lines share it is what was seen.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -83,10 +84,28 @@ class TimedLaunch:
         """Wavefronts that the chip holds at a time."""
         return self.active * self.device.simd_engines
 
+    @property
+    def group(self) -> int:
+        """Wavefronts of a workgroup."""
+        return self.shape.group_wavefronts
+
+    @property
+    def wavefronts(self) -> int:
+        """Wavefronts of the whole launch."""
+        return self.shape.wavefronts
+
+    @cached_property
+    def surfaces(self) -> Surfaces:
+        """Its memory."""
+        return Surfaces(self.shape, self.device.geometry, self.layout)
+
     def walk(self, count: int) -> list[Path]:
         """The paths of the first ``count`` wavefronts."""
-        surfaces = Surfaces(self.shape, self.device.geometry, self.layout)
-        return walk(self.code, surfaces, np.arange(count))
+        return self.walk_some(np.arange(count))
+
+    def walk_some(self, numbers: np.ndarray) -> list[Path]:
+        """The paths of the wavefronts of these ``numbers``, which rise."""
+        return walk(self.code, self.surfaces, numbers)
 
     def work(self, seen: "Seen", whole: bool) -> tuple[LineWork, ...]:
         """The work of each line, all wavefronts counted; if not ``whole`` and they are many, drawn
@@ -94,9 +113,8 @@ class TimedLaunch:
         """
         total = self.shape.wavefronts
         count = total if whole else min(total, MANY)
-        some = np.linspace(0, total - 1, count).astype(np.int64)
-        surfaces = Surfaces(self.shape, self.device.geometry, self.layout)
-        paths = walk(self.code, surfaces, some)
+        numbers = np.linspace(0, total - 1, count).astype(np.int64)
+        paths = self.walk_some(numbers)
         return lines_of_work(self.code, paths, self.device.bundle_clocks, seen, total / count)
 
 

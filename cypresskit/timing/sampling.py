@@ -22,14 +22,11 @@ from functools import partial
 import numpy as np
 from tqdm.auto import tqdm
 
-from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.machine.shape import Shape
+from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.native import SILENT
 from cypresskit.timing.steady import STEADY, Steady, unsure
-from cypresskit.timing.surfaces import Surfaces
-from cypresskit.timing.walk import walk
 from cypresskit.timing.work import ALU, TEX, Clause, Packed, Path, pack
 
 
@@ -46,6 +43,7 @@ class Policy:
 
 
 POLICY = Policy()
+Bar = Callable[[range], Iterable]  # shows how many of a range's numbers are done
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,77 +65,51 @@ class Sample:
     lived: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Launch:
-    """What is to be timed."""
-
-    code: Code
-    surfaces: Surfaces
-    device: Device
-    group: int
-    total: int  # wavefronts
-    active: int  # wavefronts that share an engine
-    parts: Callable[[range], Iterable]
-
-    @property
-    def round(self) -> int:
-        return self.active * self.device.simd_engines
-
-    def walk(self, count: int) -> list[Path]:
-        """The ways of the first ``count`` wavefronts."""
-        return walk(self.code, self.surfaces, np.arange(count))
-
-
 def sample(
-    code: Code,
-    shape: Shape,
-    device: Device,
-    layout: str,
-    active: int,
-    *,
-    exact: bool,
-    progress: bool = True,
-    policy: Policy = POLICY,
+    launch: TimedLaunch, *, exact: bool, progress: bool = True, policy: Policy = POLICY
 ) -> Sample:
-    """Simulate a launch with ``active`` wavefronts an engine: everything if ``exact``, else as much
-    as ``policy`` says. Shows its ``progress`` if it takes more than ``SILENT`` seconds.
+    """Simulate a launch: everything if ``exact``, else as much as ``policy`` says. Shows its
+    ``progress`` if it takes more than ``SILENT`` seconds.
     """
     bar = partial(
         tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress
     )
-    surfaces = Surfaces(shape, device.geometry, layout)
-    group, total = shape.group_wavefronts, shape.wavefronts
-    launch = _Launch(code, surfaces, device, group, total, active, bar)
     if exact:
-        return _whole(launch, launch.walk(launch.total))
-    rounds, remainder = divmod(launch.total, launch.round)
+        return _whole(launch, bar)
+
+    rounds, remainder = divmod(launch.wavefronts, launch.round)
     difference = 0.0
-    count = launch.total
+    count = launch.wavefronts
     if rounds > 2 * policy.rounds:
         count = policy.rounds * launch.round + remainder
         difference = _difference(launch, count)
         if difference > STEADY:
-            count = launch.total
+            count = launch.wavefronts
             difference = 0.0
+
     paths = launch.walk(count)
     walked_effort = effort(paths)
-    everything = walked_effort * launch.total / count
+    everything = walked_effort * launch.wavefronts / count
     if everything <= policy.whole:
-        return _whole(launch, launch.walk(launch.total))
-    sampled = _sampled(launch, paths, walked_effort, policy)
+        return _whole(launch, bar)
+
+    sampled = _sampled(launch, paths, walked_effort, policy, bar)
     error = sampled.error + difference * (1 - sampled.part)
     if error > STEADY and everything <= policy.patience:
-        return _whole(launch, launch.walk(launch.total))
+        return _whole(launch, bar)
     return replace(sampled, error=error)
 
 
-def _whole(launch: _Launch, paths: list[Path]) -> Sample:
+def _whole(launch: TimedLaunch, bar: Bar) -> Sample:
+    paths = launch.walk(launch.wavefronts)
     work = pack(paths, launch.group)
-    outcome = run(work, launch.device, launch.active, None, launch.parts)
+    outcome = run(work, launch.device, launch.active, None, bar)
     return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0, outcome.lived)
 
 
-def _sampled(launch: _Launch, paths: list[Path], walked_effort: float, policy: Policy) -> Sample:
+def _sampled(
+    launch: TimedLaunch, paths: list[Path], walked_effort: float, policy: Policy, bar: Bar
+) -> Sample:
     """The launch's time from its first wavefronts, whose ways are ``paths``."""
     work = pack(paths, launch.group)
     count = len(work.path)
@@ -149,19 +121,19 @@ def _sampled(launch: _Launch, paths: list[Path], walked_effort: float, policy: P
         farthest = 4 * walked_effort / policy.whole - 2
         strict = policy.patience / walked_effort * clauses
         watch = partial(Steady, farthest=farthest, strict=strict)
-    outcome = run(work, launch.device, launch.active, watch, launch.parts)
+    outcome = run(work, launch.device, launch.active, watch, bar)
     asked = asked_work(paths, launch.device)
     error = outcome.error + _missed(outcome.counts, asked)
     outcome = replace(outcome, counts=outcome.counts | asked)
     clocks = outcome.end_clock
     lived = outcome.lived
-    part = count / launch.total
+    part = count / launch.wavefronts
     if part == outcome.simulated == 1:
         return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0, lived)
     if part < 1:
         pace, change = observed_pace(outcome, work, count // launch.round, launch.round)
-        clocks += (launch.total - count) / launch.round * pace
-        lived += (launch.total - count) * pace  # in a round of the middle all slots are taken
+        clocks += (launch.wavefronts - count) / launch.round * pace
+        lived += (launch.wavefronts - count) * pace  # in a round of the middle all slots are taken
         error = error * part + change * (1 - part)
     least = least_clocks(outcome, launch.device) / part
     lived *= max(least / clocks, 1)
@@ -229,14 +201,14 @@ def _lines(clause: Clause) -> float:
     return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
-def _difference(launch: _Launch, count: int) -> float:
+def _difference(launch: TimedLaunch, count: int) -> float:
     """By what share the work of the first ``count`` wavefronts differs from that of all, per
     wavefront: a round's number of each is looked at.
     """
     work = []
-    for end in (count, launch.total):
+    for end in (count, launch.wavefronts):
         numbers = np.linspace(0, end - 1, launch.round).astype(np.int64)
-        paths = walk(launch.code, launch.surfaces, np.unique(numbers))
+        paths = launch.walk_some(np.unique(numbers))
         amounts = [path.amount(_work) for path in paths]
         work.append(np.average(amounts, axis=0, weights=[len(path.wavefronts) for path in paths]))
     return float(abs(work[1] / np.maximum(work[0], 1) - 1).max())

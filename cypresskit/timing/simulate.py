@@ -162,9 +162,7 @@ def timed_launch(
     """
     _check_shape(shape, device)
     launch = TimedLaunch(code, shape, device, layout)
-    result = sample(
-        code, shape, device, layout, launch.active, exact=exact, progress=progress, policy=policy
-    )
+    result = sample(launch, exact=exact, progress=progress, policy=policy)
     seen = seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part)
     if result.share < 1:
         worked = worked_clocks(result.paths, device) / result.part
