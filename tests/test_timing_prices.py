@@ -194,6 +194,64 @@ def test_why_says_it_in_two_sentences(nn):
     assert "dearest line 47, " in repr(nn.report)
 
 
+def texture_clocks_of_a_fetch(report):
+    lines = [line for line in report.lines if line.text.startswith("sample")]
+    return sum(line.clocks["texture"] for line in lines) / sum(line.runs for line in lines)
+
+
+def lds_clocks_of_an_access(report):
+    lines = [line for line in report.lines if line.text.startswith("lds_")]
+    return sum(line.clocks["LDS"] for line in lines) / max(sum(line.runs for line in lines), 1)
+
+
+def fetches_of_a_flop(report):
+    return report.busy["texture"] * report.clocks / report.flops
+
+
+CHANGES = {  # what a report has less of, and what the sentence on the other one calls it
+    "bank conflicts": lambda a, b: (
+        texture_clocks_of_a_fetch(a) > 1.2 * texture_clocks_of_a_fetch(b)
+        or lds_clocks_of_an_access(a) > 1.2 * lds_clocks_of_an_access(b)
+    ),
+    " registers for ": lambda a, b: a.registers > b.registers and a.active < b.active,
+    "empty wavefront slots": lambda a, b: a.wavefronts < min(b.wavefronts, a.launch.round),
+    "fetches, stores": lambda a, b: fetches_of_a_flop(a) > 3 * fetches_of_a_flop(b),
+}
+SIBLINGS = [
+    ("sgemm_nn", "sgemm_tn", {"n": 1024}, "bank conflicts"),
+    ("sgemm_tn_37", "sgemm_tn", {"n": 1024, "m": 1280, "k": 256}, " registers for "),
+    (
+        "sgemm_64x64_lds_worst",
+        "sgemm_64x64_lds_padded",
+        {"n": 1024, "k": 256},
+        "bank conflicts",
+    ),
+    ("sgemm_naive", "sgemm_tn", {"n": 512}, "fetches, stores"),
+    ("sgemm_tn", "sgemm_nn_reduce4", {"n": 256}, "empty wavefront slots"),
+    ("sgemm_nn", "sgemm_nn_reduce2", {"n": 256}, "empty wavefront slots"),
+    ("sgemv_n", "sgemv_n_reduce4", {"n": 1, "m": 2048, "k": 2048}, "empty wavefront slots"),
+]
+
+
+@pytest.mark.parametrize("worse, better, size, change", SIBLINGS, ids=lambda value: str(value)[:24])
+def test_why_names_what_the_better_sibling_changed(worse, better, size, change):
+    slow, fast = (ck.simulate(name, **size, progress=False) for name in (worse, better))
+    assert fast.gflops > slow.gflops
+    why = slow.why()
+    assert CHANGES[change](slow, fast)
+    assert change in why
+    assert why.count(". ") == 1 and why.endswith(" sooner.")
+
+
+def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
+    """Numbers of a column of A lie in rows of their own; a block's lines lie side by side."""
+    column = ck.price("sgemv_n", 1, m=8192, k=512, progress=False).what_if
+    block = ck.price("sgemm_tn", 512, k=128, progress=False).what_if
+    rows = "rows of memory that open"
+    assert column[rows].gain > 0.2 > 0.05 > block[rows].gain
+    assert column[rows].lesson == "08"
+
+
 def test_prices_are_a_table(nn):
     first, names, *rows = str(nn).splitlines()
     assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 is the dearest")

@@ -20,6 +20,7 @@ from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
 from cypresskit.timing import LinePrice, Prices, Report
 from cypresskit.timing import price as priced
+from cypresskit.timing.limits import registers_for_more
 from cypresskit.timing.work import BARRIER
 
 WIDE, HIGH, TOP = 1250, 470, 44
@@ -258,18 +259,12 @@ def _live(report: Report) -> dict[int, int]:
 
 def room(report: Report) -> str:
     """How many registers a kernel has, and how many fewer would make room for more wavefronts."""
-    launch = report.launch
-    assert launch is not None
-    lds, group = (
-        sum(size for _, size in launch.shape.program.lds.values()),
-        launch.shape.group_wavefronts,
-    )
     text = f"{quantity(report.registers, 'register')}: room for {report.active}"
-    for registers in range(report.registers - 1, 0, -1):
-        more = report.device.active_wavefronts(registers, lds, group)
-        if more > report.active:
-            return f"{text}; with {registers}, {report.registers - registers} fewer, for {more}"
-    return f"{text}, and fewer registers would make no more"
+    found = registers_for_more(report)
+    if found is None:
+        return f"{text}, and fewer registers would make no more"
+    registers, more = found
+    return f"{text}; with {registers}, {report.registers - registers} fewer, for {more}"
 
 
 def _draw_engine(sheet: Sheet, report: Report, clocks: np.ndarray) -> None:

@@ -17,13 +17,14 @@ from typing import Any
 
 from cypresskit.devices import Device
 from cypresskit.machine.fast.execute import processors
-from cypresskit.tables import table
+from cypresskit.tables import quantity, table
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.report import Report
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
 CONFLICTS = "bank conflicts"
 MEMORY = "memory farther than L1"
+ROWS = "rows of memory that open"
 SWITCHES = "clocks between clauses"
 UNITS = "fetches, stores and their units"
 SLOTS = "slots without a multiply-add"
@@ -31,6 +32,7 @@ TAIL = "empty wavefront slots"
 LAUNCH = "the launch itself"
 WAVEFRONT = "room for one more wavefront"
 REGISTER = "one register fewer"
+WORTH = 0.01  # of a launch: the least gain that `why` names
 
 
 @dataclass(frozen=True)
@@ -124,15 +126,18 @@ def what_if(report: Report) -> WhatIf:
     again, launch, device = report.again, report.launch, report.device
     assert again is not None and launch is not None
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
+    no_rows: dict[str, Any] = {"dram_row_clocks": 0}
     no_switches: dict[str, Any] = {"switch_clocks": 0, "clause_clocks": 0}
     asked = {
         CONFLICTS: replace(device, **NO_CONFLICTS),
         MEMORY: replace(device, **near),
+        ROWS: replace(device, **no_rows),
         SWITCHES: replace(device, **no_switches),
-        "near": replace(device, **NO_CONFLICTS, **near),
-        "free": replace(device, **NO_CONFLICTS, **near, **no_switches),
+        "open": replace(device, **NO_CONFLICTS, **no_rows),
+        "near": replace(device, **NO_CONFLICTS, **no_rows, **near),
+        "free": replace(device, **NO_CONFLICTS, **no_rows, **near, **no_switches),
         WAVEFRONT: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
-        REGISTER: _with_room(device, launch, _active_with_fewer(device, launch)),
+        REGISTER: _with_room(device, launch, _active(device, launch, max(launch.code.gprs - 1, 1))),
     }
     boards = dict.fromkeys(board for board in asked.values() if board != device)
     with ThreadPoolExecutor(processors()) as pool:
@@ -151,13 +156,15 @@ def what_if(report: Report) -> WhatIf:
 
     launched = device.launch_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
+    tail = "08" if _too_few(report) else "00"
     steps = [
         Limit(SLOTS, "03", None, None, _gflops(report, alu)),
         Limit(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
         alone(SWITCHES, _gflops(report, _filled(runs["near"])), "04"),
-        alone(MEMORY, _gflops(report, _filled(runs[CONFLICTS])), "04"),
+        alone(MEMORY, _gflops(report, _filled(runs["open"])), "04"),
+        alone(ROWS, _gflops(report, _filled(runs[CONFLICTS])), "08"),
         alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
-        without(TAIL, _filled(report), launched, "00", _gflops(report, report.clocks)),
+        without(TAIL, _filled(report), launched, tail, _gflops(report, report.clocks)),
         without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
         alone(WAVEFRONT, None, "04"),
         alone(REGISTER, None, "04"),
@@ -166,23 +173,87 @@ def what_if(report: Report) -> WhatIf:
 
 
 def why(report: Report) -> str:
-    """Two sentences: where the chip's peak went, and which line costs most."""
-    prices = report.prices
-    losses = [(lost, step) for lost, step in prices.what_if.losses if lost >= 1][:2]
-    parts = [f"{lost:,.0f} go to {step.name} (lesson {step.lesson})" for lost, step in losses]
-    board, line = report.device.name, prices.dearest
-    first = (
-        f"{report.kernel} takes {report.clocks:,.0f} clocks of the {board}, bound by {report.bound}"
+    """Two sentences: where the chip's peak went, and what would help, the dearest line at last."""
+    losses = [(lost, step) for lost, step in report.prices.what_if.losses if lost >= 1][:2]
+    named = [step for _, step in losses] if report.flops else []
+    return f"{_where_it_went(report, losses)}. {_what_would_help(report, named)}."
+
+
+def _where_it_went(report: Report, losses: list[tuple[float, Limit]]) -> str:
+    board = report.device.name
+    if not report.flops:
+        clocks = f"{report.clocks:,.0f} clocks"
+        return f"{report.kernel} takes {clocks} of the {board}, bound by {report.bound}"
+    parts = [
+        f"{lost:,.0f} go to {_in_words(report, step)} (lesson {step.lesson})"
+        for lost, step in losses
+    ]
+    reached = f"{report.gflops:,.0f} of the {report.peak_gflops:,.0f} Gflop/s"
+    return f"{report.kernel} reaches {reached} of the {board}: of the rest, {' and '.join(parts)}"
+
+
+def _in_words(report: Report, step: Limit) -> str:
+    """The name of a limit; of empty slots, why they are."""
+    if step.name != TAIL or not _too_few(report):
+        return step.name
+    assert report.launch is not None
+    slots = f"{report.launch.round} slots"
+    return f"{step.name}, since there are {quantity(report.wavefronts, 'wavefront')} for {slots}"
+
+
+def _what_would_help(report: Report, named: list[Limit]) -> str:
+    """The limit whose lack alone would gain most, if it isn't ``named`` yet; room for one more
+    wavefront, if that would gain something; and the dearest line.
+    """
+    what_if_, line = report.prices.what_if, report.prices.dearest
+    gains = []
+    limits = [step for step in what_if_ if step.name not in (WAVEFRONT, REGISTER)]
+    best = max(limits, key=lambda step: step.gain or 0.0)
+    if best not in named:
+        gains.append((f"without {_in_words(report, best)} (lesson {best.lesson})", best.gain))
+    gains.append((f"with {_room_for_more(report)}", what_if_[WAVEFRONT].gain))
+    dearest = (
+        f"its dearest line is {line.line}, `{line.text}`: done in no time, it would end the launch"
+        f" {100 * line.price:.1f} % sooner"
     )
-    if report.flops:
-        first = (
-            f"{report.kernel} reaches {report.gflops:,.0f} of the {report.peak_gflops:,.0f} Gflop/s"
-            f" of the {board}: of the rest, {' and '.join(parts)}"
-        )
-    return (
-        f"{first}. Its dearest line is {line.line}, `{line.text}`: done in no time, it would end"
-        f" the launch {100 * line.price:.1f} % sooner."
-    )
+    worth = [(change, gain) for change, gain in gains if gain and gain >= WORTH]
+    if not worth:
+        return dearest[0].upper() + dearest[1:]
+    (change, gain), *more = worth
+    faster = [f"{change}, it would be {100 * gain:.1f} % faster"]
+    faster += [f"{change}, {100 * gain:.1f} %" for change, gain in more]
+    sentence = f"{', and '.join(faster)}; {dearest}"
+    return sentence[0].upper() + sentence[1:]
+
+
+def _room_for_more(report: Report) -> str:
+    """Room for another workgroup on an engine, and what would make it."""
+    launch = report.launch
+    assert launch is not None
+    room = f"room for {quantity(launch.shape.group_wavefronts, 'more wavefront')} an engine"
+    found = registers_for_more(report)
+    if found:
+        return f"{room} ({found[0]} registers for {report.registers})"
+    return f"{room} (more LDS)" if _uses_lds(launch) else room
+
+
+def registers_for_more(report: Report) -> tuple[int, int] | None:
+    """The most registers with which more wavefronts share an engine, and how many these are; None
+    if registers aren't what limits them.
+    """
+    launch = report.launch
+    assert launch is not None
+    for registers in range(report.registers - 1, 0, -1):
+        more = _active(report.device, launch, registers)
+        if more > report.active:
+            return registers, more
+    return None
+
+
+def _too_few(report: Report) -> bool:
+    """Whether the launch has fewer wavefronts than the chip has slots for."""
+    assert report.launch is not None
+    return report.wavefronts < report.launch.round
 
 
 def _gflops(report: Report, clocks: float) -> float:
@@ -197,7 +268,7 @@ def _filled(report: Report) -> float:
     assert report.use is not None
     _, start, end = report.use.wavefronts.T
     slots = report.active * report.device.simd_engines
-    empty = report.use.clocks[-1] - float((end - start).sum()) / slots
+    empty = float(report.use.clocks[-1]) - float((end - start).sum()) / slots
     return max(report.clocks - empty, max(report.busy.values()) * report.clocks)
 
 
@@ -205,10 +276,9 @@ def _uses_lds(launch: TimedLaunch) -> bool:
     return bool(launch.shape.program.lds)
 
 
-def _active_with_fewer(device: Device, launch: TimedLaunch) -> int:
-    """The wavefronts that share an engine if a work-item has a register less."""
+def _active(device: Device, launch: TimedLaunch, registers: int) -> int:
+    """The wavefronts that share an engine if a work-item has so many registers."""
     lds = sum(size for _, size in launch.shape.program.lds.values())
-    registers = max(launch.code.gprs - 1, 1)
     return device.active_wavefronts(registers, lds, launch.shape.group_wavefronts)
 
 
