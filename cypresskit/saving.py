@@ -61,6 +61,25 @@ def plain_files(folder: Path, depth: int = 0) -> Iterator[Path]:
             yield from plain_files(Path(entry.path), depth + 1)
 
 
+def other_files(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+    """What ``plain_files`` leaves out beside them, and what it is: links, pipes, devices."""
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in inside[:MOST]:
+        if entry.name.startswith(".") or entry.name == LEFT_OUT:
+            continue
+        if entry.is_symlink():
+            yield Path(entry.path), "a link"
+        elif entry.is_dir(follow_symlinks=False):
+            if depth < DEEPEST:
+                yield from other_files(Path(entry.path), depth + 1)
+        elif not entry.is_file(follow_symlinks=False):
+            yield Path(entry.path), "a pipe or a device"
+
+
 def read_plain(path: Path, most: int) -> bytes:
     """What a plain file holds. Raises ``ValueError`` for a link, a pipe, a device, a folder, more
     than ``most`` bytes, and what can't be read.

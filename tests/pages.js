@@ -98,6 +98,21 @@ const faults = () => {
     return faults
 }
 
+// Of each figure's box: whether it is wider than the screen, and its sign for that, before and after a swipe to the end.
+const signsOfWidth = async () => {
+    const boxes = [...document.querySelectorAll("[data-ready]")].flatMap(player => [...player.shadowRoot.querySelectorAll(".picture")])
+    const sign = box => getComputedStyle(box, "::before").visibility
+    const drawn = () => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))
+    const signs = []
+    for (const box of boxes.filter(box => box.clientWidth)) {
+        const before = sign(box), wide = box.scrollWidth > box.clientWidth
+        box.scrollLeft = box.scrollWidth
+        await drawn()
+        signs.push([wide, before, sign(box)])
+    }
+    return signs
+}
+
 // What has a colour in the cell that begins with `four_by_four`, by kind, and the numbers beside its lines.
 const coloured = () => {
     const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]

@@ -38,7 +38,7 @@ def entered(guess, *values):
         ({}, [" "], 31, "? It is 31. (You made no guess.)"),
         ({"unit": "times"}, ["1,3"], 1.26, "? You said 1.3, and it is 1.3 times: well guessed!"),
         ({"choices": [4, 8]}, [4], 8, "? You said 4, and it is 8."),
-        ({"choices": ["TN", "NN"]}, ["NN"], "NN", "? You said NN, and it is NN: well guessed!"),
+        ({"choices": ["TN", "NN"]}, ["NN"], "NN", "? You said NN, and it is NN."),
         ({"choices": ["TN", "NN"]}, [], "NN", "? It is NN. (You made no guess.)"),
     ],
 )

@@ -111,6 +111,25 @@ def test_the_first_page_fits_a_phone(site, page):
     assert not axe_finds(page)
 
 
+MAIN = ("register_block", "block_race", "chip", "wavefronts", "texture_fetch", "timeline")
+MAIN += ("roofline", "road")
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_a_picture_wider_than_a_phone_says_so(site, page, name):
+    """The page doesn't scroll sideways; a picture that does has a sign, until it is swiped. Letters
+    keep their size.
+    """
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"file://{site}/pictures/{name}.html")
+    page.wait_for_selector("[data-ready]")
+    page.evaluate(JS.settled)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(JS.faults) == []
+    for wide, sign, swiped in page.evaluate(JS.signsOfWidth):
+        assert (sign, swiped) == ("visible" if wide else "hidden", "hidden")
+
+
 def test_the_compile_page_is_one_click_below(site, page):
     """If npm could bring Pyodide; where it can't, no link leads there."""
     page.goto(f"file://{site}/index.html")

@@ -10,7 +10,7 @@ from queue import Queue
 from secrets import token_hex
 
 from cypresskit.cli.command import CommandError, command, jobs, option, whole
-from cypresskit.saving import save_file
+from cypresskit.saving import other_files, save_file
 from cypresskit.tables import one_line
 
 STORE = ".judged.json"
@@ -164,7 +164,11 @@ def student_work(
     from cypresskit.marks import course, gradebook, judging, submissions
     from cypresskit.teach.check import Verdict
 
-    notes: list[str] = []
+    notes = [
+        f"{one_line(str(path))} is not marked: it is {kind}"
+        for folder in student.folders
+        for path, kind in other_files(folder)
+    ]
     handed: list[tuple[str, list | None, str]] = []  # lesson, cells, what is wrong with the file
     for notebook in (path for folder in student.folders for path in submissions.notebooks(folder)):
         shown = one_line(str(notebook))

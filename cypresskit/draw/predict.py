@@ -107,9 +107,10 @@ class Prediction:
             if numeric and not self.choices
             else self.value == truth
         )
+        well = right and len(self.choices) != 2  # of two, one guesses half
         return (
             f"{self.question}{asked}{you} said {_shown_guess(self.value)}, and"
-            f" {is_}{': well guessed!' if right else '.'}"
+            f" {is_}{': well guessed!' if well else '.'}"
         )
 
     def __repr__(self) -> str:

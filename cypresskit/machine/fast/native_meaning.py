@@ -1,7 +1,7 @@
 """The arithmetic of every opcode as LLVM IR on vectors: ``NATIVE`` has the keys of
 ``il.meaning.MEANING``.
 
-Each is the other's proof: two implementations that know nothing of each other and must agree bit
+Each is the other's proof: two implementations, written independently, that must agree bit
 for bit.
 
 Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only
