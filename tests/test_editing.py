@@ -309,6 +309,14 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
         talk.talk.close()
 
 
+@pytest.mark.parametrize(("text", "replays"), [(TEXT, False), (TEXT.replace("r2.x", "r2.y"), True)])
+def test_a_right_kernel_isnt_said_to_be_replayed(text, replays):
+    said = []
+    job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict", "replay"]}
+    answer_job(job | SETTINGS, JobMemory(), said.append, lambda _: False)
+    assert ("replay" in [message.get("part") for message in said]) == replays
+
+
 def test_a_job_that_is_overtaken_stops_between_two_parts():
     said = []
     job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}

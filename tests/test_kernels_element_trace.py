@@ -6,14 +6,13 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
-from answers import planted
+from answers import kernel_answers
 from faults import Fault, plant
 
 import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.verification import product
 from cypresskit.machine.provenance import Provenance
-from cypresskit.teach import l12_contest as contest
 
 SINGLE = "sgemm_tn"
 
@@ -168,23 +167,11 @@ def test_a_layout_of_the_lds_is_followed_through_it():
     assert all(set(reading.path) & set(stores) for reading in readings)
 
 
-def exercises() -> list[tuple[str, str, str]]:
-    """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
-    found = []
-    for check, (right, wrong) in planted().items():
-        texts = [text for text in (right[0], *(w for w, _ in wrong)) if isinstance(text, str)]
-        if check.__name__ == "check_two_steps":
-            texts = [contest.with_loop(text).text for text in texts]
-        if texts and texts[0].lstrip().startswith(("il_", ";")):
-            found += [(check.__name__, texts[0], text) for text in texts[1:]]
-    return found
-
-
 def test_the_planted_line_of_the_exercises_wrong_answers_is_named():
     """The lines that differ from a right answer; where those add nothing, what is missing."""
     outcomes: list[bool] = []
     missed: list[str] = []
-    for check, right, wrong in exercises():
+    for check, right, wrong in kernel_answers():
         try:
             like = ck.kernel(right)
             kernel = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)

@@ -1,6 +1,7 @@
 """``verify``: right kernels are right, wrong ones are wrong with their first wrong element."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -26,7 +27,12 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)
-    assert str(checked) == f"{name} is right at {one[0]} x {one[1]} and {2 * rows} x {columns}."
+    said = re.fullmatch(rf"{name} is right at (.+), k from (\d+) to (\d+)\.", str(checked))
+    assert said, checked
+    shapes = re.findall(r"(\d+) x (\d+)", said[1])
+    assert {(int(m), int(n)) for m, n in shapes} == {(m, n) for m, n, _ in checked.sizes}
+    steps = [k for *_, k in checked.sizes]
+    assert [int(said[2]), int(said[3])] == [min(steps), max(steps)]
     assert len({k for _, _, k in larger}) == len(larger) == 2
     assert all(m > rows and (kernel.vector or n > columns) for m, n, _ in larger)
 

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -120,13 +120,19 @@ class Case:
     def best(self) -> Answer:
         return measured_answers.best_answer(self._judge())
 
+    def replay_place(self) -> Sequence[int] | None:
+        """The element of which the terms are asked, or the first wrong one, or None."""
+        if self.job.get("element"):
+            return self.job["element"]
+        return self.seen.wrong[:2] if self.seen is not None and self.seen.wrong else None
+
     def replay(self) -> Answer | None:
         """Of the element that is asked for, or of the first wrong one."""
+        place = self.replay_place()
+        if place is None:
+            return None
         mine = self._judge()
         assert self.seen is not None
-        place = self.job.get("element") or (self.seen.wrong and self.seen.wrong[:2])
-        if not place:
-            return None
         return measured_answers.replay_answer(mine, self.seen, *place)
 
     def prices(self) -> Answer:
@@ -161,7 +167,7 @@ class LaunchCase(Case):
     def prices(self) -> Answer:
         return launched_answers.prices_answer(self._assembled(), self.given)
 
-    def replay(self) -> None:
+    def replay_place(self) -> None:
         """Which terms went into an element is known of products alone."""
 
     def _assembled(self) -> Program:
@@ -260,7 +266,7 @@ def answer_job(
         for part in job["parts"]:
             if overtaken(edit):
                 return
-            if part not in makers:
+            if part not in makers or (part == "replay" and not case.replay_place()):
                 continue
             say({"type": "working", "edit": edit, "part": part})
             answer = makers[part]()

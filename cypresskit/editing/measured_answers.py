@@ -18,6 +18,7 @@ from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.element_trace import Term, trace_element
+from cypresskit.kernels.inference import ConventionError
 from cypresskit.kernels.own import kernel
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
@@ -38,7 +39,7 @@ UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeErr
 def kernel_of(
     text: str,
     name: str,
-    like: str | None = None,
+    like: str | Kernel | None = None,
     block: tuple[int, int] | None = None,
     k_step: int | None = None,
 ) -> Kernel:
@@ -63,7 +64,8 @@ def judged_kernel(
     A text that began as a copy of ``like`` may have come to store C in another way: it is launched
     as it asks for, if it differs from ``like`` in what it stores to, or is right in no other way.
     ``before`` is what an earlier text was: one that fetches and stores as often has its block and
-    its steps of k, and nothing has to be found out. Raises what ``ck.kernel`` raises.
+    its steps of k, and nothing has to be found out; one of which nothing can be found out is still
+    launched like it. Raises what ``ck.kernel`` raises.
     """
     near = before or (None if like is None else KERNELS[like])
     if near is not None and (block, k_step) == (None, None):
@@ -72,7 +74,12 @@ def judged_kernel(
             mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
             return mine, verify(mine)
     if like is None or _stores(KERNELS[like].program) != _stores(assemble(text, name)):
-        mine = kernel_of(text, name, None, block, k_step)
+        try:
+            mine = kernel_of(text, name, None, block, k_step)
+        except ConventionError:  # an endless loop, say: how it was launched, it still is
+            if before is None or before.mode != assemble(text, name).mode:
+                raise
+            mine = kernel_of(text, name, before, block or before.block, k_step or before.k_step)
         return mine, verify(mine)
     mine = kernel_of(text, name, like, block, k_step)
     seen = verify(mine)
@@ -175,8 +182,8 @@ def replay_answer(mine: Kernel, seen: Verification, row: int, column: int) -> An
     """What went into an element of the wrong product.
 
     The answer holds ``row``, ``column``; a ``message`` on what the element is; ``notes``, what is
-    wrong, in sentences; ``terms``, each with its ``text``, whether it is ``right``, a ``note``, and
-    the line to go to; or a ``problem``, why nothing can be said.
+    wrong, in sentences; ``terms``, each with its ``text``, whether it is ``right``, a ``note``, the
+    ``line`` to go to, and the ``lines`` that touched it; or a ``problem``, why nothing can be said.
     """
     place = {"row": row, "column": column}
     try:
@@ -201,6 +208,7 @@ def _term_row(term: Term) -> Answer:
         "right": term.right,
         "note": term.note,
         "line": term.blame or term.line,
+        "lines": list(term.lines),
     }
 
 

@@ -91,8 +91,12 @@ class Verification:
 
     @property
     def at(self) -> str:
-        """The smallest sizes of C that came out right, in words: "8 x 16 and 16 x 8"."""
-        return " and ".join(f"{m} x {n}" for m, n, _ in self.sizes[:SMALL])
+        """The sizes of C that came out right, in words: "8 x 16 and 16 x 8, k = 4"."""
+        *others, last = dict.fromkeys(f"{m} x {n}" for m, n, _ in self.sizes)
+        shapes = f"{', '.join(others)} and {last}" if others else last
+        steps = sorted({k for *_, k in self.sizes})
+        turns = f"k = {steps[0]}" if steps[1:] == [] else f"k from {steps[0]} to {steps[-1]}"
+        return f"{shapes}, {turns}"
 
     def __str__(self) -> str:
         if self.right:
@@ -142,7 +146,7 @@ def verify(
     Examples
     --------
     >>> ck.verify("sgemm_tn")
-    sgemm_tn is right at 8 x 16 and 16 x 8.
+    sgemm_tn is right at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10.
     """
     known = resolve(kernel)
     alpha, beta = factors(known.program, alpha, beta)

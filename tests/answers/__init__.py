@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
+from cypresskit.teach import l12_contest
 from tools.book import read, solved, student
 
 HERE = Path(__file__).parent
@@ -58,6 +59,18 @@ def planted() -> dict:
             wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
             answers[names[check]] = right, wrong + ALWAYS_WRONG[table["kind"]]
     return answers
+
+
+def kernel_answers() -> list[tuple[str, str, str]]:
+    """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
+    found = []
+    for check, (right, wrong) in planted().items():
+        texts = [text for text in (right[0], *(w for w, _ in wrong)) if isinstance(text, str)]
+        if check.__name__ == "check_two_steps":
+            texts = [l12_contest.with_loop(text).text for text in texts]
+        if texts and texts[0].lstrip().startswith(("il_", ";")):
+            found += [(check.__name__, texts[0], text) for text in texts[1:]]
+    return found
 
 
 def _made(form: str, answer: str, place: str, names: dict):

@@ -1,0 +1,214 @@
+"""Journeys over the conversation: from the right answer of each exercise whose answer is a kernel,
+and of each step of the climb, to each wrong one.
+
+What the workbench says of a text is what the package says of it: faults are those of ``assemble``,
+findings those of ``check``; and the red terms of a wrong product lead to the line that was changed.
+"""
+
+from collections import defaultdict
+from difflib import SequenceMatcher
+
+import numpy as np
+import pytest
+from answers import kernel_answers
+from test_climb import RIGHT, WRONG
+
+import cypresskit as ck
+from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edits import Edits
+from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.workbench import workbench
+from cypresskit.machine.checks import check
+
+NOTHING = {"like": None, "block": None, "k_step": None, "n": 64, "launch": None}
+
+
+class Present:
+    """In a process's place: answers at once."""
+
+    def __init__(self, hear, ended, idly):
+        self.hear, self.idly, self.memory = hear, idly, JobMemory()
+
+    def ask(self, job):
+        if not self.idly:
+            answer_job(job, self.memory, self.hear, lambda edit: False)
+
+    def stop(self):
+        pass
+
+
+class Never:
+    """A timer that never comes."""
+
+    def __init__(self, seconds, act):
+        pass
+
+    def cancel(self):
+        pass
+
+
+class Journey:
+    """A conversation that begins with a right text."""
+
+    def __init__(self, path, right, settings=NOTHING):
+        path.write_text(right)
+        self.talk = Conversation(KernelFile(path), Edits(), dict(settings), Present, Never)
+        self.said, self.typed = [], 0
+        self.talk.pages.append(self.said.append)
+        assert self.type(right)["verdict"]["right"]
+
+    def type(self, text):
+        """The answers to a text, by part."""
+        self.typed += 1
+        edit = f"a-{self.typed}"
+        self.said.clear()
+        self.talk.begin(edit, text)
+        assert {message["edit"] for message in self.said if "edit" in message} == {edit}
+        assert not [message for message in self.said if message["type"] == "trouble"]
+        return {m["part"]: m for m in self.said if m["type"] == "answer"}
+
+
+def changed_lines(right, wrong):
+    """The lines of a wrong text that a right one hasn't, and those beside a gap."""
+    matcher = SequenceMatcher(None, right.splitlines(), wrong.splitlines(), autojunk=False)
+    changes = set()
+    for kind, _, _, first, last in matcher.get_opcodes():
+        if kind != "equal":
+            changes |= set(range(first + 1, last + 1)) or {first, first + 1}
+    return changes
+
+
+def assembled(text):
+    """The program, or the faults' places."""
+    try:
+        return ck.assemble(text, "my.il"), []
+    except ck.ILError as error:
+        return None, [(fault.line, fault.column) for fault in error.faults]
+
+
+def climb_answers():
+    """Right and wrong texts of the climb: step, right, wrong."""
+    right = {lesson: text for lesson, text, *_ in reversed(RIGHT)}
+    return [(f"climb {lesson}", right[lesson], text) for lesson, text, *_ in WRONG if text]
+
+
+def products():
+    """Those that multiply matrices: {(exercise, right text): [wrong text, ...]}."""
+    by_exercise = defaultdict(list)
+    for name, right, wrong in (*kernel_answers(), *climb_answers()):
+        if name not in LAUNCHES:
+            by_exercise[name, right].append(wrong)
+    return by_exercise
+
+
+def added_numbers():
+    """The launch of the exercise on adding 16 numbers."""
+    texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
+    out = np.zeros((1, 2, 4), np.float32)
+    return {"domain": (2, 1), "inputs": {0: texels}, "outputs": {0: out}}
+
+
+def transposed():
+    """The launch of the exercise on transposing through the LDS."""
+    matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
+    memory = np.zeros((8, 32), np.float32)
+    return {
+        "domain": 64,
+        "inputs": {0: np.repeat(matrix[..., np.newaxis], 4, 2)},
+        "global_memory": memory,
+    }
+
+
+LAUNCHES = {"check_sum": added_numbers, "check_transpose": transposed}
+
+
+def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
+    counts = defaultdict(int)
+    missed = []
+    for (name, right), texts in products().items():
+        try:
+            like = ck.kernel(right)
+        except ValueError:
+            counts["without a launch"] += len(texts)
+            continue
+        journey = Journey(tmp_path / f"{name.replace(' ', '_')}.il", right)
+        for wrong in texts:
+            found = journey.type(wrong)
+            program, faults = assembled(wrong)
+            if faults:
+                places = [(fault["line"], fault["column"]) for fault in found["text"]["faults"]]
+                assert places == faults
+                assert list(found) == ["text"]
+                counts["faults"] += 1
+                continue
+            assert not found["text"]["faults"]
+            if "refusal" in found["code"]:
+                with pytest.raises((ck.CompileError, ValueError)):
+                    ck.compile(program)
+                counts["refused"] += 1
+                continue
+            verdict = found["verdict"]
+            lines = [
+                f["line"] for f in verdict["findings"] if f["kind"] not in ("launch", "answer")
+            ]
+            try:
+                mine = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+                findings = ck.verify(mine).findings
+            except ValueError:
+                findings = ()
+            wanted = [f.line for f in findings if f.kind != "answer"]
+            assert lines == wanted, f"{name}:\n{wrong}"
+            counts["findings"] += len(lines)
+            if "product" in verdict:
+                terms = found["replay"].get("terms", ())
+                red = [term for term in terms if not term["right"]]
+                changes = changed_lines(right, wrong)
+                counts["wrong products"] += 1
+                hit = any(changes & {term["line"], *term["lines"]} for term in red)
+                absent = all(not term["line"] or "is missing" in term["note"] for term in red)
+                counts["of them at the line to go to"] += any(t["line"] in changes for t in red)
+                counts["of them of a line that is gone"] += absent and not hit
+                counts["red at the planted line"] += hit or absent
+                if not (hit or absent):
+                    missed.append(f"{name}: {sorted(changes)}, {found['replay'].get('notes')}")
+            counts["right" if verdict["right"] else "wrong"] += 1
+    print(dict(counts), *missed, sep="\n")
+    assert counts["wrong products"] > 20
+    assert counts["red at the planted line"] >= 0.9 * counts["wrong products"], "\n".join(missed)
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_wrong_answers_that_multiply_nothing_are_found_by_their_own_launch(name, tmp_path):
+    arrays = LAUNCHES[name]()
+    answers = [
+        (right, wrong) for check_name, right, wrong in kernel_answers() if check_name == name
+    ]
+    right = answers[0][0]
+    given = arrays | {key: copied(arrays[key]) for key in arrays.keys() - {"domain", "inputs"}}
+    ck.launch(ck.assemble(right), **given)
+    result = given.get("global_memory")
+    expected = result if result is not None else given["outputs"][0]
+    (tmp_path / "my.il").write_text(right)
+    bench = workbench(tmp_path / "my.il", arrays=arrays, expected=expected)
+    journey = Journey(tmp_path / "my.il", right, bench._settings)
+    outcomes = []
+    for _, wrong in answers:
+        found = journey.type(wrong)
+        program, faults = assembled(wrong)
+        places = [(fault["line"], fault["column"]) for fault in found["text"]["faults"]]
+        assert places == faults
+        if program is None or "refusal" in found["code"]:
+            continue
+        findings = check(program, **arrays, expected=expected)
+        assert [f["line"] for f in found["verdict"]["findings"]] == [f.line for f in findings][:8]
+        assert found["verdict"]["right"] == (not findings)
+        outcomes.append(found["verdict"]["right"])
+    assert outcomes.count(False) >= 5
+    bench._conversation.close()
+
+
+def copied(value):
+    return (
+        {n: array.copy() for n, array in value.items()} if isinstance(value, dict) else value.copy()
+    )
