@@ -114,7 +114,7 @@ else:
         return getattr(module, name) if _LATER[name] else module
 
 
-def load_ipython_extension(shell) -> None:
+def load_ipython_extension(shell: object) -> None:
     """``%load_ext cypresskit``: let this IPython show verdicts of exercises, say which cell of an
     answer failed, and take ``exit`` for an error. ``ck.draw.load()`` does it, too.
     """

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ MOST = 1024  # parts of a kind that a simulated chip may have
 TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
-def is_whole(value, most: float = math.inf) -> bool:
+def is_whole(value: Any, most: float = math.inf) -> bool:
     """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
     return (
         isinstance(value, int | np.integer)
@@ -34,14 +35,14 @@ def is_whole(value, most: float = math.inf) -> bool:
 
 
 def _n(
-    holds: Callable,
+    holds: Callable[..., Any],
     message: str,
     unit: str,
     source: str,
-    default,
+    default: Any,
     calibrated: str = "",
-    open: tuple = (),
-):
+    open: tuple[Any, ...] = (),
+) -> Any:
     """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on
     allow.
     """
@@ -56,7 +57,7 @@ def _n(
     return field(default=default, metadata=metadata)
 
 
-def _is_power(value) -> bool:
+def _is_power(value: Any) -> bool:
     return is_whole(value) and int(value).bit_count() == 1
 
 
@@ -94,7 +95,7 @@ class Board:
     )
     l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for f in fields(self)[1:]:
             _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
 
@@ -265,7 +266,7 @@ class Device(Board):
         "Ashraf's packed products, from 450 Gflop/s at N = 512",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("simd_engines", "memory_channels", "l2_slices", "max_wavefronts", "lds_banks"):
             _check(
@@ -452,7 +453,7 @@ def open_boards(device: Device) -> tuple[Device, Device]:
     return fast, slow
 
 
-def _numbers(board: Board) -> list[tuple]:
+def _numbers(board: Board) -> list[tuple[Any, ...]]:
     """Name, value, unit and source of each number."""
     rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
     sources = [
@@ -466,13 +467,14 @@ def _number_of(board: "Board | Host", name: str) -> int | float:
     """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for
     anything else.
     """
-    value = getattr(board, name)
+    value: Any = getattr(board, name)
     good = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     _check(board, name, good, "has to be a number")
     if isinstance(value, np.generic):
         value = value.item()
         object.__setattr__(board, name, value)
-    return value
+    number: int | float = value
+    return number
 
 
 def _check(board: "Board | Host", name: str, good: bool, message: str) -> None:
@@ -544,7 +546,7 @@ class Host:
         "GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for f in fields(self)[1:]:
             _check(self, f.name, _number_of(self, f.name) > 0, "has to be above 0")
         _check(self, "cores", is_whole(self.cores), "has to be a whole number")

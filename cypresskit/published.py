@@ -6,10 +6,11 @@ tools.llvm``).
 import json
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 
 @cache
-def figures() -> dict:
+def figures() -> dict[str, Any]:
     """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a
     ``note`` on sources.
     """
@@ -17,29 +18,32 @@ def figures() -> dict:
 
 
 @cache
-def llvm() -> dict:
+def llvm() -> dict[str, Any]:
     """LLVM's version, the date, and for each kernel the registers and bundles of its loop as LLVM
     made them.
     """
     return _data("llvm.json")
 
 
-def _data(name: str) -> dict:
-    return json.loads(files("cypresskit.data").joinpath(name).read_text(encoding="utf-8"))
+def _data(name: str) -> dict[str, Any]:
+    text = files("cypresskit.data").joinpath(name).read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
 
 
-def kernels() -> dict[str, dict]:
+def kernels() -> dict[str, dict[str, Any]]:
     """The figures of every published kernel by its id, such as "sgemm_tn"."""
     return {row["id"]: row for row in figures()["kernels"]}
 
 
-def kernel(name: str) -> dict:
+def kernel(name: str) -> dict[str, Any]:
     """Published figures of a kernel by its id."""
     return kernels()[name]
 
 
-def host(name: str) -> dict:
+def host(name: str) -> dict[str, Any]:
     """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma",
     "hybrid", "padding_limits".
     """
-    return figures()["host"][name]
+    row: dict[str, Any] = figures()["host"][name]
+    return row

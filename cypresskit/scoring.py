@@ -9,6 +9,7 @@ from the compiler, in AMD's style. ``judged`` adds the errors, ``verdict`` sums 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
+from typing import Any
 
 from cypresskit import published
 from cypresskit.compiler import compile, kernel_card
@@ -19,6 +20,7 @@ from cypresskit.timing.sweep import Table, timed
 
 N = 2048  # where a source gives none
 LARGE = 4096  # and the larger size at which such a kernel may be faster
+Done = dict[tuple[str, int], dict[str, Any]]  # rows of simulated launches, by kernel and size
 SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
 PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
 CARD = (  # fields of the kernel card; "bundles" are the loop's
@@ -48,10 +50,8 @@ def score(
     """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
-    for (
-        name,
-        row,
-    ) in figures.items():  # a double-double kernel is at its best early, and slow to simulate
+    for name, row in figures.items():
+        # A double-double kernel is at its best early, and slow to simulate
         sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
         if "efficiency_pct_range" in row:
             sizes = SIZES
@@ -92,22 +92,24 @@ class Uncertain(float):
         return f"{float(self):{spec}} ± {100 * self.error:.0f} %"
 
 
-def speed(row: dict) -> float:
+def speed(row: dict[str, Any]) -> float:
     """The Gflop/s of a row of ``Report.row``, ``Uncertain`` where its launch wasn't steady."""
     if row["steady"]:
-        return row["gflops"]
+        return float(row["gflops"])
     gflops = Uncertain(row["gflops"])
     gflops.error = row["error"]
     return gflops
 
 
-def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[dict]:
+def _kernel(
+    name: str, figures: dict[str, Any], done: Done, device: Device
+) -> Iterator[dict[str, Any]]:
     """Rows for every published figure of a kernel that is also simulated."""
     best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
     card = kernel_card(KERNELS[name], compile(KERNELS[name].program, device))
-    simulated: dict[str, Callable] = {
+    simulated: dict[str, Callable[..., Any]] = {
         "gflops_max": lambda: speed(best),
         "n_at_max": lambda: max(
             (row["gflops"], n) for (other, n), row in done.items() if other == name
@@ -129,7 +131,7 @@ def _kernel(name: str, figures: dict, done: dict, device: Device) -> Iterator[di
             yield _row(name, quantity, figures[quantity], value())
 
 
-def _row(name: str, quantity: str, figure, simulated) -> dict:
+def _row(name: str, quantity: str, figure: Any, simulated: Any) -> dict[str, Any]:
     ratio = _each(
         lambda expected, value: round(value / expected, 3) if expected else None, figure, simulated
     )
@@ -142,7 +144,7 @@ def _row(name: str, quantity: str, figure, simulated) -> dict:
     }
 
 
-def _each(function: Callable, *values):
+def _each(function: Callable[..., Any], *values: Any) -> Any:
     """``function`` of the values or, if they are lists, of each row of them."""
     return list(map(function, *values)) if isinstance(values[0], list) else function(*values)
 
@@ -158,7 +160,7 @@ CALIBRATED = {
 }
 
 
-def judged(rows: Iterable[dict]) -> list[dict]:
+def judged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this
     figure, or "".
     """
@@ -177,7 +179,7 @@ def judged(rows: Iterable[dict]) -> list[dict]:
     return table
 
 
-def verdict(rows: Iterable[dict]) -> str:
+def verdict(rows: Iterable[dict[str, Any]]) -> str:
     """One line on judged rows: the median and the worst error, and which calibration was fitted to
     which figure.
     """

@@ -6,9 +6,10 @@ import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
+from typing import Any
 
 
-def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> str:
+def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = "") -> str:
     """An HTML table: a row of headings, then ``rows``."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
     body = "".join(
@@ -18,7 +19,7 @@ def table(names: Sequence[str], rows: Iterable[Iterable], caption: str = "") -> 
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def markdown(names: Sequence[str], rows: Iterable[Iterable]) -> str:
+def markdown(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table."""
     head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]
     return "\n".join([head, "|" + "---|" * len(names), *lines])
@@ -63,7 +64,7 @@ def plural(noun: str, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _shown(value) -> str:
+def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 

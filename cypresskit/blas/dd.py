@@ -23,20 +23,20 @@ LARGEST_EXPONENT = 400
 LEAST_EXPONENT = -1200
 
 
-def two_sum(a, b):
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """s = a + b rounded to float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def fast_two_sum(a, b):
+def fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """``two_sum`` for |a| >= |b| (Dekker)."""
     s = a + b
     return s, b - (s - a)
 
 
-def two_product(a, b):
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     """p = a b rounded, and the rounding error e: p + e = a b exactly, barring over- and underflow
     (Dekker).
     """
@@ -45,7 +45,7 @@ def two_product(a, b):
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-def _halves(a):
+def _halves(a: Any) -> tuple[Any, Any]:
     # Scaled, or the largest numbers would overflow below
     scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
     t = a * scale * 134217729.0  # 2^27 + 1
@@ -88,7 +88,7 @@ class DD:
             return cls._of(two_sum(high, low), high + low)
 
     @classmethod
-    def _of(cls, parts, ends) -> "DD":
+    def _of(cls, parts: Any, ends: Any) -> "DD":
         """The DD of pairs (high, low), with ``ends`` wherever high isn't finite."""
         high, low = parts
         finite = np.isfinite(high)
@@ -200,7 +200,7 @@ class DD:
         """
         return self._each(lambda pair: _decimal(pair, digits))
 
-    def _each(self, convert: Callable):
+    def _each(self, convert: Callable[..., Any]) -> Any:
         if not self.shape:
             return convert(self.pairs)
         result = np.empty(self.shape, object)
@@ -218,11 +218,11 @@ class DD:
         return f"DD({self})"
 
 
-def _dd(value) -> DD:
+def _dd(value: Any) -> DD:
     return value if isinstance(value, DD) else DD(value)
 
 
-def _rounded(value) -> tuple[float, float]:
+def _rounded(value: Any) -> tuple[float, float]:
     """(high, low) of a number or text: high is it rounded to float64, low the remainder, rounded
     again.
     """
@@ -261,7 +261,7 @@ def _exponent(value: str | Decimal) -> int | None:
     return number.adjusted() if number else LEAST_EXPONENT - 1
 
 
-def _exact(value) -> Fraction:
+def _exact(value: Any) -> Fraction:
     with suppress(ValueError, TypeError, ZeroDivisionError):
         if isinstance(value, np.floating):
             return Fraction(*value.as_integer_ratio())

@@ -15,6 +15,7 @@ never part of a result. Left out: addresses, and the time of transfers.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class MatrixFactory:
     def __enter__(self) -> "MatrixFactory":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         for matrix in self.matrices:
             matrix.values = None
         self.matrices.clear()
@@ -103,8 +104,8 @@ class MatrixFactory:
         b: OnCard,
         c: OnCard | None = None,
         *,
-        alpha=1.0,
-        beta=0.0,
+        alpha: Any = 1.0,
+        beta: Any = 0.0,
         trans_a: bool = False,
         trans_b: bool = False,
         name: str = "",
@@ -113,9 +114,9 @@ class MatrixFactory:
         wants transposed takes room twice while it runs. Raises ``gemm``'s errors, and
         ``CardMemoryError`` where there is no room.
         """
-        values: list = [None if x is None else self._values(x) for x in (a, b, c)]
+        values: list[Any] = [None if x is None else self._values(x) for x in (a, b, c)]
         m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
-        how: dict = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
+        how: dict[str, Any] = {"trans_a": trans_a, "trans_b": trans_b, "device": self.device}
         choice = choose(m, n, k, a.precision, **how)
         how |= {"alpha": alpha, "beta": beta, "kernel": choice.kernel}
         with self._room((m, n), a.precision, name) as result, ExitStack() as turned:

@@ -8,9 +8,9 @@ is a product with one column, ``gemm_packed`` several small products in one laun
 """
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from cypresskit.il.errors import nearest
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.engines import launch
+from cypresskit.machine.observer import Observer
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
+Pair = tuple[float, float]  # a number as (high, low)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}
 LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
     ("double", "double-double"), float(np.finfo("f8").max)
@@ -34,7 +36,7 @@ MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 LAUNCHING = ("engine", "max_instructions", "observers", "threads")
 
 
-def _check_launching(product: Callable, given: Mapping[str, object]) -> None:
+def _check_launching(product: Callable[..., Any], given: Mapping[str, object]) -> None:
     """``TypeError`` for a keyword that a product neither takes nor passes on."""
     for name in given:
         if name in LAUNCHING:
@@ -53,13 +55,13 @@ def gemm(
     b: Matrix,
     c: Matrix | None = None,
     *,
-    alpha=1.0,
-    beta=0.0,
+    alpha: float | DD = 1.0,
+    beta: float | DD = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
     device: Device = HD5870,
-    **launching,
+    **launching: Any,
 ) -> Matrix:
     """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``,
     ``trans_b`` say so.
@@ -109,10 +111,10 @@ def gemm(
     """
     _check_launching(gemm, launching)
     a, b, c = map(plain, (a, b, c))
-    precision, alpha, beta, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
+    precision, scale, old, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
-    if alpha[0] == 0 or k == 0:
-        alpha = (0.0, 0.0)
+    if scale[0] == 0 or k == 0:
+        scale = (0.0, 0.0)
         k = 0
         a = a[:0] if trans_a else a[:, :0]
         b = b[:, :0] if trans_b else b[:0]
@@ -122,12 +124,12 @@ def gemm(
         chosen = _named(kernel, precision)
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
-        return _matrix(np.zeros((m, n, *pair), chosen.dtype))
+        return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
-    arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), alpha, beta)
+    arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), scale, old)
     limit = {"max_instructions": most_instructions(chosen, k)}
     launch(chosen.program, **arguments, **(limit | launching), in_place=True)
-    return _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair))
+    return cast(Matrix, _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair)))
 
 
 def most_instructions(kernel: Kernel, k: int) -> int:
@@ -141,8 +143,8 @@ def most_instructions(kernel: Kernel, k: int) -> int:
 
 
 def checked(
-    a, b, c, alpha, beta, trans_a=False, trans_b=False
-) -> tuple[str, tuple, tuple, tuple[int, int, int]]:
+    a: Any, b: Any, c: Any, alpha: Any, beta: Any, trans_a: bool = False, trans_b: bool = False
+) -> tuple[str, Pair, Pair, tuple[int, int, int]]:
     """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises
     ``gemm``'s errors.
     """
@@ -164,7 +166,7 @@ def checked(
     return precision, alpha, beta, (m, n, k)
 
 
-def _check_beta(beta: tuple[float, float], name: str, matrix) -> None:
+def _check_beta(beta: tuple[float, float], name: str, matrix: Any) -> None:
     if matrix is None and beta[0] != 0:
         raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
@@ -187,13 +189,13 @@ def gemv(
     x: Matrix,
     y: Matrix | None = None,
     *,
-    alpha=1.0,
-    beta=0.0,
+    alpha: float | DD = 1.0,
+    beta: float | DD = 0.0,
     trans: bool = False,
     kernel: Source | None = None,
     device: Device = HD5870,
     engine: str = "fast",
-    observers=(),
+    observers: Iterable[Observer] = (),
     threads: int | None = None,
 ) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
@@ -212,16 +214,15 @@ def gemv(
             )
     _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
-    how = {
+    how: dict[str, Any] = {
         "kernel": kernel,
         "device": device,
         "engine": engine,
         "observers": observers,
         "threads": threads,
     }
-    return gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how).reshape(
-        -1
-    )
+    product = gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how)
+    return cast(Matrix, product.reshape(-1))
 
 
 def gemm_packed(
@@ -231,7 +232,7 @@ def gemm_packed(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
-    **launching,
+    **launching: Any,
 ) -> np.ndarray:
     """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape
     (count, m, n).
@@ -272,7 +273,7 @@ def gemm_packed(
     return packed.result(arguments, m, n)
 
 
-def plain(array):
+def plain(array: Any) -> Any:
     """A plain array in place of a numpy subclass such as ``np.matrix``, which reshapes and
     multiplies in its own way. Anything else, masked arrays included, comes back unchanged, to be
     refused later.
@@ -282,7 +283,7 @@ def plain(array):
     return array
 
 
-def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
+def _precision(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
     """The common precision of arrays, which must have these numbers of dimensions."""
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
     for (name, array), count in zip(arrays.items(), dimensions):
@@ -300,7 +301,7 @@ def _precision(arrays: dict, dimensions: tuple[int, ...]) -> str:
     return {"float32": "single", "float64": "double"}.get(kind, "double-double")
 
 
-def _kind(name: str, array) -> str:
+def _kind(name: str, array: Any) -> str:
     if isinstance(array, DD):
         return "DD"
     if not isinstance(array, np.ndarray):
@@ -315,13 +316,13 @@ def _kind(name: str, array) -> str:
     return TYPES[array.dtype]
 
 
-def _whether(name: str, value) -> bool:
+def _whether(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_, int)):  # the letter N of a BLAS would count as true
         raise TypeError(f"{name} is True or False, not {value!r}")
     return bool(value)
 
 
-def _scalar(name: str, value, precision: str) -> tuple[float, float]:
+def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
     """A scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
         return float(value.hi), float(value.lo)
@@ -351,13 +352,13 @@ def _named(given: Source, precision: str) -> Kernel:
     return kernel
 
 
-def _stored(matrix, transposed: bool) -> np.ndarray:
+def _stored(matrix: Any, transposed: bool) -> np.ndarray:
     """The array behind a matrix, or behind its transpose."""
     matrix = matrix.T if transposed else matrix
     return matrix.pairs if isinstance(matrix, DD) else matrix
 
 
-def _matrix(result: np.ndarray):
+def _matrix(result: np.ndarray) -> np.ndarray | DD:
     return DD.wrap(result) if result.ndim == 3 else result
 
 

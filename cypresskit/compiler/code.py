@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cypresskit.compiler.assembly import Control
 from cypresskit.compiler.isa import fewest_bundles
@@ -24,7 +24,7 @@ from cypresskit.il import Program
 from cypresskit.tables import folded, table
 
 
-def _row(means: str):
+def _row(means: str) -> Any:
     """A field of the card, with the explanation printed behind its value."""
     return field(metadata={"means": means})
 
@@ -242,14 +242,14 @@ class Code:
         )
 
 
-def kernel_card(kernel, code: Code) -> KernelCard:
+def kernel_card(kernel: Any, code: Code) -> KernelCard:
     """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are
     two for each product, also of double-doubles, however many operations that takes.
     """
     return code.card(*kernel_turn(kernel))
 
 
-def kernel_turn(kernel) -> tuple[int, int]:
+def kernel_turn(kernel: Any) -> tuple[int, int]:
     """The steps of k in a turn of a known kernel's main loop, and the flops of these."""
     rows, columns = kernel.block
     steps = kernel.k_step // kernel.parts

@@ -15,7 +15,7 @@ Left out: more than one chip, and blocks that aren't square.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def gemm_out_of_core(
     device: Device = HD5870,
     block: int | None = None,
     depth: int | None = None,
-    **launching,
+    **launching: Any,
 ) -> tuple[np.ndarray, Timeline]:
     """(alpha op(a) op(b) + beta c, its timeline), really computed, in blocks that go through the
     card's memory.
@@ -205,7 +205,7 @@ class _Blocked:
         block: int | None = None,
         depth: int | None = None,
         overlap: bool = True,
-        matrices: tuple = (),
+        matrices: tuple[Any, ...] = (),
     ):
         m, n, k = size
         check_whole(m=m, n=n, k=k)

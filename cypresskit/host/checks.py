@@ -40,7 +40,7 @@ check_amount = _checker(_number, "be 0 or more, and finite")
 check_share = _checker(lambda value: _number(value) and value <= 1, "lie in 0 to 1")
 
 
-def check_type(kind: type, **values) -> None:
+def check_type(kind: type, **values: object) -> None:
     """Raise ``TypeError`` unless every value is of the class ``kind``."""
     for name, value in values.items():
         if not isinstance(value, kind):

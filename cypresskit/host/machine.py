@@ -13,7 +13,7 @@ buffers, so that a strip can arrive while another is in use.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Machine:
         """The number of chips at work."""
         return self.device.chips if self.use_chips is None else self.use_chips
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_type(Device, device=self.device)
         check_type(Host, host=self.host)
         check_whole(use_chips=self.chips)
@@ -192,7 +192,12 @@ class Plan:
         )
 
     def send(
-        self, chip: int, data: Data, size: float, buffers: tuple[str, str], fetch: Callable
+        self,
+        chip: int,
+        data: Data,
+        size: float,
+        buffers: tuple[str, str],
+        fetch: Callable[..., Any],
     ) -> None:
         """Add the copy of ``data``, the array ``fetch()``, to the first of ``buffers`` and its DMA
         to the second.
@@ -214,7 +219,7 @@ class Plan:
         )
         self.dma(chip, "load2", data, size=size, way=TO_CARD, source=pinned, target=card)
 
-    def load(self, chip: int, data: Data, size: float, fetch: Callable) -> Strip:
+    def load(self, chip: int, data: Data, size: float, fetch: Callable[..., Any]) -> Strip:
         """A strip on the card; it is sent unless one of its matrix's two buffers has it. The strip
         asked for last is kept, since it is still in use.
         """
@@ -264,7 +269,7 @@ def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
-def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
+def ahead(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple[Any, ...]]:
     """Pairs of a step and what ``load`` returned for it. Loading runs a step ahead (prefetching):
     the next step is loaded before this one is done.
     """
@@ -275,7 +280,7 @@ def ahead(steps: Sequence, load: Callable) -> Iterator[tuple]:
         yield step, current
 
 
-def corner_turn(rows: Sequence, columns: Sequence) -> Iterator[tuple[int, int]]:
+def corner_turn(rows: Sequence[Any], columns: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Positions (row, column) of all blocks, in an order that changes only one of the two at a
     time: along a row, down at its end, and back along the next ("bounce corner turn"). So each
     block loads one strip of A or B, not two.

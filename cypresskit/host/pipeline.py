@@ -22,6 +22,7 @@ the host's memory, so it takes a few calls to settle.
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Matrices:
     alpha: float = 1.0
     beta: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.a, self.b, self.c = map(plain, (self.a, self.b, self.c))
         precision, (self.alpha, _), (self.beta, _), self.size = checked(
             self.a, self.b, self.c, self.alpha, self.beta
@@ -83,7 +84,13 @@ class Matrices:
 
 
 def four_stage(
-    m: int, n: int, k: int, machine: Machine, *, kernel: str | Kernel = "dgemm_tn_buffer", **options
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    kernel: str | Kernel = "dgemm_tn_buffer",
+    **options: Any,
 ) -> Timeline:
     """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; ``options`` and
     errors as for `five_stage`. Its kernel by default uses a global buffer, which can lie in any
@@ -151,7 +158,7 @@ def balanced_share(timeline: Timeline, share: float) -> float:
 
 
 def adaptive(
-    m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options
+    m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options: Any
 ) -> list[tuple[float, Timeline]]:
     """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by
     `five_stage`, whose ``options`` these are. Raises ``ValueError`` if ``calls`` is below 1.

@@ -19,12 +19,12 @@ from cypresskit.host.rates import kernel_rate
 from cypresskit.host.transfer import balance, effective_rate, round_trip
 
 
-def host_rows() -> list[dict]:
+def host_rows() -> list[dict[str, Any]]:
     """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and
     ``ratio``. For a bus of 10 GB/s the source says "at least 300", so a ratio above 1 agrees with
     it. Figures published as a picture are None, and so is their ratio.
     """
-    rows: list[dict] = []
+    rows: list[dict[str, Any]] = []
 
     def row(id: str, quantity: str, simulated: Any, value: float | None = None) -> None:
         printed = published.host(id).get(quantity) if value is None else value
@@ -72,7 +72,7 @@ def mma_gains(block: int) -> dict[str, list[float]]:
     between two multiples, as in their second.
     """
 
-    def gflops(n: int, **options) -> float:
+    def gflops(n: int, **options: Any) -> float:
         return blocked_time(n, n, n, Machine(HD5870), **options).gflops
 
     multiples = [block * number for number in range(1, 9)]

@@ -25,7 +25,7 @@ class Resource:
     capacity: float
     unit: str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(**{f"{self.name}: capacity": self.capacity})
 
 

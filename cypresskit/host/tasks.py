@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from cypresskit.host.checks import check_amount, check_share, check_type
 from cypresskit.host.resources import Demand, Resource, fair_shares
@@ -169,12 +170,12 @@ class Timeline:
             if action := self.spans[number].task.action:
                 action()
 
-    def perfetto(self) -> dict:
+    def perfetto(self) -> dict[str, Any]:
         """The timeline in the Chrome trace format, which https://ui.perfetto.dev and
         chrome://tracing open: a row per queue, times in microseconds.
         """
         queues = list(dict.fromkeys(span.task.queue for span in self.spans))
-        events: list[dict] = [
+        events: list[dict[str, Any]] = [
             {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}
         ]
         for number, queue in enumerate(queues, 1):  # a thread 0 would be the idle one

@@ -5,8 +5,10 @@ itself, and a sentence on what was expected. ``str(error)`` shows them in the ma
 place, text, caret, advice.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 SHOWN = 20  # faults printed before the rest are only counted
 WIDTH = 160  # characters of a source line that are printed
@@ -61,11 +63,11 @@ class ILError(ValueError):
             shown.append(f"... and {len(self.faults) - SHOWN} more")
         super().__init__("\n".join(shown))
 
-    def __reduce__(self):  # so that an error crosses from one process to another
+    def __reduce__(self) -> tuple[Any, ...]:  # so that an error crosses from one process to another
         return ILError, (self.name, list(self.faults))
 
 
-def nearest(word: str, known, cutoff: float = 0.6) -> str:
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its
     four letters or more; or of those as much alike as ``cutoff`` the one with the fewest slips,
     rather not a wrong letter; or none.

@@ -7,7 +7,7 @@ blocks that don't close, names never declared, registers that the mode doesn't h
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -242,7 +242,7 @@ class _Assembler:
         """
         return self.header_lost or any(_may_declare(fault.text) for fault in self.faults)
 
-    def _check_blocks(self, instructions) -> None:
+    def _check_blocks(self, instructions: Sequence[Instruction]) -> None:
         """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
         stack: list[Instruction] = []
         openers = {"endloop": ("loop",), "endif": ("if", "else"), "else": ("if",)}
@@ -440,7 +440,7 @@ def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tupl
 
 
 def _controls(
-    op: Opcode, word: str, written: list, line: Line, at: int
+    op: Opcode, word: str, written: list[Any], line: Line, at: int
 ) -> tuple[Controls, float, bool]:
     """Controls, result scale and saturation from what is ``written`` behind the opcode's name in
     ``word``.
@@ -573,9 +573,9 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:
-    def operands(read: Callable, what: str) -> tuple:
+    def operands(read: Callable[..., Any], what: str) -> tuple[Any, ...]:
         line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
-        operands_read: list = []
+        operands_read: list[Any] = []
         while not line.eat(")"):
             if operands_read:
                 line.expect(",", f"or `)` in the list of {what}")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
@@ -161,7 +161,7 @@ class Instruction:
     def renamed(self, new: Callable[[Register], Register]) -> "Instruction":
         """The same with ``new`` of each register, of addresses first, in its place."""
 
-        def anew(operand):
+        def anew(operand: Any) -> Any:  # a source or a destination
             register = operand.register
             address = operand.register.address
             if address is not None:

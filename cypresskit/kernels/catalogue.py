@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,9 @@ class Kernel:
         """op(A) and op(B), the factors of the product, from matrices as stored."""
         return a.T if self.trans_a else a, b.T if self.trans_b else b
 
-    def shape(self, m: int, n: int, k: int, alpha=1.0, beta=0.0, count: int = 1) -> Shape:
+    def shape(
+        self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
+    ) -> Shape:
         """A launch without its arrays, for ``count`` products of m x n x k.
 
         Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for
@@ -145,7 +148,9 @@ class Kernel:
         cb0.flags.writeable = False
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
-    def arguments(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha, beta) -> dict:
+    def arguments(
+        self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
+    ) -> dict[str, Any]:
         """Keyword arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a``
         else (m, k), B is (n, k) if ``trans_b`` else (k, n), C is (m, n) or None where beta is 0.
         Double-double matrices have a last axis (high, low), and alpha and beta may be such pairs. A
@@ -180,7 +185,7 @@ class Kernel:
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
-        result: dict = {
+        result: dict[str, Any] = {
             "domain": self.domain(big_m, big_n, count),
             "constants": shape.constants,
             "inputs": {},
@@ -199,7 +204,7 @@ class Kernel:
             "inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}
         }
 
-    def result(self, arguments: dict, m: int, n: int) -> np.ndarray:
+    def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
         """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of
         a packed kernel all matrices, (count, m, n). If nothing has to be cut off, it is the array
         in ``arguments`` itself.
@@ -228,7 +233,7 @@ class Catalogue(dict[str, Kernel]):
     suggests one.
     """
 
-    def __missing__(self, name: str):
+    def __missing__(self, name: str) -> Kernel:
         guess = nearest(str(name), self)
         quoted = repr(name)
         if len(quoted) > QUOTED:
@@ -250,7 +255,7 @@ class Catalogue(dict[str, Kernel]):
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
-def _kernel(name: str, block: list[int], group: list[int] | None = None, **more) -> Kernel:
+def _kernel(name: str, block: list[int], group: list[int] | None = None, **more: Any) -> Kernel:
     """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group
     means compute mode.
     """

@@ -17,6 +17,7 @@ many as it reads:
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
     return matrix.reshape(rows, columns // count, count)
 
 
-def scalars(alpha, beta) -> np.ndarray:
+def scalars(alpha: Any, beta: Any) -> np.ndarray:
     """alpha and beta, numbers or (high, low) pairs, as float64 of shape (2, 2)."""
     pairs = np.zeros((2, 2))
     for row, value in zip(pairs, (alpha, beta), strict=True):
@@ -63,7 +64,7 @@ def scalars(alpha, beta) -> np.ndarray:
 
 def constants(
     scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()
-):
+) -> Any:
     """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in
     128-bit elements, the number of ``blocks`` of C (down, across), and the ``places`` of cb0[5].
     """

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -329,7 +329,9 @@ class _Tracer:
         }
         return self._result([], [note], tuple(sorted(stores)), None, 0)
 
-    def _result(self, terms, notes, blamed, place, line) -> ElementTrace:
+    def _result(
+        self, terms: list[Term], notes: list[str], blamed: Any, place: Any, line: Any
+    ) -> ElementTrace:
         given = self.given
         expected = given.expected if given.expected.ndim == 2 else given.expected[0]
         got = float("nan")
@@ -413,7 +415,7 @@ class _Tracer:
         """The terms in the order in which they were added, missing ones last."""
         return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
 
-    def _scale(self, by_elements, right) -> float | None:
+    def _scale(self, by_elements: Any, right: Any) -> float | None:
         """What most right products are multiplied with; it should be alpha."""
         scales: dict[float, int] = defaultdict(int)
         for elements in right:
@@ -484,7 +486,7 @@ class _Tracer:
             if len(summand.elements) == 1 and summand.elements[0].matrix == old.matrix
         ]
 
-    def _another_element(self, strangers: list[_Counted], missing: list[int], right) -> str:
+    def _another_element(self, strangers: list[_Counted], missing: list[int], right: Any) -> str:
         """A sentence if the whole sum is another element's, "" otherwise."""
         m, n, k = self.given.size
         olds = [summand.elements[0] for summand in strangers if len(summand.elements) == 1]
@@ -723,7 +725,7 @@ def _notes(terms: list[Term]) -> list[str]:
     return notes
 
 
-def products_of(tracer: _Tracer, row: int, column: int) -> Callable[[int], tuple]:
+def products_of(tracer: _Tracer, row: int, column: int) -> Callable[[int], tuple[Any, ...]]:
     """The products of another element's right sum."""
     kernel = tracer.kernel
 

@@ -12,6 +12,7 @@ import numpy as np
 from cypresskit.kernels import Kernel
 
 Slip = tuple[str, Callable[[], np.ndarray]]
+Whole = Callable[[np.ndarray], np.ndarray]  # of A B: what a launch leaves in C
 Factors = Iterator[tuple[str, np.ndarray, np.ndarray]]
 
 
@@ -23,7 +24,8 @@ def mistakes(
     """
 
     def result(x: np.ndarray, y: np.ndarray, p: float = alpha, q: float = beta) -> np.ndarray:
-        return p * (x @ y) + q * old
+        c: np.ndarray = p * (x @ y) + q * old
+        return c
 
     for words, p, q in _scalars(alpha, beta):
         yield words, partial(result, left, right, p, q)
@@ -67,7 +69,7 @@ def _exchanged(left: np.ndarray, right: np.ndarray) -> Factors:
     yield "C is stored transposed, rows for columns", right.T, left.T
 
 
-def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Callable) -> Iterator[Slip]:
+def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Whole) -> Iterator[Slip]:
     """Blocks of C computed or stored in another's place; only if there are as many blocks down as
     across.
     """

@@ -7,7 +7,7 @@ A loop that doesn't end is ended by its instructions.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Product:
     beta: float
     expected: np.ndarray
 
-    def arguments(self, kernel: Kernel) -> dict:
+    def arguments(self, kernel: Kernel) -> dict[str, Any]:
         """Keyword arguments of ``launch``, as ``Kernel.arguments``."""
         a, b, c = (_stored(matrix, kernel) for matrix in (self.a, self.b, self.c))
         return kernel.arguments(a, b, c, self.alpha, self.beta)
@@ -278,10 +278,11 @@ def _is_right(kernel: Kernel, given: Product) -> bool:
 def _wrong(kernel: Kernel, given: Product, result: np.ndarray) -> np.ndarray:
     """Which elements of C are wrong."""
     shown = result[..., 0] if kernel.precision == "double-double" else result
-    return ~np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+    right: np.ndarray = np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+    return ~right
 
 
-def _result(kernel: Kernel, given: Product, arguments: dict) -> np.ndarray | None:
+def _result(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> np.ndarray | None:
     """The C that the kernel computes, or None if its run ends early."""
     m, n, _ = given.size
     try:
@@ -292,7 +293,7 @@ def _result(kernel: Kernel, given: Product, arguments: dict) -> np.ndarray | Non
     return kernel.result(arguments, m, n)
 
 
-def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
+def _findings(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> Findings:
     """The findings of ``ck.check``; with the answer's where C is global memory."""
     plain = kernel.precision in ("single", "double")
     if plain and not (kernel.streams or kernel.buffer or kernel.packed):
@@ -306,7 +307,7 @@ def _findings(kernel: Kernel, given: Product, arguments: dict) -> Findings:
             beta=given.beta,
             max_instructions=longest(kernel, given),
         )
-    names: dict = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
+    names: dict[object, str] = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
     if kernel.buffer:
         names = {}
     return check(kernel.program, **arguments, names=names, max_instructions=longest(kernel, given))
@@ -321,7 +322,7 @@ def check_gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     program: Program | None = None,
-    names: Mapping = NAMES,
+    names: Mapping[Any, Any] = NAMES,
     max_instructions: int | None = None,
 ) -> Findings:
     """Findings on ``kernel``, or on another ``program`` launched like it: a C other than alpha

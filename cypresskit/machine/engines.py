@@ -5,7 +5,8 @@ work-items reach apart, without knowing which work-item comes first when all run
 explaining one then runs the launch again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ REPEATED = 50_000_000  # instructions that are stepped through to find which wor
 
 def launch(
     program: Program,
-    domain,
+    domain: int | Sequence[int],
     *,
     inputs: Mapping[int, np.ndarray] | None = None,
     constants: Mapping[int, np.ndarray] | None = None,
@@ -88,7 +89,7 @@ def launch(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )
-    arrays: dict = {
+    arrays: dict[str, Any] = {
         "inputs": inputs,
         "constants": constants,
         "outputs": outputs,

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +28,18 @@ class KernelError(RuntimeError):
     flat number, or None.
     """
 
-    def __init__(self, message: str, line: int = 0, work_item=None, kind: str = "", at: int = -1):
+    def __init__(
+        self,
+        message: str,
+        line: int = 0,
+        work_item: Any = None,
+        kind: str = "",
+        at: int = -1,
+    ) -> None:
         super().__init__(message)
         self.line, self.work_item, self.kind, self.at = line, work_item, kind, at
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return KernelError, (self.args[0], self.line, self.work_item, self.kind, self.at)
 
 
@@ -49,7 +57,8 @@ class Surface(Extent):
         (items, 4).
         """
         if self.texel == 16 and inside.all():
-            return self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
+            chosen: np.ndarray = self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
+            return chosen
         texels = np.zeros((len(inside), 4), np.uint32)
         texels[inside, 3] = ONE * self.single
         texels[inside, : self.texel // 4] = self.words[y[inside], x[inside]]
@@ -128,12 +137,12 @@ class Launch(Shape):
 
 def prepare(
     program: Program,
-    domain,
+    domain: int | Sequence[int],
     *,
-    inputs=None,
-    constants=None,
-    outputs=None,
-    global_memory=None,
+    inputs: Any = None,
+    constants: Any = None,
+    outputs: Any = None,
+    global_memory: Any = None,
     max_instructions: int | None = None,
     in_place: bool = False,
 ) -> Launch:
@@ -170,7 +179,7 @@ def prepare(
     )
 
 
-def _surface(array, name: str, dimensions: int = 2, written: bool = False) -> Surface:
+def _surface(array: Any, name: str, dimensions: int = 2, written: bool = False) -> Surface:
     words = arguments.texel_words(array, name, dimensions, written)
     return Surface(
         words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32
@@ -184,7 +193,7 @@ def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:
     return texture
 
 
-def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
+def _output(array: Any, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
     surface = _surface(array, name := f"outputs[{n}]", written=True)
     size = f"{surface.height} x {surface.width}"
     wanted = f"{domain[1]} x {domain[0]}"
@@ -193,7 +202,7 @@ def _output(array, n: int, domain: tuple[int, int, int], in_place: bool) -> Surf
     return surface if in_place else replace(surface, words=surface.words.copy())
 
 
-def _global(array, in_place: bool) -> np.ndarray:
+def _global(array: Any, in_place: bool) -> np.ndarray:
     if isinstance(array, np.ndarray):
         arguments.check_written(array, "global_memory")  # laid flat it may be a copy
     flat = array.reshape(-1) if isinstance(array, np.ndarray) else array

@@ -9,7 +9,7 @@ observer copies what it keeps.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ EVENTS = {
 class Observer:
     """Listens to a run; a subclass overrides what it wants to hear."""
 
-    def start(self, launch) -> None:
+    def start(self, launch: Any) -> None:
         """The run begins; ``launch`` is the checked ``Launch``."""
 
     def step(self, event: StepEvent) -> None:
@@ -117,11 +117,11 @@ class Observer:
     def barrier(self, event: BarrierEvent) -> None:
         """Work-items come to a fence."""
 
-    def finish(self, run) -> None:
+    def finish(self, run: Any) -> None:
         """The run has ended; ``run`` is its ``Run``."""
 
 
-def listeners(observers: Iterable[Observer], event: str) -> list[Callable]:
+def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:
     """The methods named ``event`` of those observers that override it: an event without a listener
     isn't made.
     """

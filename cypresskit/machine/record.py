@@ -7,6 +7,7 @@ the other work-items did.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Recording:
 
     def line(self, step: int) -> int:
         """The kernel's line that ran at ``step``, counted from 1."""
-        return self.program.body[self.at[step]].line
+        return self.program.body[int(self.at[step])].line
 
     def registers(self, step: int) -> dict[int, np.ndarray]:
         """Every written register's four 32-bit patterns after ``step``, uint32; the others are
@@ -76,7 +77,7 @@ class Recorder(Observer):
         self._wanted = item
         self._launch: Launch | None = None
 
-    def start(self, launch) -> None:
+    def start(self, launch: Any) -> None:
         width, height, _ = launch.domain
         if isinstance(self._wanted, tuple):
             x, y = self._wanted

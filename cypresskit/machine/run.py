@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -53,13 +54,13 @@ COUNTED = (
 )
 
 
-def tally(launch, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
+def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
     """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each
     instruction of ``Program.body``.
     """
     weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
-    counts: dict = dict(zip(COUNTED, sums)) | {
+    counts: dict[str, Any] = dict(zip(COUNTED, sums)) | {
         "instructions": int(executed.sum()),
         "out_of_range": out_of_range,
     }

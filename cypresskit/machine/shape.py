@@ -12,6 +12,7 @@ number in it in a compute domain.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Shape:
         for name, value in {"domain": domain, **given}.items():
             object.__setattr__(self, name, value)
 
-    def _extent(self, name: str, n: int, size) -> Extent:
+    def _extent(self, name: str, n: int, size: Any) -> Extent:
         if isinstance(size, Extent):
             return size
         if isinstance(size, np.ndarray):
@@ -134,7 +135,7 @@ class Shape:
         """Wavefronts dispatched."""
         return wavefronts(self.domain, 0 if self.pixels else self.group_items)
 
-    def place(self, item: int):
+    def place(self, item: int) -> Any:
         """Where work-item number ``item`` is: (x, y) in a pixel domain, its number in a compute
         domain.
         """
@@ -156,7 +157,10 @@ def coordinates(shape: Shape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def number(shape: Shape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The numbers of work-items by their coordinates."""
-    return first + shape.domain[0] * second if shape.pixels else first * shape.group_items + second
+    across = shape.domain[0]
+    numbers: np.ndarray
+    numbers = first + across * second if shape.pixels else first * shape.group_items + second
+    return numbers
 
 
 def lanes(shape: Shape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,7 +183,7 @@ def wavefront(shape: Shape, item: int) -> int:
     """The number of the wavefront that a work-item belongs to."""
     if shape.pixels:
         x, y = shape.place(item)
-        return y // TILE * -(-shape.domain[0] // TILE) + x // TILE
+        return int(y // TILE * -(-shape.domain[0] // TILE) + x // TILE)
     return (
         item // shape.group_items * shape.group_wavefronts + item % shape.group_items // WAVEFRONT
     )

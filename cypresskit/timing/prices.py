@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -215,7 +216,7 @@ def _groups(demands: list[Demand]) -> list[_Group]:
     """The demands in groups, at most ``EXPERIMENTS``, those with the most clocks first. The last is
     all that is left over.
     """
-    alike: dict[tuple, list[Demand]] = defaultdict(list)
+    alike: dict[tuple[Any, ...], list[Demand]] = defaultdict(list)
     for demand in demands:
         alike[demand.kind].append(demand)
     ordered = sorted(alike.values(), key=lambda each: -sum(demand.total for demand in each))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ LONGEST = 1 << 20  # of a vector
 INTERVALS = 64  # of ``Report.use``, at most
 SHORTEST = 500  # clocks of such an interval, at least
 KEPT = 64  # reports
-_reports: dict[tuple, Report] = {}
+_reports: dict[tuple[Any, ...], Report] = {}
 
 
 def simulate(
@@ -127,7 +128,7 @@ def simulate(
     return keep(_reports, key, report, KEPT) if key else report
 
 
-def price(kernel: Source | Code, n: int | None = None, **options) -> Prices:
+def price(kernel: Source | Code, n: int | None = None, **options: Any) -> Prices:
     """The price of each line of a kernel.
 
     Takes what ``simulate`` takes, and returns ``Prices``: a table of the kernel's lines, each with
@@ -180,7 +181,16 @@ def timed_launch(
     )
 
 
-def _checked(kernel, n, device, launch, layout: str, beta, flops, precision) -> None:
+def _checked(
+    kernel: Any,
+    n: Any,
+    device: Any,
+    launch: Any,
+    layout: str,
+    beta: Any,
+    flops: Any,
+    precision: Any,
+) -> None:
     """Arguments of other types and values that make no sense."""
     if not isinstance(kernel, (str, Path, Kernel, Program, Code)):
         raise TypeError(
@@ -244,7 +254,9 @@ def _check_shape(shape: Shape, device: Device) -> None:
             raise ValueError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
 
 
-def _size(kernel: Kernel, device: Device, m, n, k, count) -> tuple[int, int, int]:
+def _size(
+    kernel: Kernel, device: Device, m: Any, n: Any, k: Any, count: Any
+) -> tuple[int, int, int]:
     """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in
     a row.
     """

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from tqdm.auto import tqdm
 
@@ -31,15 +32,15 @@ class Table:
     ``pandas.DataFrame(table)`` makes a data frame of it.
     """
 
-    rows: list[dict] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
 
-    def __getitem__(self, column: str) -> list:
+    def __getitem__(self, column: str) -> list[Any]:
         """A column's values."""
         return [row[column] for row in self.rows]
 
@@ -65,7 +66,7 @@ def sweep(
     *,
     executor: Executor | None = None,
     progress: bool = True,
-    **options,
+    **options: Any,
 ) -> Table:
     """Simulate every kernel at every N on every device.
 
@@ -93,13 +94,13 @@ def sweep(
         list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
         for axis in given
     )
-    points: list = [(kernel, n, device) for device, kernel, n in product(*axes)]
+    points: list[Any] = [(kernel, n, device) for device, kernel, n in product(*axes)]
     return Table(timed(points, executor, progress, **options))
 
 
 def timed(
-    points: Iterable[Point], executor: Executor | None, progress: bool, **options
-) -> list[dict]:
+    points: Iterable[Point], executor: Executor | None, progress: bool, **options: Any
+) -> list[dict[str, Any]]:
     """The rows of points (kernel, N, device), in their order."""
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(
@@ -107,7 +108,7 @@ def timed(
             f" {executor!r}"
         )
     row = partial(_row, options=options | {"progress": False})
-    rows: list[dict] = []
+    rows: list[dict[str, Any]] = []
     failed: Exception | None = None
     with nullcontext(executor) if executor else ThreadPoolExecutor(processors()) as pool:
         futures = [pool.submit(row, point) for point in points]
@@ -125,7 +126,7 @@ def timed(
     return rows
 
 
-def _row(point: Point, options: dict) -> dict:
+def _row(point: Point, options: dict[str, Any]) -> dict[str, Any]:
     kernel, n, device = point
     given = {name: value for name, value in options.items() if name != "ranges"}
     report = simulate(kernel, n, device=device, **given)

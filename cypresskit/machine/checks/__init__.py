@@ -6,7 +6,8 @@ of its own. Nothing raises for what the kernel does: a store out of range, a bar
 flow or an endless loop ends the run and becomes a finding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +27,16 @@ __all__ = ["Finding", "Findings", "check"]
 
 def check(
     program: Program,
-    domain,
+    domain: int | Sequence[int],
     *,
     inputs: Mapping[int, np.ndarray] | None = None,
     constants: Mapping[int, np.ndarray] | None = None,
     outputs: Mapping[int, np.ndarray] | None = None,
     global_memory: np.ndarray | None = None,
     max_instructions: int | None = None,
-    names: Mapping | None = None,
+    names: Mapping[Any, Any] | None = None,
     expected: np.ndarray | None = None,
-    tolerance=None,
+    tolerance: float | np.ndarray | None = None,
     mistakes: Mistakes | None = None,
 ) -> Findings:
     """Run ``program`` with every check on; the arrays stay as they are. Arguments up to
@@ -54,7 +55,7 @@ def check(
 
     Returns the findings, empty if there is nothing to report.
     """
-    arrays: dict = {
+    arrays: dict[str, Any] = {
         "inputs": inputs,
         "constants": constants,
         "outputs": outputs,
@@ -62,7 +63,7 @@ def check(
     }
     launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
     explain.check_memory(launch)
-    dtypes: dict = {n: array.dtype for n, array in (inputs or {}).items()}
+    dtypes: dict[int | str, Any] = {n: array.dtype for n, array in (inputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype
     naming = Naming(

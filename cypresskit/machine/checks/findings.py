@@ -7,6 +7,7 @@ instruction); the first work-item that hits it is described, the others are coun
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class Findings(tuple[Finding, ...]):
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> "Findings":
         """Findings by line; a fault that several lines have is reported once."""
-        first: dict[tuple, Finding] = {}
+        first: dict[tuple[Any, ...], Finding] = {}
         for finding in sorted(findings, key=lambda finding: (finding.line, finding.column)):
             side = finding.other.split(",")[0]
             memory = re.split(r"[\[.]", finding.element)[0]
@@ -108,7 +109,13 @@ class Naming:
     instruction, the work-items (bool) whose address or condition has been reported as wrong.
     """
 
-    def __init__(self, launch: Launch, names: Mapping, dtypes: Mapping, shape: tuple[int, ...]):
+    def __init__(
+        self,
+        launch: Launch,
+        names: Mapping[Any, Any],
+        dtypes: Mapping[Any, Any],
+        shape: tuple[int, ...],
+    ):
         given = [
             *launch.textures,
             *(f"o{n}" for n in launch.outputs),
@@ -149,11 +156,8 @@ class Naming:
         return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:
-        return max(
-            1,
-            self.launch.textures[resource].texel
-            // np.dtype(self.dtypes.get(resource, np.float32)).itemsize,
-        )
+        size = np.dtype(self.dtypes.get(resource, np.float32)).itemsize
+        return max(1, int(self.launch.textures[resource].texel // size))
 
     def element(self, element: int, word: int | None = None) -> str:
         """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
@@ -198,7 +202,7 @@ class Check(Observer):
         self.launch = naming.launch
         self.program = naming.launch.program
         self.suppressed = naming.suppressed
-        self.found: dict[tuple, Finding] = {}
+        self.found: dict[tuple[Any, ...], Finding] = {}
 
     def report(
         self,
@@ -207,11 +211,11 @@ class Check(Observer):
         message: str,
         advice: str,
         *,
-        key=(),
+        key: Any = (),
         count: int = 1,
         word: str = "",
-        **more,
-    ):
+        **more: Any,
+    ) -> None:
         """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret
         shows.
         """
