@@ -124,6 +124,7 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "performance": lambda text: draw.performance([report(text).row()]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "card_memory": lambda text: draw.card_memory(buffers(text)),
+    "critical_path": lambda text: draw.critical_path(buffers(text), name=text),
     "curves": curves,
     "block_race": lambda text: draw.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}

@@ -41,7 +41,15 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
         start, over = 1e3 * span.start, 1e3 * span.end
         moved = f"{span.task.bytes / 1e6:.1f} MB"
         when = f"{start:.1f} to {over:.1f} ms, {over - start:.1f} long"
-        return f"{span.task.name}: {when}, {moved}{slower}"
+        return f"{span.task.name}{spelled(span.task)}: {when}, {moved}{slower}"
+
+    def spelled(task: Task) -> str:
+        """The numbers of a pipeline's unit, each with its name."""
+        if task.matrix not in ("AB", "C") or len(task.place) not in (3, 4):
+            return ""
+        names = ["chip", "unit", "part", "sub-block"]
+        parts = [f"{name} {number}" for name, number in zip(names, task.place)]
+        return f" ({', '.join(parts)})"
 
     def task(say: Said, _):
         """A bar's words are those of a task that is drawn in such a row."""

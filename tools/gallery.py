@@ -89,6 +89,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
+    "critical_path": (
+        "The critical path of a pipeline, and a faster bus",
+        lambda: draw.critical_path(host.five_stage(8192, 8192, 2048, host.Machine())),
+    ),
     "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
     "slopes": ("What each idea gained in 2009, and gains on a GPU of today", then_and_now),
     "digits": (

@@ -9,6 +9,7 @@ from cypresskit.draw.card_memory import card_memory
 from cypresskit.draw.channels import channels
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
+from cypresskit.draw.critical_path import critical_path
 from cypresskit.draw.curves import curves
 from cypresskit.draw.dial import dial
 from cypresskit.draw.digits import digits
@@ -42,6 +43,7 @@ __all__ = [
     "channels",
     "chip",
     "controls",
+    "critical_path",
     "curves",
     "dial",
     "digits",

@@ -169,11 +169,19 @@ def _pace(run: Timeline) -> float:
     )
 
 
-def _matter(span: Span, slower: float = 0) -> int:
+def matter_of(span: Span, slower: float = 0) -> int:
     """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
     if span.task.stage in PRODUCTS:
         return 4 if slower else 3
     return {"A": 0, "B": 1}.get(span.task.matrix, 2)
+
+
+def spelled(task: Task) -> str:
+    """What the numbers in the name of a pipeline's unit are, in brackets; nothing for others."""
+    if task.matrix not in ("C", "AB") or len(task.place) < 3:
+        return ""
+    names = ("chip", "unit", "part", "sub-block")
+    return f" ({', '.join(f'{name} {n}' for name, n in zip(names, task.place))})"
 
 
 def _label(task: Task) -> str:
@@ -194,7 +202,7 @@ def _needs(late: Task, early: Task) -> bool:
 
 def task_fill(spans: Sequence[Span], slower: float = 0) -> tuple:
     """The ``fill`` of tasks' boxes: by what each moves or does; see ``_Chart.slower``."""
-    return TINTS, [_matter(span, slower) for span in spans]
+    return TINTS, [matter_of(span, slower) for span in spans]
 
 
 def draw_tasks(
@@ -228,6 +236,39 @@ def _name_in(span: Span, room: float) -> str:
         if 6.8 * len(text) < room:
             return text
     return ""
+
+
+class _Road:
+    """The road between the stations at height ``y``: where the blocks of each queue are on it."""
+
+    def __init__(self, y: float, tasks: Sequence[Task]) -> None:
+        self.y = y
+        self.stops = [LEFT + part * WIDE for part in STATIONS.values()]
+        self.chip = {task.queue: -1 if task.chip is None else task.chip for task in tasks}
+        self.queues = list(self.chip)
+        self.last_chip = max(self.chip.values())
+
+    def _has_lane(self, queue: str) -> bool:
+        """Whether a queue works for one of several chips."""
+        return self.last_chip > 0 <= self.chip[queue]
+
+    def lane(self, queue: str) -> float:
+        """The y of a queue's blocks: those of two chips are one above the other."""
+        if not self._has_lane(queue):
+            return self.y
+        return self.y + 18 * (self.chip[queue] - self.last_chip / 2)
+
+    def aside(self, queue: str) -> float:
+        """How far a queue's blocks are from the road's middle, so that those of one lane are all
+        seen.
+        """
+        return 0 if self._has_lane(queue) else 9 * (self.queues.index(queue) % 3 - 1)
+
+    def way(self, span: Span, moments: np.ndarray) -> np.ndarray:
+        """The x of a task's block at some moments, on its way from stop to stop."""
+        start, end = (self.stops[stop] for stop in ROUTES[span.task.stage])
+        part = np.minimum((moments - span.start) / (span.end - span.start), 1)
+        return start + part * (end - start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,7 +454,7 @@ class _Chart:
                 if s.start < end - 1e-12 and s.end > start + 1e-12:
                     part = s.task.uses[row] / (s.end - s.start) / self.run.resources[row].capacity
                     boxes.append(
-                        (start, end, level, min(part, 1 - level), _matter(s, self.slower), n)
+                        (start, end, level, min(part, 1 - level), matter_of(s, self.slower), n)
                     )
                     level, takers = min(1.0, level + part), takers + 1
             if level > 0.995 and takers > 1:
@@ -441,50 +482,54 @@ class _Chart:
 
     def _draw_road(self, sheet: Sheet, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
-        stops, y, moments = (
-            [LEFT + part * WIDE for part in STATIONS.values()],
-            top + 29,
-            self.moments,
-        )
-        used = sorted({stop for s in self.run.spans for stop in ROUTES.get(s.task.stage, ())})
-        here, called = [stops[n] for n in used], [list(STATIONS)[n] for n in used]
-        sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, y, WIDE * 0.9, 2, ink="line")
-        sheet.boxes(f"stations {self.name}", here, y, 118, 40, ink="faint", line="line", round=5)
-        sheet.words(here, y - 28, called, "soft", align="center", size=13)
-        chip = {s.task.queue: -1 if s.task.chip is None else s.task.chip for s in self.run.spans}
-        queues, chips = list(chip), max(chip.values())
-        place = np.full((FRAMES, 2 * len(queues)), np.nan, np.float32)
-        names = ["", *dict.fromkeys(_label(s.task) for s in self.run.spans)]
-        wide = max(38, 8 + 7 * max(map(len, names)))  # of a block on the road, with its name
-        label, matter, key = np.zeros((3, *place.shape), int)
+        road = _Road(top + 29, [span.task for span in self.run.spans])
+        self._draw_stations(sheet, road)
+
+        # A queue's blocks take turns in two boxes, so that none goes back to where it began.
+        shape = FRAMES, 2 * len(road.queues)
+        place = np.full(shape, np.nan, np.float32)
+        label, matter, key = np.zeros((3, *shape), int)
         key -= 1
-        lanes = [18 * (chip[queue] - chips / 2) * (chips > 0 <= chip[queue]) for queue in queues]
-        down = y + np.repeat(lanes, 2)  # two chips' blocks are one above the other
+        names = ["", *dict.fromkeys(_label(span.task) for span in self.run.spans)]
         turns = Counter[str]()
-        for s, chosen in zip(self.run.spans, self.keys):
-            stays = s.end >= self.run.seconds  # a run's last block, where it has come to
-            queue, now = (
-                s.task.queue,
-                np.flatnonzero((moments >= s.start) & ((moments <= s.end) | stays)),
-            )
-            dot = 2 * queues.index(queue) + turns[queue] % 2
+        for span, chosen in zip(self.run.spans, self.keys):
+            queue = span.task.queue
+            box = 2 * road.queues.index(queue) + turns[queue] % 2
             turns[queue] += 1
-            if s.task.stage in ROUTES:
-                start, end = (stops[stop] for stop in ROUTES[s.task.stage])
-                aside = 0 if chips > 0 <= chip[queue] else 9 * (dot // 2 % 3 - 1)
-                part = np.minimum((moments[now] - s.start) / (s.end - s.start), 1)
-                place[now, dot] = start + part * (end - start) + aside
-                label[now, dot], key[now, dot] = names.index(_label(s.task)), chosen
-                matter[now, dot] = _matter(s, self.slower)
+            if span.task.stage not in ROUTES:
+                continue
+            now = self._frames_of(span)
+            place[now, box] = road.way(span, self.moments[now]) + road.aside(queue)
+            label[now, box] = names.index(_label(span.task))
+            matter[now, box] = matter_of(span, self.slower)
+            key[now, box] = chosen
+
+        width = max(38, 8 + 7 * max(map(len, names)))  # of a block, with its name
+        y = np.repeat([road.lane(queue) for queue in road.queues], 2)
         look: dict = {"round": 3, "moves": ("x",)}
-        sheet.boxes(f"under {self.name}", place, down, wide, 17, ink="faint", **look)
+        sheet.boxes(f"under {self.name}", place, y, width, 17, ink="faint", **look)
         sheet.boxes(
-            f"blocks {self.name}", place, down, wide, 17, fill=(TINTS, matter), key=key, **look
+            f"blocks {self.name}", place, y, width, 17, fill=(TINTS, matter), key=key, **look
         )
         words = sheet.numbers(
-            f"names {self.name}", 0, down, label, names=names, size=13, align="center"
+            f"names {self.name}", 0, y, label, names=names, size=13, align="center"
         )
         sheet.track(words, "x", place, moves=True)
+
+    def _draw_stations(self, sheet: Sheet, road: "_Road") -> None:
+        """Draw the road and those of its stations at which a task stops."""
+        used = sorted({n for span in self.run.spans for n in ROUTES.get(span.task.stage, ())})
+        x = [road.stops[n] for n in used]
+        names = [list(STATIONS)[n] for n in used]
+        sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, road.y, WIDE * 0.9, 2, ink="line")
+        sheet.boxes(f"stations {self.name}", x, road.y, 118, 40, ink="faint", line="line", round=5)
+        sheet.words(x, road.y - 28, names, "soft", align="center", size=13)
+
+    def _frames_of(self, span: Span) -> np.ndarray:
+        """The frames in which a task's block is on the road; a run's last one stays."""
+        stays = span.end >= self.run.seconds
+        now = (self.moments >= span.start) & ((self.moments <= span.end) | stays)
+        return np.flatnonzero(now)
 
     def _slow(self, span: Span) -> str:
         return f", a kernel {self.slower:.1f} times slower per flop" * (
@@ -496,7 +541,8 @@ class _Chart:
             f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms,"
             f" {1e3 * (span.end - span.start):.1f} long"
         )
-        return f"{span.task.name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
+        name = f"{span.task.name}{spelled(span.task)}"
+        return f"{name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def say(self, time: float) -> str:
         if time >= self.run.seconds - 1e-12:

@@ -18,7 +18,7 @@ knowing nothing of the rules.
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,40 @@ class Timeline:
         for span in self.spans:
             total[span.task.stage] += span.end - span.start
         return dict(total)
+
+    def critical_path(self) -> tuple[int, ...]:
+        """The numbers of the spans that the run's time is made of, in their order: each began at
+        the moment when the one before it ended, which it had to wait for. Only a change of these
+        changes the whole.
+        """
+        if not self.spans:
+            return ()
+        needs = dependencies([span.task for span in self.spans])
+        ends = [span.end for span in self.spans]
+        path = [ends.index(max(ends))]
+        while before := needs[path[-1]]:
+            path.append(max(before, key=ends.__getitem__))
+        return tuple(reversed(path))
+
+    def faster(self, times: Mapping[str, float]) -> "Timeline":
+        """The same plan, run where resources are so many ``times`` as fast; those that aren't named
+        stay as they are.
+
+        Raises ``ValueError`` for a resource that isn't there, and for a factor that isn't above 0.
+        """
+        for name, factor in times.items():
+            if name not in self.resources or not factor > 0:
+                raise ValueError(
+                    f"{name!r}, {factor} times as fast: name resources ("
+                    f"{', '.join(self.resources)}), and numbers above 0"
+                )
+        resources = {
+            name: replace(resource, capacity=resource.capacity * times.get(name, 1.0))
+            for name, resource in self.resources.items()
+        }
+        # Spans are in order of their start: a program order with the same dependencies.
+        again = run([span.task for span in self.spans], resources, self.flops)
+        return replace(again, on_card=self.on_card, card_bytes=self.card_bytes)
 
     def check(self) -> None:
         """Raise ``TimelineError`` unless every read finds its content and nothing in use is
