@@ -78,9 +78,6 @@ VIEWS = {
     "waiting": lambda: draw.waiting(2, 6),
     "timeline_default": draw.timeline,
     "digits": lambda: draw.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
-    "critical_path": lambda: draw.critical_path(
-        host.blocked_time(3584, 3584, 3584, host.Machine(ck.HD5870), block=1792)
-    ),
     "slopes": lambda: draw.slopes(FACTORS, "HD 5870, 2009", "H200, today"),
     "roofline_default": draw.roofline,
 }

@@ -85,7 +85,7 @@ def test_a_frame_without_caption_is_refused(player):
 
 
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):
-    bundle = player._repr_mimebundle_()
+    bundle = player.bundle()
     assert bundle["text/plain"] == repr(player)
     assert len(bundle["text/html"]) < 150_000
     assert repr(player) in bundle["text/html"].replace("&#x27;", "'")
@@ -95,7 +95,7 @@ def test_a_notebook_output_is_light_and_falls_back_to_text(player):
 
 
 def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
-    sizes = [len(player._repr_mimebundle_()["text/html"]) for _ in range(2)]
+    sizes = [len(player.bundle()["text/html"]) for _ in range(2)]
     pages = [player.save(tmp_path / f"{n}.html").read_text() for n in range(2)]
     assert abs(sizes[0] - sizes[1]) < 100
     assert all(

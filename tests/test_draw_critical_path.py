@@ -5,8 +5,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pages
 import pytest
-from pages import frames, pipeline, view
+from conftest import JS
+from pages import at, frames, pipeline
 from said import Rule, Said, assert_held, on_scale
 
 import cypresskit as ck
@@ -195,7 +197,7 @@ def test_the_path_of_two_tasks_by_hand():
 
 
 def test_the_picture_opens_on_the_run_as_it_is():
-    player = view("critical_path")
+    player = draw.critical_path(in_blocks(True))
     assert "the bus as it is" in player.captions[player.still_frame]
     assert f"{in_blocks(True).gflops:.0f} Gflop/s" in player.captions[player.still_frame]
 
@@ -210,3 +212,24 @@ def test_what_has_no_bus_is_rejected():
         in_blocks(True).faster({"bus": 2.0})
     with pytest.raises(ValueError, match="numbers above 0"):
         in_blocks(True).faster({"DMA 0": 0.0})
+
+
+def test_dials_turn_the_bus_and_zoom(show):
+    """In Chromium: the keys of either dial, and text that can be read in any window."""
+    player = draw.critical_path(in_blocks(True), name="overlapped")
+    page = show(player)
+    assert at(page)["frame"] == 1, "it opens on the run as it is"
+    page.locator("label input").nth(0).press("ArrowRight")
+    assert "the bus 2 times as fast" in at(page)["words"]
+    page.locator("label input").nth(1).press("ArrowRight")
+    seen = at(page)
+    assert seen["frame"] == len(TIMES) + 2 and "0 to 37 ms" in seen["words"]
+    shown = [float(width) for width in seen["data"]["tasks"]["w"]]
+    assert sum(width > 3 for width in shown) < len(shown)
+    for width, height in ((1366, 768), (1093, 614), (1920, 1080)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(JS.settled)
+        for frame in (1, len(TIMES) + 2, len(player) - 1):
+            page.evaluate(JS.steps, [frame])
+            assert page.evaluate(JS.faults) == [], f"frame {frame} at {width} x {height}"
+    assert not pages.axe_finds(page)

@@ -22,7 +22,7 @@ def test_a_journey_leads_from_the_chip_to_a_register(journey):
             assert way.key is None or way.key in below.player.about
     line, way = next(iter(loop.ways.items()))
     assert f"line {line}:" in block.player.captions[way.frame], "where the line runs first"
-    assert len(journey._repr_mimebundle_()["text/html"]) < 300_000
+    assert len(journey.bundle()["text/html"]) < 300_000
     assert journey.still() == chip.player.still() and repr(journey).count("\n") > 20
 
 

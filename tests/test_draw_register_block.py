@@ -250,7 +250,7 @@ def test_the_map_of_c_chooses_the_work_item_that_is_shown(several):
     ]
     tag = player.figures[0].tags[0]
     assert sorted(tag["sceneOfKey"]) == [(10_000 + item, item) for item in range(6)]
-    assert len(player._repr_mimebundle_()["text/html"]) < 300_000
+    assert len(player.bundle()["text/html"]) < 300_000
     values = next(
         t.frames for t in player.tracks if t.source.name == "cells C" and t.column == "value"
     )

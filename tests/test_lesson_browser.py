@@ -265,7 +265,7 @@ def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sand
     that forbids them.
     """
     policy = f'<meta http-equiv="Content-Security-Policy" content="{rule}">' * bool(rule)
-    inner = framed(page, player._repr_mimebundle_()["text/html"], sandbox, policy)
+    inner = framed(page, player.bundle()["text/html"], sandbox, policy)
     inner.locator("img").wait_for()
     assert inner.locator("img").bounding_box()["width"] > 600
     assert inner.locator("img").get_attribute("alt") == repr(player)
@@ -276,7 +276,7 @@ def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sand
 def test_after_load_for_frames_an_output_plays_in_its_own(page, player, monkeypatch):
     monkeypatch.setattr(Shown, "framed", False)
     ck.draw.load(frames=True)
-    inner = framed(page, player._repr_mimebundle_()["text/html"], "allow-scripts")
+    inner = framed(page, player.bundle()["text/html"], "allow-scripts")
     inner.locator("[data-ready]").focus()
     page.keyboard.press("End")
     inner.locator(f"[data-frame='{len(player) - 1}']").wait_for()
@@ -296,10 +296,10 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
         ".cypresskit-toy[data-ready]": ck.draw.bundle_game,
     }
     for ready, make in pictures.items():
-        page.evaluate(JS.append, make()._repr_mimebundle_()["text/html"])
+        page.evaluate(JS.append, make().bundle()["text/html"])
         page.wait_for_selector(ready)
     page.evaluate("delete window.DecompressionStream")  # which unpacks pictures
-    page.evaluate(JS.append, view("exponents")._repr_mimebundle_()["text/html"])
+    page.evaluate(JS.append, view("exponents").bundle()["text/html"])
     page.wait_for_selector(".cypresskit-player p:has-text('This is a still')")
 
 
@@ -421,6 +421,28 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
         ("double", "the same"),
     ]
     assert entry.input_value() == "8", "the control that was filled in is still there"
+
+
+def test_a_guess_in_a_picture_is_kept_in_the_notebook(lab, page):
+    """In the output of the widget that listens, with the right answer; a second is no guess."""
+    lab.write(
+        page,
+        "asks.ipynb",
+        "import cypresskit as ck\nck.draw.load()",
+        "ck.draw.texture_fetch(fetches=2)",
+    )
+    lab.run(page, "ck.draw.load()", "ck.draw.texture_fetch(")
+    page.get_by_role("button", name="dgemm_nn", exact=True).click()
+    kept: list = []
+    for _ in range(40):
+        metadata = [out.get("metadata") or {} for cell in lab.outputs(page) for out in cell]
+        lists = [each[KEPT] for each in metadata if isinstance(each.get(KEPT), list)]
+        if lists:
+            kept = lists[0]
+            break
+        page.wait_for_timeout(500)
+    assert [each["guess"] for each in kept] == ["dgemm_nn"]
+    assert kept[0]["truth"] == "neither" and "miss rate" in kept[0]["question"]
 
 
 def test_it_follows_jupyterlabs_theme(lab, page):

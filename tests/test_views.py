@@ -120,7 +120,10 @@ def test_the_folded_answers_have_the_pictures_numbers():
 
 def test_every_view_is_on_the_site():
     names = {name for name in draw.__all__ if name.islower()}
-    assert names - {"controls", "follow", "load", "predict", "curves"} <= gallery.VIEWS.keys()
+    assert (
+        names - {"controls", "follow", "guesses", "load", "predict", "curves"}
+        <= gallery.VIEWS.keys()
+    )
 
 
 # -- in the browser
@@ -335,7 +338,7 @@ def test_a_page_plays_where_nothing_may_be_evaluated(saved, tmp_path, page):
 
 
 def test_an_untrusted_notebook_shows_a_still(lab, page):
-    output = nbformat.v4.new_output("execute_result", view("texture_fetch")._repr_mimebundle_())
+    output = nbformat.v4.new_output("execute_result", view("texture_fetch").bundle())
     lab.write(page, "untrusted.ipynb", "x", outputs=[output])
     page.locator(".jp-RenderedHTML img").wait_for()
     assert page.evaluate("() => document.querySelector('.jp-RenderedHTML img').naturalWidth > 600")

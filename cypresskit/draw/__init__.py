@@ -16,6 +16,7 @@ from cypresskit.draw.digits import digits
 from cypresskit.draw.element import follow
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
+from cypresskit.draw.guesses import guesses
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.life import life
@@ -50,6 +51,7 @@ __all__ = [
     "explore",
     "exponents",
     "follow",
+    "guesses",
     "lds_pitch",
     "lds_transpose",
     "life",

@@ -299,8 +299,9 @@ class Player {
   }
 
   addGuess() {
-    const {question, choices, unguessed} = this.spec
-    this.guess = askGuess(this.part.guess, this.el, {question, choices, unguessed}, () => {
+    const {question, choices, unguessed, asked: name} = this.spec
+    const asked = {question, choices, unguessed, name}
+    this.guess = askGuess(this.part.guess, this.el, asked, () => {
       this.show(this.first, {quiet: true})
       if (!CALM.matches) this.toggle()
     })

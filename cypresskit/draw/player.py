@@ -23,6 +23,8 @@ from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import still, theme
+from cypresskit.draw.keeper import KEEPER, Asked
+from cypresskit.draw.predict import KEPT
 from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -191,6 +193,7 @@ class Player(Shown):
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess, dials, listing = settings.guess, settings.dials, settings.listing
+        self._asked = Asked(guess.question, tuple(guess.choices), guess.right) if guess else None
         usual = len(captions) // 3 if guess else -1
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
@@ -232,6 +235,7 @@ class Player(Shown):
         # those of ``shown.FIELDS``.
         self.figures[0].tags = [
             {
+                "asked": guess.question if guess else "",
                 "about": [[int(key), _words(words)] for key, words in self.about.items()],
                 "firstFrame": settings.first_frame,
                 "captions": [theme.html(caption) for caption in self.captions],
@@ -265,6 +269,15 @@ class Player(Shown):
                 "wheel": settings.wheel,
             }
         ]
+
+    def metadata(self) -> dict:
+        """The answer to what the picture asks. A guess that is made in the browser is kept by the
+        widget that ``load`` shows.
+        """
+        if not self._asked:
+            return {}
+        KEEPER.ask(self._asked)
+        return {KEPT: self._asked.kept()}
 
     def _keys(self) -> str:
         """What the keys of a moving picture do."""
@@ -357,3 +370,4 @@ def load(frames: bool | None = None) -> None:
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))
+    KEEPER.show()

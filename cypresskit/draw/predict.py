@@ -7,7 +7,7 @@ asks, where ``cypresskit marks`` reads them.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
@@ -171,6 +171,31 @@ class Prediction:
             return "Then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
         return f'<span role="status">Noted: {theme.escaped(value)}. Now run the next cell.</span>'
+
+
+def kept_guesses(cells: Iterable[Mapping]) -> dict[str, tuple[Any, Any]]:
+    """(guess, result) by question, as kept in the outputs of a notebook's ``cells``, those of
+    pictures among them; a curve is a question for each of its places.
+    """
+    pairs: dict[str, tuple[Any, Any]] = {}
+    for output in (output for cell in cells for output in cell["outputs"]):
+        metadata = output.get("metadata")
+        kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
+        for each in kept if isinstance(kept, list) else [kept]:
+            question = each.get("question") if isinstance(each, dict) else None
+            if not isinstance(each, dict) or not isinstance(question, str):
+                continue
+            guess, truth = each.get("guess"), each.get("truth")
+            parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
+            if isinstance(truth, dict):
+                heights = guess if isinstance(guess, dict) else {}
+                parts = {
+                    f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
+                }
+            for asked, pair in parts.items():
+                if pair[0] is not None or asked not in pairs:
+                    pairs[asked] = pair
+    return pairs
 
 
 def _shown_guess(value) -> str:

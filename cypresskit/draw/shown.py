@@ -37,8 +37,9 @@ MODULES = (
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about captions choices dials figures firstFrame fitted heads hint inks label labels listing "
-    "marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed wheel "
+    "about asked captions choices dials figures firstFrame fitted heads hint inks label labels "
+    "listing marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed "
+    "wheel "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
@@ -127,8 +128,12 @@ class Shown:
         )
         return {"text/plain": repr(self), "text/html": own + self.embedded(still=still)}
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return self.bundle()
+    def metadata(self) -> dict:
+        """What a notebook keeps of a picture that it shows."""
+        return {}
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict[str, str], dict]:
+        return self.bundle(), self.metadata()
 
     def page(self, scripts: str, links: str = "") -> str:
         """The picture as an HTML page, with the elements that load the pictures' ``scripts`` and

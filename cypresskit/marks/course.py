@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.draw.predict import KEPT
+from cypresskit.draw.predict import kept_guesses
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
@@ -75,7 +75,7 @@ def read(path: Path) -> Lesson:
     names = [f"{name}, exercise {number}: {title}" for number, title in enumerate(titles, 1)]
     good = good_sentences(path) or [""] * len(names)
     exercises = tuple(map(Exercise, names, checks, whys, good))
-    truths = {question: truth for question, (_, truth) in guesses(cells).items()}
+    truths = {question: truth for question, (_, truth) in kept_guesses(cells).items()}
     return Lesson(name, prose, exercises, truths)
 
 
@@ -115,30 +115,6 @@ def _cell(cell: dict) -> Cell:
         "metadata": metadata if isinstance(metadata, dict) else {},
         "outputs": [o for o in outputs if isinstance(o, dict)] if isinstance(outputs, list) else [],
     }
-
-
-def guesses(cells: Iterable[Cell]) -> dict[str, tuple[Any, Any]]:
-    """(guess, result) by question, as saved in the outputs that ask; a curve is a question for each
-    of its places.
-    """
-    pairs: dict[str, tuple[Any, Any]] = {}
-    for output in (output for cell in cells for output in cell["outputs"]):
-        metadata = output.get("metadata")
-        saved = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        question = saved.get("question") if isinstance(saved, dict) else None
-        if not isinstance(saved, dict) or not isinstance(question, str):
-            continue
-        guess, truth = saved.get("guess"), saved.get("truth")
-        parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
-        if isinstance(truth, dict):
-            heights = guess if isinstance(guess, dict) else {}
-            parts = {
-                f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
-            }
-        for asked, pair in parts.items():
-            if pair[0] is not None or asked not in pairs:
-                pairs[asked] = pair
-    return pairs
 
 
 def sentences(cells: Iterable[Cell], original: frozenset[str]) -> dict[int, str]:

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.draw.predict import number
+from cypresskit.draw.predict import kept_guesses, number
 from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
@@ -368,7 +368,7 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
                 best = max(old, new, key=lambda each: (each.verdict.right, bool(each.code)))
                 new = best._replace(sentence=new.sentence or old.sentence)
             answers[exercise] = new
-        for question, (guess, _) in course.guesses(cells).items():
+        for question, (guess, _) in kept_guesses(cells).items():
             if question in lesson.truths and type(guess) in (int, float, str):
                 entered[question] = _entered(guess)
     return Work(answers, {q: entered[q] for q in lesson.truths if q in entered})
