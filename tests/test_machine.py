@@ -489,3 +489,13 @@ def test_setting_half_of_an_infinite_double_keeps_both_halves(engine):
         "mov g[0], r0",
     )
     assert stored(program, 64, engine)[0, 2:].tolist() == [ONE, 0x7FF00000]
+
+
+def test_a_constant_too_large_for_single_precision_is_rejected():
+    program = ck.assemble("il_ps_2_0\ndcl_cb cb0[1]\nmov g[0], cb0[0]\nend")
+    with pytest.raises(
+        ValueError, match=r"constants\[0\] holds -1e\+60, more than a number of single"
+    ):
+        ck.Shape(program, (64, 1), constants={0: [1.0, -1e60, float("inf"), 0.0]})
+    shape = ck.Shape(program, (64, 1), constants={0: [1.0, 3.4e38, float("inf"), 0.0]})
+    assert shape.constants[0].shape == (1, 4)

@@ -180,6 +180,12 @@ def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
     assert what_if["bank conflicts"].gain > 0.05  # A's texels lie below each other
 
 
+@pytest.mark.parametrize("name", ["rows", 3])
+def test_a_limit_that_there_is_not_is_rejected_with_those_that_there_are(nn, name):
+    with pytest.raises(KeyError, match=r"there is no limit .*; there are slots without a mul"):
+        nn.what_if[name]
+
+
 def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
     assert nn.report.registers == 33
     one, more = nn.what_if["one register fewer"], nn.what_if["room for one more wavefront"]
@@ -259,3 +265,11 @@ def test_prices_are_a_table(nn):
     assert rows[-1].endswith("turns of the longest loop; prices don't add up")
     assert any("sample_resource(0)" in row for row in rows)
     assert "<table>" in nn._repr_html_()
+
+
+@pytest.mark.parametrize("body", ["", "mov r0, l0", "sample_resource(0)_sampler(0) r0, l0.xy"])
+def test_a_program_without_work_is_rejected(body):
+    text = f"il_ps_2_0\n{law.TEXTURE}\ndcl_literal l0, 1.0, 0, 0, 0\n{body}\nend"
+    program = ck.assemble(text)
+    with pytest.raises(ValueError, match=r"nothing to time.*Write a result to o0 or g"):
+        ck.price(program, launch=ck.Shape(program, (64, 64), {0: (64, 64)}))

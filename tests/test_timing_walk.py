@@ -406,7 +406,7 @@ def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
     surfaces, code = Surfaces(of, large, "linear"), compile(of.program)
     walked = []
     monkeypatch.setattr(walk, "_walked", lambda *args: walked.append(args))
-    with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: leave out exact"):
+    with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: take a sm"):
         walk.walk(code, surfaces, np.arange(of.wavefronts))
     assert not walked
     walk.walk(code, surfaces, np.arange(4000))

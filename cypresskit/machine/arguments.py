@@ -166,6 +166,12 @@ def plain_numbers(values, n: int) -> np.ndarray:
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
     if array.dtype.kind == "f":
+        large = np.isfinite(array) & (abs(array) > np.finfo(np.float32).max)
+        if large.any():
+            raise ValueError(
+                f"constants[{n}] holds {array[large].flat[0]:g}, more than a number of single"
+                " precision can be: 3.4e38"
+            )
         return array.astype(np.float32)
     if array.dtype.kind not in "iub" or not all(
         -(2**31) <= int(value) < 2**32 for value in array.flat

@@ -73,8 +73,11 @@ class WhatIf:
         return len(self.steps)
 
     def __getitem__(self, name: str) -> Limit:
-        """The step of that name."""
-        return next(step for step in self.steps if step.name == name)
+        """The step of that name. Raises ``KeyError`` with all names if there is none."""
+        names = [step.name for step in self.steps]
+        if name not in names:
+            raise KeyError(f"there is no limit {name!r}; there are {', '.join(names)}")
+        return self.steps[names.index(name)]
 
     @property
     def losses(self) -> list[tuple[float, Limit]]:
@@ -112,7 +115,7 @@ class WhatIf:
         if self.report.flops:
             yield "peak", f"{self.report.peak_gflops:,.0f}", "", "", ""
         for step in self.steps:
-            gain = "" if step.gain is None else f"{100 * step.gain:+.1f} %"
+            gain = "" if step.gain is None else f"{100 * step.gain:+,.1f} %"
             if self.report.flops:
                 reached = "" if step.reached is None else f"{step.reached:,.0f}"
                 alone = "" if step.gflops is None else f"{step.gflops:,.0f}"
@@ -220,7 +223,7 @@ def _what_would_help(report: Report, named: list[Limit]) -> str:
     if not worth:
         return dearest[0].upper() + dearest[1:]
     (change, gain), *more = worth
-    faster = [f"{change}, it would be {100 * gain:.1f} % faster"]
+    faster = [f"{change}, it would be {100 * gain:,.1f} % faster"]
     faster += [f"{change}, {100 * gain:.1f} %" for change, gain in more]
     sentence = f"{', and '.join(faster)}; {dearest}"
     return sentence[0].upper() + sentence[1:]

@@ -162,6 +162,7 @@ def timed_launch(
     says.
     """
     _check_shape(shape, device)
+    _check_work(code, name)
     launch = TimedLaunch(code, shape, device, layout)
     result = sample(launch, exact=exact, progress=progress, policy=policy)
     seen = seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part)
@@ -252,6 +253,15 @@ def _check_shape(shape: Shape, device: Device) -> None:
             size = f"{texture.height:,} rows of {texture.width:,} texels"
             limit = f"a texture of the {device.name} has at most {most:,} rows of {most:,} texels"
             raise ValueError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
+
+
+def _check_work(code: Code, name: str) -> None:
+    """``ValueError`` for code in which nothing is left to be timed."""
+    if not any(control.operations or control.accesses for control in code.controls):
+        raise ValueError(
+            f"{name}: there is nothing to time, since nothing that it computes or fetches is"
+            " stored. Write a result to o0 or g[]"
+        )
 
 
 def _size(

@@ -94,7 +94,7 @@ def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None
     if needed > MAX_BYTES:
         raise ValueError(
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
-            f" {needed >> 20:,} MB: leave out exact=True, or take a smaller launch"
+            f" {needed >> 20:,} MB: take a smaller launch, or leave out exact=True if it is given"
         )
 
 
