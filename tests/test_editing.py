@@ -524,6 +524,7 @@ def test_a_cell_that_is_run_again_goes_on_with_the_conversation(tmp_path):
     [
         ("my.txt", {}, ValueError, "ends in .il"),
         ("none.il", {}, FileNotFoundError, 'like="sgemm_naive"'),
+        ("no/my.il", {"like": "sgemm_tn"}, FileNotFoundError, "there is no folder"),
         ("my.il", {"like": "sgem_tn"}, KeyError, "sgemm_tn"),
         ("my.il", {"like": "sgemm_tn", "n": 5}, ValueError, "8 to 8192"),
     ],
@@ -531,6 +532,31 @@ def test_a_cell_that_is_run_again_goes_on_with_the_conversation(tmp_path):
 def test_arguments_that_make_no_sense_are_named(tmp_path, file, more, error, words):
     with pytest.raises(error, match=re.escape(words)):
         ck.workbench(tmp_path / file, **more)
+
+
+@pytest.mark.parametrize(
+    ("file", "error", "words"),
+    [
+        (TEXT, ValueError, 'pathlib.Path("my_kernel.il").write_text(text)'),
+        ("sgemm_tn", ValueError, 'ck.workbench("my_kernel.il", like="sgemm_tn")'),
+        (ck.kernels["sgemm_tn"], TypeError, 'ck.workbench("my_kernel.il", like="sgemm_tn")'),
+        (7, TypeError, "file is a path"),
+    ],
+)
+def test_what_is_no_file_is_told_how_to_become_one(file, error, words):
+    with pytest.raises(error, match=re.escape(words)) as raised:
+        ck.workbench(file)
+    assert len(str(raised.value)) < 300
+
+
+def test_a_text_that_multiplies_nothing_is_told_of_its_own_launch():
+    said = []
+    text = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\nmov o0, l0\nend\n"
+    job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict"]}
+    answer_job(job | SETTINGS | {"like": None}, JobMemory(), said.append, lambda _: False)
+    (finding,) = said[-2]["findings"]
+    assert "ck.workbench(..., like=)" in finding["message"]
+    assert "arrays= and expected=" in finding["advice"]
 
 
 # -- the page's files

@@ -330,3 +330,16 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
     page.keyboard.press("Control+z")
     page.wait_for_selector(".ckw-verdict[data-kind=right]")
     assert re.search(r"mad r12, r2\.y", (lab.root / "my.il").read_text())
+
+
+def test_in_jupyterlab_a_still_follows_the_edits(lab, page):
+    pytest.importorskip("anywidget")
+    begin = "import cypresskit as ck\nbench = ck.workbench('still.il', like='sgemm_tn', n=256)"
+    lab.write(page, "still.ipynb", f"{begin}\ndisplay(bench)\nbench.still")
+    lab.run_all(page)
+    page.wait_for_selector(".ckw-verdict[data-kind=right]")
+    page.wait_for_selector("cypresskit-workbench img[alt^='C is right']", state="attached")
+    page.evaluate(SELECT, ["mad r12, r2.", "y"])
+    page.keyboard.type("q")
+    page.wait_for_selector("cypresskit-workbench img[alt^='Line 55']", state="attached")
+    assert page.evaluate("() => document.activeElement.className") == "ckw-area"

@@ -16,7 +16,14 @@ from cypresskit.editing.kernel_file import KernelFile
 
 NAIVE = ck.kernels["sgemm_naive"].text
 SETTINGS = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 128}
-CARD = {"loop_bundles": 3, "gprs": 4, "wavefronts": 10}
+CARD = {
+    "loop_bundles": 3,
+    "bundles_bound": 3,
+    "gprs": 4,
+    "gprs_bound": 4,
+    "wavefronts": 10,
+    "fetches": 2,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +106,8 @@ def answers(job):
     figures = {
         "text": {"faults": []},
         "code": {"card": CARD},
-        "verdict": {"right": False},
-        "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
+        "verdict": {"right": False, "message": "C is wrong, says the actor"},
+        "clocks": {"gflops": 5.0, "size": [128] * 3, "at": "N = 128", "bound": "ALU"},
     }
     for part in job["parts"]:
         yield {"type": "working", "part": part} | edit
@@ -426,6 +433,36 @@ def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch)
     bench._conversation.begin("a-1", NAIVE + "; mine\n")
     assert (tmp_path / "my.il").read_text() == NAIVE + "; mine\n"
     bench._conversation.close()
+
+
+# -- the still
+
+
+def test_a_still_shows_the_last_text_that_was_answered(tmp_path, monkeypatch):
+    shown, said = [], []
+
+    class Handle:
+        def update(self, bundle, raw):
+            shown.append(bundle)
+
+    def display(bundle, raw, display_id):
+        shown.append(bundle)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
+    talk = bench._conversation
+    talk.start, talk.pages = Actor, [said.append]
+    bench.still._ipython_display_()
+    assert len(shown) == 1 and "C is right" in shown[0]["text/plain"]
+    talk.begin("a-1", NAIVE.replace("mad r10", "mda r10"))
+    assert len(shown) == 2 and "Did you mean `mad`" in shown[-1]["text/plain"]
+    talk.begin("a-2", NAIVE + "; mine\n")
+    while not any(m["type"] == "done" and m["edit"] == "a-2" for m in said):
+        talk.quick.speak() if talk.quick.can_speak else talk._end_idle()
+    assert len(shown) == 3 and "cypresskit-workbench" in shown[-1]["text/html"]
+    assert "my.il: C is wrong, says the actor" == shown[-1]["text/plain"]
+    talk.close()
 
 
 # -- several pages, several workbenches

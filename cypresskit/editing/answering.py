@@ -195,8 +195,9 @@ class JobMemory:
 
 def unknown_launch(error: Exception) -> Answer:
     """The part "verdict" of a text of which nobody knows how to launch it."""
-    message = str(error).splitlines()[-1].strip()
-    row = {"kind": "launch", "line": 0, "column": 1, "length": 1, "message": message, "advice": ""}
+    message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
+    row = {"kind": "launch", "line": 0, "column": 1, "length": 1, "message": message}
+    row["advice"] = "If it multiplies no matrices, give its launch: arrays= and expected=."
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
 
 

@@ -97,6 +97,7 @@ class Conversation:
         self.name = file.path.name
         self.lock = file.lock
         self.pages: list[Send] = []
+        self.resting: list[Callable[[], None]] = []  # called when a text is answered
         self.text = file.text
         self.edit = "file-0"
         self.files = 0
@@ -253,7 +254,9 @@ class Conversation:
             self._say_done()
             return
         self._heard({"type": "answer", "edit": edit, "part": "text", **answer})
-        if program is not None:
+        if program is None:
+            self._rest()
+        else:
             self._answer(QUICK)
 
     def _heard_message(self, edit: str) -> Message:
@@ -391,6 +394,12 @@ class Conversation:
     def _say_done(self) -> None:
         """Nothing more comes for the current text."""
         self.say({"type": "done", "edit": self.edit})
+        self._rest()
+
+    def _rest(self) -> None:
+        for act in tuple(self.resting):
+            with suppress(Exception):  # whatever an output that is gone raises
+                act()
 
     def _heard_from(self, number: int, message: Message) -> None:
         """A process says something; one that was replaced counts no longer."""

@@ -23,14 +23,15 @@ STYLE = (
     ".bad{fill:#ff7a66}rect.page{fill:#17171b}}"
 )
 NOTE = "This is a still. Run the cell to edit the kernel."
+AS_IT_WAS = "This is a still of the workbench."
 
 
-def still_html(name: str, text: str, answers: Mapping[str, Answer]) -> str:
+def still_html(name: str, text: str, answers: Mapping[str, Answer], note: str = NOTE) -> str:
     """The still as HTML, with its words for those who can't see it."""
     image = base64.b64encode(still_svg(name, text, answers).encode()).decode()
     return (
         f'<cypresskit-workbench><img alt="{escape(headline(answers))}"'
-        f' src="data:image/svg+xml;base64,{image}" style="max-width: 100%"><p>{NOTE}</p>'
+        f' src="data:image/svg+xml;base64,{image}" style="max-width: 100%"><p>{note}</p>'
         "</cypresskit-workbench>"
     )
 

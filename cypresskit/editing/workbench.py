@@ -22,10 +22,10 @@ from cypresskit.editing.given_launch import (
     save_launch,
 )
 from cypresskit.editing.kernel_file import KernelFile, begin_file
-from cypresskit.editing.last_state import still_html
+from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.il import Program, assemble
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
 from cypresskit.tables import quantity
 from cypresskit.timing.prices import Prices
@@ -34,6 +34,7 @@ from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
+STILLS = 4  # of a workbench that follow its edits, the last ones shown
 BENCHES = 3  # with different settings, that a file is open on
 _conversations: dict[Path, list[Conversation]] = {}  # by the file that they are about
 
@@ -104,11 +105,7 @@ def workbench(
     >>> launch = {"domain": (64, 64), "inputs": {0: x}, "outputs": {0: np.zeros_like(x)}}
     >>> bench = ck.workbench("twice.il", arrays=launch, expected=2 * x)  # doctest: +SKIP
     """
-    if not isinstance(file, (str, Path)):
-        raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
-    path = Path(file)
-    if path.suffix != ".il":
-        raise ValueError(f"a kernel's file ends in .il, such as my_kernel.il, not {str(file)!r}")
+    path = _kernel_path(file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
     check_sizes(block, k_step)
@@ -141,6 +138,32 @@ def workbench(
     return Workbench(path.absolute(), settings)
 
 
+def _kernel_path(file: object) -> Path:
+    """The path that is meant. Raises ``TypeError`` and ``ValueError`` that say how to begin."""
+    if isinstance(file, Kernel):
+        raise TypeError(
+            f"file is a path, not a Kernel. To begin a file with its text:"
+            f' ck.workbench("my_kernel.il", like="{file.name}")'
+        )
+    if not isinstance(file, (str, Path)):
+        raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
+    if isinstance(file, str) and file in KERNELS:
+        raise ValueError(
+            f"file is a path, and {file} is a kernel of the catalogue. To begin a file with its"
+            f' text: ck.workbench("my_kernel.il", like="{file}")'
+        )
+    if isinstance(file, str) and "\n" in file:
+        raise ValueError(
+            f"file is a path, not a kernel's text, {shortened(file)}. Put the text into a file:"
+            ' pathlib.Path("my_kernel.il").write_text(text), then ck.workbench("my_kernel.il")'
+        )
+    if Path(file).suffix != ".il":
+        raise ValueError(
+            f"a kernel's file ends in .il, such as my_kernel.il, not {shortened(str(file))}"
+        )
+    return Path(file)
+
+
 def _given(arrays, expected, tolerance, flops) -> GivenLaunch | None:
     """The launch of a program that is no product, or None."""
     if arrays is not None:
@@ -160,7 +183,8 @@ class Workbench:
 
     Its attributes are of the file as it is now, however it was changed: ``text``; ``program``, the
     assembled kernel; ``kernel``, with which all is done that a kernel of the catalogue is for;
-    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits.
+    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits. ``still``
+    is a picture of it for places without a running kernel.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -235,6 +259,13 @@ class Workbench:
         self._conversation.look()
         return self._edits
 
+    @property
+    def still(self) -> "Still":
+        """A picture of the workbench as it is, for print and for pages without a running kernel. In
+        a notebook's cell it follows the edits, so a saved notebook has the last state.
+        """
+        return Still(self)
+
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}, {_summary(self._pure())}"
 
@@ -261,6 +292,12 @@ class Workbench:
             return unknown_launch(error)
         return measured_answers.verdict_answer(seen)
 
+    def _last_answers(self) -> dict[str, Answer]:
+        """The answers to the text as it is: those that a page was given, or the first ones."""
+        self._conversation.look()
+        given = dict(self._conversation.answers)
+        return given if "text" in given else self._first_answers()
+
     def _pure(self) -> dict[str, Answer]:
         return dict(pure_answers.pure_answers(self.text, self.path.name))
 
@@ -279,6 +316,33 @@ class Workbench:
             conversation.prepare()
             widget.on_msg(lambda _, message, __: conversation.hear(message, widget.send))
         return self._widget
+
+
+class Still:
+    """A workbench's picture; see ``Workbench.still``."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+
+    def __repr__(self) -> str:
+        return f"{self.bench.path.name}: {headline(self.bench._last_answers())}"
+
+    def _repr_html_(self) -> str:
+        bench = self.bench
+        return still_html(bench.path.name, bench.text, bench._last_answers(), AS_IT_WAS)
+
+    def _bundle(self) -> dict[str, str]:
+        return {PLAIN: repr(self), HTML: self._repr_html_()}
+
+    def _ipython_display_(self) -> None:
+        """Show it, and show it anew whenever a text has been answered."""
+        from IPython.display import display
+
+        shown = display(self._bundle(), raw=True, display_id=True)
+        if shown is not None:
+            resting = self.bench._conversation.resting
+            resting.append(lambda: shown.update(self._bundle(), raw=True))
+            del resting[:-STILLS]
 
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
