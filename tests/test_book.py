@@ -79,6 +79,8 @@ def test_notebooks_are_what_their_source_makes(path):
 @each_lesson
 def test_solving_only_adds_lines(path):
     source = book.read(path)
+    for cell in source.cells:  # apart from what a source says is to be replaced
+        cell.source = book.GIVEN.sub("", cell.source)
     student, solved = book.student(source).cells, book.solved(source).cells
     assert len(student) == len(solved)
     for before, after in zip(student, solved):
@@ -88,6 +90,18 @@ def test_solving_only_adds_lines(path):
         )
     for cell in student + solved:
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
+
+
+def test_what_is_to_be_replaced_stands_in_the_students_notebook_alone(tmp_path):
+    source = "# A\n\n```python\n### BEGIN GIVEN\nslow = 1\n### END GIVEN\n"
+    source += "### BEGIN SOLUTION\nfast = 1\n### END SOLUTION\n```\n"
+    path = tmp_path / "lesson.md"
+    path.write_text(source, encoding="utf-8")
+    made = [kind(book.read(path)).cells[-1].source for kind in (book.student, book.solved)]
+    assert made == ["slow = 1", "fast = 1"]
+    path.write_text(source.replace("### END GIVEN\n", ""), encoding="utf-8")
+    with pytest.raises(ValueError, match="BEGIN GIVEN and END GIVEN don't"):
+        book.read(path)
 
 
 def test_no_output_shows_how_busy_the_computer_was():

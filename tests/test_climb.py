@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,34 @@ from cypresskit.teach import climb
 
 FOUR = given("01_register_block", "four_by_four", solution=True)
 FOUR_BY_EIGHT = given("02_why_blocks", "four_by_eight", solution=True)
+#: The text that each later step asks for: where it stands, and its name there.
+ASKED = {
+    "01 2x2": ("01_register_block", "two_by_two"),
+    "03": ("03_bundles", "loop"),
+    "04": ("04_registers_and_wavefronts", "with_c"),
+    "05": ("05_texture_cache", "numbering"),
+    "06": ("06_double_double", "in_double"),
+    "07": ("07_lds_transpose", "through_lds"),
+    "12": ("12_beat_the_paper", "loop"),
+}
+SOLVED = {lesson: given(*place, solution=True) for lesson, place in ASKED.items()}
+STUDENTS = {lesson: given(*place) for lesson, place in ASKED.items()}
 RIGHT = [
     ("00", climb.NAIVE, 45, "good, 45, reached"),
+    ("01 2x2", SOLVED["01 2x2"], 271, "good, 271, reached"),
     ("01", FOUR, 1010, r"good, 1,01\d, reached"),
     ("02", FOUR_BY_EIGHT, 1413, r"good, 1,8\d\d, not yet"),
     ("02", block_kernel(8, 8).text, 1850, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
+    ("03", STUDENTS["03"], 1639, r"good, 1,8\d\d, not yet"),
+    ("03", SOLVED["03"], 1843, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
+    ("04", STUDENTS["04"], 1094, r"good, 1,8\d\d, not yet"),
+    ("04", SOLVED["04"], 1843, r"good, 1,8\d\d, reached"),
+    ("05", STUDENTS["05"], 1399, r"good, 1,8\d\d, not yet"),
+    ("05", SOLVED["05"], 1841, r"good, 1,8\d\d, reached"),
+    ("06", SOLVED["06"], 432, r"good, 49\d, not yet; the paper's, 472, not yet"),
+    ("07", SOLVED["07"], 1637, r"good, 1,63\d, reached; the paper's, 1,750, not yet"),
+    ("12", SOLVED["12"], 1685, r"good, 1,8\d\d, not yet"),
+    ("larger N", ck.kernels["sgemm_tn"].text, 2073, r"good, 2,07\d, reached; .* 2,014, reached"),
 ]
 MAD = "mad r10.x, r2.x, r3.x, r10.x"
 WRONG = [
@@ -32,6 +56,12 @@ WRONG = [
     ("01", given("01_register_block", "four_by_four"), "C[1, 0] is 0"),
     ("01", FOUR.replace("r2.z, r3", "r2.y, r3"), "C[2, 0] is"),
     ("02", given("02_why_blocks", "four_by_eight"), "C[0, 4] is 0"),
+    ("01 2x2", STUDENTS["01 2x2"], "C[1, 0] is 0"),
+    ("03", SOLVED["03"].replace("r3.w", "r3.z"), "C[7, 0] is"),
+    ("05", "", "C["),
+    ("06", STUDENTS["06"], "C[1, 0] is 0"),
+    ("07", STUDENTS["07"], "C[0, 0] is 0"),
+    ("12", SOLVED["12"].replace("r9, r25", "r8, r25"), "C[7, 4] is"),
 ]
 
 
@@ -43,18 +73,48 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("lesson", "text", "gflops", "said"), RIGHT)
 def test_a_right_text_is_kept_with_its_speed(lesson, text, gflops, said):
     words = climb.keep(lesson, text)
-    found = re.match(r"Right, and kept in my_kernel\.il: ([\d,]+) Gflop/s at N = 2048\.", words)
+    found = re.match(r"Right, and kept in my_\w+\.il: ([\d,]+) Gflop/s at N = (\d+)\.", words)
     assert found and float(found[1].replace(",", "")) == pytest.approx(gflops, rel=0.02)
     assert re.search(said, words)
-    assert ck.assemble(climb.FILE.read_text()).registers
-    assert climb.so_far("12") == climb.FILE.read_text() == climb.start("12")[0]
-    mine = climb.FILE.read_text()
+    file = climb.STEPS[lesson].file
+    assert ck.assemble(file.read_text()).registers
+    if file == climb.FILE:
+        assert climb.so_far("12") == file.read_text() == climb.start("12")[0]
+    mine = file.read_text()
     verified = ck.verify(ck.kernel(mine, like=climb.mine_so_far()[f"my {lesson}"].launched))
     assert verified.right, "with any alpha and beta"
     report = climb.mine_so_far()[f"my {lesson}"]
     assert report.gflops == pytest.approx(gflops, rel=0.02)
     climb._reports.clear()
-    assert ck.simulate(climb.mine_so_far()[f"my {lesson}"], 2048).gflops == report.gflops
+    assert ck.simulate(climb.mine_so_far()[f"my {lesson}"], int(found[2])).gflops == report.gflops
+
+
+def test_branches_leave_my_kernel_as_it_is():
+    climb.keep("03", SOLVED["03"])
+    before = climb.start("12")
+    for lesson in ("05", "06", "07"):
+        climb.keep(lesson, SOLVED[lesson])
+    assert climb.start("12") == before
+    assert list(climb.mine_so_far()) == ["my 03", "my 05", "my 06", "my 07"]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_the_steps_of_k_in_a_turn_are_found_out(steps):
+    text = block_kernel(8, 8, steps).text
+    assert climb.STEPS["02"].kernel(text).k_step == steps
+
+
+def test_a_file_edited_on_the_workbench_is_kept():
+    climb.keep("03", STUDENTS["03"])
+    climb.FILE.write_text(block_kernel(8, 8, scaled=True).text)
+    assert climb.keep("03", climb.FILE).startswith("Right")
+    assert "can't read nothing.il" in climb.keep("03", Path("nothing.il"))
+
+
+def test_what_is_right_and_slow_is_told_where_to_look():
+    verdict = ck.teach.bundles.check_products(STUDENTS["03"])
+    assert not verdict.right and "1,639 Gflop/s" in verdict.finding and "share" in verdict.hint
+    assert ck.teach.bundles.check_products(SOLVED["03"]).right
 
 
 def test_the_contest_begins_where_i_am():
@@ -135,7 +195,7 @@ def test_an_error_names_the_line_of_the_cell():
 
 
 def test_whoever_skips_a_lesson_gets_the_text_so_far():
-    for lesson, block in (("00", 1), ("01", 1), ("02", 4), ("12", 8)):
+    for lesson, block in (("00", 1), ("01", 1), ("02", 4), ("03", 8), ("12", 8)):
         text = climb.so_far(lesson)
         assert len(re.findall(r"(?m)^ *mad r[1-9]\d*(?:\.x)?, r\d+\.", text)) >= block**2 // 4
     assert {step.good for step in climb.STEPS.values()} <= set(FIGURES)

@@ -14,7 +14,6 @@ from answers import planted
 
 import cypresskit as ck
 from cypresskit.compiler import compile, kernel_card
-from cypresskit.compiler.ports import Ports, slot_reads
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
@@ -28,7 +27,6 @@ from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.kernels import fault
 from cypresskit.teach.l01_register_block import SIZES, block_gemm
 from cypresskit.teach.l02_why_blocks import counted, pace
-from cypresskit.teach.l04_registers import BUDGET
 from cypresskit.teach.l06_double_double import hilbert
 from cypresskit.teach.l08_small import first_quad
 
@@ -271,33 +269,6 @@ def test_the_loop_is_the_cards_and_the_bound_the_compilers():
 def test_more_chains_take_fewer_bundles_down_to_a_bound():
     counts = [len(bundles.working(bundles.chains(n))) for n in (1, 2, 4, 8, 16)]
     assert counts[:2] == [31, 16] and counts[2] <= 10 and min(counts) >= 7
-
-
-@pytest.mark.parametrize(
-    ("what", "reads", "want"), bundles.PORTS, ids=[what for what, *_ in bundles.PORTS]
-)
-def test_the_compiler_judges_the_examples_alike(what, reads, want):
-    """Operands in turns of three to a slot, in the order in which they are listed, or sorted so
-    that they fit.
-    """
-    for words in (reads, sorted(reads)):
-        units = [
-            slot_reads([("xyzw".index(c), r) for r, c in words[n : n + 3]], False)
-            for n in range(0, len(words), 3)
-        ]
-        if Ports().fit(units) == want:
-            return
-    raise AssertionError(f"the compiler says {not want}")
-
-
-def test_the_budget_lies_between_late_and_early():
-    from answers.l04 import ADDS, READS, kernel
-
-    late, early = (
-        compile(ck.assemble(kernel(*lines)), style="best").gprs
-        for lines in (([], READS + ADDS), (READS, ADDS))
-    )
-    assert late <= BUDGET < early
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])

@@ -21,8 +21,7 @@ import pytest
 import cypresskit as ck
 from cypresskit.isolated import process
 from cypresskit.teach import check as shell
-from cypresskit.teach import formula
-from cypresskit.teach import kernels as teach_kernels
+from cypresskit.teach import climb, formula
 from cypresskit.teach import l00_start_here as start
 from cypresskit.teach import l05_texture_cache as texture
 from cypresskit.teach import l07_lds as lds
@@ -405,7 +404,7 @@ FAULTS = [RuntimeError("internal error 17"), ValueError("operands"), TypeError("
         (lds, "access_clocks", lds.check_place, lambda row: 4 * row + 2 * (row // 8)),
         (pipelines, "run", pipelines.check_buffer, lambda unit: "ab"[unit % 2]),
         (pipelines, "run", pipelines.check_pipeline, lambda s, u: sum(s) + (u - 1) * max(s)),
-        (teach_kernels, "launch", texture.check_numbering, "il_cs_2_0\nend\n"),
+        (climb, "verify", texture.check_numbering, climb.NUMBERING),
     ],
     ids=lambda value: getattr(value, "__name__", "").removeprefix("cypresskit.teach."),
 )
@@ -415,8 +414,7 @@ def test_a_fault_of_the_package_is_not_the_students(
     def fails(*_, **__):
         raise fault
 
-    owner = texture if check is texture.check_numbering else module
-    monkeypatch.setattr(owner, name, fails)
+    monkeypatch.setattr(module, name, fails)
     verdict = check(answer)
     if check is start.check_update and not isinstance(fault, RuntimeError):
         return  # what gemm refuses, it refuses in these words

@@ -22,6 +22,8 @@ from cypresskit.marks.course import ASKS, CHECK, PLACE, WHY
 from cypresskit.timing.native import NOTICE
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
+# What a solution does without: it stands in the student's notebook alone
+GIVEN = re.compile(r"^[ \t]*### BEGIN GIVEN\n(.*?)^[ \t]*### END GIVEN(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
 ASKED = rf"{ASKS}\1\n\n{PLACE}"
 SENTENCE = r"<details><summary>A good sentence</summary>\n\n\2\n\n</details>"  # the cell below
@@ -47,12 +49,13 @@ def read(path: Path) -> NotebookNode:
 
     cells = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md").cells
     for cell in cells:
-        left = MARKS.sub("", cell.source)
-        if "BEGIN SOLUTION" in left or "END SOLUTION" in left:
-            raise ValueError(
-                f"{path.name}: in this cell BEGIN SOLUTION and END SOLUTION don't"
-                f" pair:\n{cell.source}"
-            )
+        left = GIVEN.sub("", MARKS.sub("", cell.source))
+        for word in ("SOLUTION", "GIVEN"):
+            if f"BEGIN {word}" in left or f"END {word}" in left:
+                raise ValueError(
+                    f"{path.name}: in this cell BEGIN {word} and END {word} don't"
+                    f" pair:\n{cell.source}"
+                )
         if GLOSSARY in cell.source:
             glossary = WORDS.search(
                 (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -70,18 +73,18 @@ def read(path: Path) -> NotebookNode:
 
 def student(source: NotebookNode) -> NotebookNode:
     """The student's notebook: solutions left out, or folded where the source says so."""
-    return _made(source, "", ASKED)
+    return _made(source, "", r"\1", ASKED)
 
 
 def solved(source: NotebookNode) -> NotebookNode:
     """The solved notebook: solutions and sentences in their places."""
-    return _made(source, r"\1", rf"{ASKED}\n\n\2")
+    return _made(source, r"\1", "", rf"{ASKED}\n\n\2")
 
 
-def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in place of each solution, and ``why`` in place of each question,
-    with a good sentence folded in a cell below. A ``FOLD`` shows the solutions marked between it
-    and the fold before.
+def _made(source: NotebookNode, lines: str, given: str, why: str) -> NotebookNode:
+    """The notebook with ``lines`` in place of each solution, ``given`` of what a solution does
+    without, and ``why`` in place of each question, with a good sentence folded in a cell below. A
+    ``FOLD`` shows the solutions marked between it and the fold before.
     """
     cells, above = [], ""
     for cell in source.cells:
@@ -93,7 +96,8 @@ def _made(source: NotebookNode, lines: str, why: str) -> NotebookNode:
             )
             text, above = text.replace(FOLD, fold), ""
         asks = WHY.search(text)
-        cells.append(_cell(cell.cell_type, WHY.sub(why, MARKS.sub(lines, text)), cell.metadata))
+        text = GIVEN.sub(given, MARKS.sub(lines, text))
+        cells.append(_cell(cell.cell_type, WHY.sub(why, text), cell.metadata))
         if asks:
             cells.append(_cell("markdown", asks.expand(SENTENCE), {}))
     return _notebook(cells)

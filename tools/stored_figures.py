@@ -16,6 +16,7 @@ from cypresskit.draw.dial import point, settings, timed
 from cypresskit.draw.road import RUNGS, Figure, RoadLaunch
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel
+from cypresskit.teach.climb import STEPS
 
 
 def dial() -> dict:
@@ -62,8 +63,9 @@ def road(launch: RoadLaunch) -> Figure:
 
 
 def road_rows() -> list:
-    """Of each launch of the road what names it, and its figure."""
-    launches = {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
+    """Of each launch of the road, and each good par of the climb, what names it, and its figure."""
+    pars = {RoadLaunch(*step.good) for step in STEPS.values()}
+    launches = pars | {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
     return [[(n.kernel, n.n, n.style), road(n)] for n in sorted(launches, key=lambda n: n[:3])]
 
 

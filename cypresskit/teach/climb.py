@@ -1,8 +1,11 @@
 """The climb: one kernel of the reader's own, carried from lesson to lesson.
 
-``keep`` runs a lesson's text, writes it into ``my_kernel.il``, where any editor may change it, and
-remembers it by lesson in ``my_climb.json`` beside it: the road has a bar for each. Whoever skips a
-lesson gets the text so far from ``so_far``. Speeds are simulated at N = 2048, as the road's are.
+A step asks for a part of the kernel, a whole text, or an entry of the contest; the book writes what
+stands around a part. ``keep`` tries it, writes the kernel into ``my_kernel.il``, where any editor
+may change it, and remembers it by step in ``my_climb.json`` beside it: the road has a bar for each.
+Branches (a compute shader, doubles, the LDS) have files of their own. Whoever skips a lesson gets
+the text so far from ``so_far``. Good pars are the road's figures, so speeds are simulated at their
+N, which is 2048 for all but the last step.
 """
 
 import json
@@ -10,25 +13,26 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial, wraps
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cypresskit.compiler import CompileError
-from cypresskit.draw.road import FIGURES, REFERENCE, RoadLaunch
-from cypresskit.il import ILError
+from cypresskit.il import ILError, Program
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.kernels.own import LARGEST, resolve, shortened
+from cypresskit.kernels.own import LARGEST, read_text, shortened
 from cypresskit.kernels.own import kernel as own_kernel
-from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
+from cypresskit.kernels.verification import verify
 from cypresskit.machine import KernelError
 from cypresskit.published import kernel as published
 from cypresskit.saving import save_file
-from cypresskit.teach.kernels import run_gemm
+from cypresskit.teach.check import Verdict, exercise
+from cypresskit.teach.kernels import fault, judge_kernel, run_gemm
 from cypresskit.timing import Report, simulate
 
 FILE, KEPT = Path("my_kernel.il"), Path("my_climb.json")
@@ -71,26 +75,93 @@ SCALED = r"""\1mul \3, \3, cb0[0].x
 \1    mad \3, r2, cb0[0].y, \3
 \1endif
 \1mov \2, \3"""
+WHOLE = re.compile(r"(?m)^\s*il_[pc]s_2_0\b")  # what every whole text has
+BLOCK = re.compile(r"\br([6-9]|1\d|2[01])\b")  # registers of the book's block
 FIELDS = {"text", "block", "k_step"}
 TOLERANCE = 0.02  # of the good par, which is the book's own kernel
 
 
 @dataclass(frozen=True)
+class Around:
+    """What the book writes before and after a reader's part of a kernel."""
+
+    before: str = ""
+    after: str = ""
+
+    @classmethod
+    def lines(cls, text: str, first: str, last: str) -> "Around":
+        """What stands around the lines from ``first`` to ``last`` of a text, these included."""
+        before, _, rest = text.partition(f"{first}\n")
+        return cls(before, rest.partition(f"{last}\n")[2])
+
+
+@dataclass(frozen=True)
 class ClimbStep:
-    """A step of the climb: the launch on the road that is its good par, and what makes a kernel of
-    what the reader wrote.
+    """A step of the climb.
+
+    ``good`` is the launch on the road that is the good par, its kernel and N, ``paper`` the published kernel that is
+    the third one. ``like`` is the kernel whose launch the reader's follows, ``blocks`` are the
+    blocks that it may compute: the first that gives a right product counts. ``around`` gives what
+    the book adds to a part of a kernel, ``completed`` what it adds to a whole one. ``hint`` says
+    where to look if a right kernel is slower than the good par; without one, right is enough.
+    ``alpha`` and ``beta`` are those of its check, None where it needn't know them.
+    ``file`` is where the kernel is kept. A turn of its loop does one of ``k_steps`` steps of k.
     """
 
-    good: RoadLaunch
-    launched: Callable[[Any], Kernel]
+    good: tuple[str, int]
+    like: Callable[[], Kernel]
+    blocks: tuple[tuple[int, int], ...]
+    around: Callable[[], Around] = Around
+    completed: Callable[[str], str] = str
+    k_steps: tuple[int, ...] = (1, 2, 4)
+    paper: str = "sgemm_tn"
+    file: Path = FILE
+    hint: str = ""
+    alpha: float | None = 2.0
+    beta: float | None = -1.0
 
+    def kernel(self, given: str | Kernel) -> Kernel:
+        """The kernel that a reader means: a part of it, its whole text, or the kernel itself."""
+        if isinstance(given, Kernel):
+            return given
+        around = Around() if WHOLE.search(given) else self.around()
+        source = self.completed(f"{given.rstrip()}\n{around.after}")
+        like = self.like()
+        bare = TextKernel(
+            "my_kernel",
+            like.precision,
+            like.mode,
+            like.block,
+            like.k_step,
+            "",
+            source=source,
+            before=around.before,
+        )
+        mine = as_launched_like(bare, like)
+        most, least = max(self.k_steps), min(self.k_steps)
+        blocks = (replace(mine, block=block, k_step=most) for block in self.blocks)
+        right = next((kernel for kernel in blocks if _is_right(kernel)), None)
+        if right is None:
+            return replace(mine, block=self.blocks[0], k_step=least)
+        tried = (replace(right, k_step=k_step) for k_step in self.k_steps)
+        return next(kernel for kernel in tried if _is_right(kernel))
 
-def _naive(text: str) -> TextKernel:
-    """A kernel of the twelve lines of lesson 00; errors count the lines from the text's first."""
-    like = KERNELS["sgemm_naive"]
-    shaped = own_kernel(like.text, like=like, block=(1, 1), k_step=1, name="my_kernel")
-    assert isinstance(shaped, TextKernel)
-    return replace(shaped, source=f"{text.rstrip()}\n{TAIL}", before=HEAD)
+    @property
+    def n(self) -> int:
+        """Where its kernels are timed."""
+        return self.good[1]
+
+    @property
+    def good_par(self) -> float:
+        """The Gflop/s of the good par, as the road has them."""
+        from cypresskit.draw.road import FIGURES, RoadLaunch
+
+        return FIGURES[RoadLaunch(*self.good)].gflops
+
+    @property
+    def paper_par(self) -> float:
+        """The Gflop/s that the paper printed."""
+        return published(self.paper)["gflops_max"]
 
 
 def scaled(text: str) -> str:
@@ -102,26 +173,124 @@ def scaled(text: str) -> str:
     return STORE.sub(SCALED, text)
 
 
-def _block(*shapes: tuple[int, int]) -> Callable[[str], TextKernel]:
-    """What makes a kernel of a whole text: with the first of these blocks that gives a right
-    product, else with the last.
+def _with_alpha(text: str) -> str:
+    """The text of an 8 x 8 block kernel that adds beta times C itself, with alpha."""
+    times = "".join(f"mul r{n}, r{n}, cb0[0].x\n" for n in range(6, 22))
+    return text.replace("endloop\n", f"endloop\n{times}") if "cb0[0].x" not in text else text
+
+
+def _with_one(text: str) -> str:
+    """A text of the catalogue in which ``l9.x`` holds 1.0, for a loop that counts by one."""
+    return text.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
+
+
+def _loop_of(name: str) -> Callable[[], Around]:
+    """What stands around the main loop of a kernel of the catalogue."""
+    return lambda: Around.lines(_with_one(KERNELS[name].text), "whileloop", "endloop")
+
+
+def _around_order() -> Around:
+    """What stands around the main loop of the book's 8 x 8 kernel."""
+    return Around.lines(block_kernel(8, 8, scaled=True).text, "whileloop", "endloop")
+
+
+def _around_old_c() -> Around:
+    """What stands around all that an 8 x 8 kernel does once its block is zero: ``r0.w`` is the
+    block's place in C.
     """
+    lines = block_kernel(8, 8).text.splitlines(keepends=True)
+    loop, end = (lines.index(f"{word}\n") for word in ("whileloop", "endloop"))
+    place = [*lines[end + 1 : end + 5], "mov r0.w, r1.x\n"]
+    stores = ["mov r1.x, r0.w\n", *lines[end + 5 :]]
+    return Around("".join(lines[:loop] + place), "".join(stores) + "\n")
 
-    def launched(text: str) -> TextKernel:
-        whole = scaled(text)
-        *kernels, last = (
-            replace(block_kernel(*shape), source=whole, name="my_kernel") for shape in shapes
-        )
-        return next((kernel for kernel in kernels if _is_right(kernel)), last)
 
-    return launched
+def _around_numbering() -> Around:
+    """What stands around the numbering of a compute kernel's work-items, whose loop is that of the
+    book's 8 x 8 kernel: the row goes to ``r1.z``, the column to ``r1.w``.
+    """
+    text = _with_one(KERNELS["sgemm_tn_compute"].text)
+    text = text.replace("dcl_literal l9", "dcl_literal l8, 1, 3, 6, 7\ndcl_literal l9")
+    outside = Around.lines(text, "whileloop", "endloop")
+    loop = block_kernel(8, 8).text.partition("whileloop\n")[2].partition("endloop\n")[0]
+    loop = BLOCK.sub(lambda match: f"r{int(match[1]) + 4}", loop).replace("l0.y", "l9.x")
+    whole = f"{outside.before}whileloop\n{loop}endloop\n{outside.after}"
+    return Around.lines(whole, *(line for line in NUMBERING.splitlines()))
 
+
+#: How the compute kernel numbers its work-items: line by line.
+NUMBERING = """ushr r1.z, vTidInGrpFlat.x, l0.x
+iand r1.w, vTidInGrpFlat.x, l0.y"""
 
 STEPS = {
-    "00": ClimbStep(RoadLaunch("sgemm_naive"), _naive),
-    "01": ClimbStep(RoadLaunch("block_4x4"), _block((4, 4))),
-    "02": ClimbStep(RoadLaunch("block_8x8"), _block((8, 8), (4, 8))),
-    "12": ClimbStep(RoadLaunch("sgemm_tn"), resolve),  # an entry brings its block along
+    "00": ClimbStep(
+        ("sgemm_naive", 2048),
+        lambda: KERNELS["sgemm_naive"],
+        ((1, 1),),
+        lambda: Around(HEAD, TAIL),
+    ),
+    "01 2x2": ClimbStep(
+        ("block_2x2", 2048), lambda: block_kernel(2, 2), ((2, 2),), alpha=None, beta=None
+    ),
+    "01": ClimbStep(("block_4x4", 2048), lambda: block_kernel(4, 4), ((4, 4),), completed=scaled),
+    "02": ClimbStep(
+        ("block_8x8", 2048),
+        lambda: block_kernel(8, 8),
+        ((8, 8), (4, 8), (8, 4)),
+        completed=scaled,
+    ),
+    "03": ClimbStep(
+        ("block_8x8", 2048),
+        lambda: block_kernel(8, 8),
+        ((8, 8),),
+        _around_order,
+        scaled,
+        hint="a bundle reads three registers of each channel: which four neighbours share numbers"
+        " of B, and not of A alone?",
+    ),
+    "04": ClimbStep(
+        ("block_8x8", 2048),
+        lambda: block_kernel(8, 8),
+        ((8, 8),),
+        _around_old_c,
+        _with_alpha,
+        hint="each number of C that waits for its `mad` holds a register. How few can wait at once,"
+        " and when?",
+    ),
+    "05": ClimbStep(
+        ("block_8x8", 2048),
+        lambda: KERNELS["sgemm_tn_compute"],
+        ((8, 8),),
+        _around_numbering,
+        file=Path("my_compute.il"),
+        hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number"
+        " moves down a row?",
+    ),
+    "06": ClimbStep(
+        ("dgemm_tn", 2048),
+        lambda: KERNELS["dgemm_tn"],
+        ((4, 4),),
+        _loop_of("dgemm_tn"),
+        paper="dgemm_tn",
+        file=Path("my_double.il"),
+    ),
+    "07": ClimbStep(
+        ("sgemm_64x64_lds", 2048),
+        lambda: KERNELS["sgemm_64x64_lds"],
+        ((8, 8),),
+        _loop_of("sgemm_64x64_lds"),
+        k_steps=(4,),
+        paper="sgemm_64x64_lds",
+        file=Path("my_lds.il"),
+        hint="is a number of A still fetched eight times, instead of once and then read from the"
+        " LDS?",
+    ),
+    "12": ClimbStep(
+        ("sgemm_tn", 2048), lambda: KERNELS["sgemm_tn"], ((8, 8),), _loop_of("sgemm_tn")
+    ),
+    # What was entered brings its block along
+    "contest": ClimbStep(("sgemm_tn", 2048), lambda: KERNELS["sgemm_tn"], ((8, 8),)),
+    "larger N": ClimbStep(("sgemm_tn", 4352), lambda: KERNELS["sgemm_tn"], ((8, 8),)),
 }
 
 
@@ -156,55 +325,105 @@ class SmallProduct:
 
 
 def _step(lesson: object, text: object) -> ClimbStep:
-    """A lesson's step, for what a reader wrote."""
+    """A step of the climb, for what a reader wrote."""
     if not isinstance(lesson, str) or lesson not in STEPS:
         raise ValueError(f"lesson is one of {', '.join(map(repr, STEPS))}, not {shortened(lesson)}")
-    takes_kernels = lesson == "12"
-    if not (isinstance(text, str) or (takes_kernels and isinstance(text, Kernel))):
-        wanted = "a string or a Kernel" if takes_kernels else "a string"
+    if not isinstance(text, str | Path | Kernel):
+        wanted = "a string, a Path or a Kernel"
         raise TypeError(f"text is the kernel that you wrote, {wanted}, not {shortened(text)}")
     return STEPS[lesson]
 
 
-def seen(lesson: str, text: str | Kernel) -> "SmallProduct | str":
+def _kernel(step: ClimbStep, text: str | Path | Kernel) -> Kernel:
+    """The kernel of a step that a reader wrote, or that stands in a file."""
+    return step.kernel(read_text(text) if isinstance(text, Path) else text)
+
+
+def seen(lesson: str, text: str | Path | Kernel) -> "SmallProduct | str":
     """C of a small product of whole numbers by a lesson's kernel, with wrong elements in red; or
     why there is none.
     """
     step = _step(lesson, text)
     try:
-        mine = step.launched(text)
-        return SmallProduct(*_product(mine, 8, 4))
-    except (ILError, CompileError, KernelError, ValueError) as error:
+        return SmallProduct(*_product(_kernel(step, text), 8, 4))
+    except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return _reason(error)
 
 
-def keep(lesson: str, text: str | Kernel) -> str:
+def keep(lesson: str, text: str | Path | Kernel) -> str:
     """Try a lesson's kernel, keep it in ``my_kernel.il`` if it is right, and say its speed and its
-    three pars. It says what is wrong otherwise, and keeps the file as it is.
+    three pars. It says what is wrong otherwise, and keeps the file as it is. ``text`` is what the
+    lesson asks for, a whole kernel, or the ``Path`` of a file with one.
     """
     step = _step(lesson, text)
     try:
-        mine = step.launched(text)
+        mine = _kernel(step, text)
         for blocks in (1, 3):
             got, right = _product(mine, 8 * blocks, 4 * blocks)
             if not np.array_equal(got, right):
                 i, j = np.argwhere(got != right)[0]
                 return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
-        report = simulate(mine, REFERENCE)
-    except (ILError, CompileError, KernelError, ValueError) as error:
+        report = _timed(mine, step.n)
+    except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return f"Not kept yet: {_reason(error)}"
-    save_file(FILE, mine.text)
+    save_file(step.file, mine.text)
     kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
     save_file(KEPT, json.dumps(_kept() | {lesson: kept}, indent=1) + "\n")
     _reports[lesson, mine.text] = report
     gflops = report.gflops
-    paper = published("sgemm_tn")["gflops_max"]
-    good = FIGURES[step.good].gflops
     return (
-        f"Right, and kept in {FILE}: {gflops:,.0f} Gflop/s at N = {REFERENCE}.\n"
-        f"Pars: right, reached; good, {good:,.0f}, {_reached(gflops, good)};"
-        f" the paper's, {paper:,}, {_reached(gflops, paper)}."
+        f"Right, and kept in {step.file}: {gflops:,.0f} Gflop/s at N = {step.n}.\n"
+        f"Pars: right, reached; good, {step.good_par:,.0f}, {_reached(gflops, step.good_par)};"
+        f" the paper's, {step.paper_par:,}, {_reached(gflops, step.paper_par)}."
     )
+
+
+Said = Callable[[Kernel], str]
+
+
+def climb_exercise(lesson: str) -> Callable[[Said], Callable[[object], Verdict]]:
+    """A decorator that makes the check of a step's text: right at several shapes, with every check
+    on; and as fast as the good par, where the step has a hint for what is slower.
+
+    The lesson's function says with what a right kernel reaches its speed: "with 16 bundles".
+    """
+    step = STEPS[lesson]
+
+    def made(said: Said) -> Callable[[object], Verdict]:
+        @exercise
+        @wraps(said)
+        def check(text: object) -> Verdict:
+            if type(text) is not str:
+                return judge_kernel(text, FILE.name, lambda _: Verdict(False, ""))
+            mine = step.kernel(text)
+            assert isinstance(mine, TextKernel)
+            judged = partial(_judged, step, mine, said)
+            return judge_kernel(mine.source, FILE.name, judged, before=mine.before)
+
+        return check
+
+    return made
+
+
+def _judged(step: ClimbStep, mine: Kernel, said: Said, _: Program) -> Verdict:
+    """The verdict on a step's kernel that assembles."""
+    verified = verify(mine, alpha=step.alpha, beta=step.beta)
+    if not verified.right:
+        if verdict := fault(verified.findings):
+            return verdict
+        what = str(verified.wrong) if verified.wrong else verified.error
+        return Verdict(False, f"{what}.", "what goes into this element, term by term?")
+    gflops = _timed(mine, step.n).gflops
+    finding = f"C is right, {said(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
+    if step.hint and _reached(gflops, step.good_par) != "reached":
+        return Verdict(False, f"{finding}; {step.good_par:,.0f} is the good par.", step.hint)
+    return Verdict(True, f"{finding}.")
+
+
+@lru_cache(maxsize=64)
+def _timed(kernel: Kernel, n: int) -> Report:
+    """A kernel's report; the check and ``keep`` ask for the same."""
+    return simulate(kernel, n)
 
 
 def mine_so_far() -> dict[str, Report | Kernel]:
@@ -213,13 +432,11 @@ def mine_so_far() -> dict[str, Report | Kernel]:
     more is left out.
     """
     found: dict[str, Report | Kernel] = {}
-    for lesson, kept in sorted(_kept().items()):
-        like = KERNELS["sgemm_naive"] if lesson == "00" else block_kernel(8, 8)
-        block, name = tuple(kept["block"]), f"my {lesson}"
+    for lesson, kept in _kept().items():
+        like, name = STEPS[lesson].like(), f"my {lesson}"
+        block, k_step = _sizes(kept)
         try:
-            mine = own_kernel(
-                kept["text"], like=like, block=block, k_step=kept["k_step"], name=name
-            )
+            mine = own_kernel(kept["text"], like=like, block=block, k_step=k_step, name=name)
         except (CompileError, KernelError, ValueError):  # an ILError is a ValueError
             continue
         found[name] = _reports.get((lesson, kept["text"]), mine)
@@ -231,7 +448,7 @@ _reports: dict[tuple[str, str], Report] = {}
 
 
 def _kept() -> dict[str, dict]:
-    """What is kept of each lesson, without what is damaged."""
+    """What is kept of each lesson, in their order, without what is damaged."""
     try:
         kept = json.loads(KEPT.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -257,20 +474,25 @@ def so_far(lesson: str) -> str:
     """
     if FILE.exists():
         return FILE.read_text(encoding="utf-8")
-    before = [step for name, step in STEPS.items() if name < lesson]
-    if len(before) < 2:
-        return _naive(NAIVE).text
-    side = 4 if len(before) == 2 else 8
+    side = _side(lesson)
+    if side == 1:
+        return HEAD + NAIVE + TAIL
     return block_kernel(side, side, scaled=True).text
+
+
+def _side(lesson: str) -> int:
+    """The side of the book's block when a lesson begins."""
+    return 1 if lesson < "02" else 4 if lesson < "03" else 8
 
 
 def start(lesson: str) -> tuple[str, tuple[int, int], int]:
     """The text with which a lesson begins, as ``so_far``, its block, and its steps of k a turn.
     Those of a file that was edited elsewhere are found out; while it is no kernel, they are those
-    of the last lesson that was kept.
+    of the last lesson of this file that was kept.
     """
-    text, kept = so_far(lesson), _kept()
-    for entry in kept.values():
+    text = so_far(lesson)
+    kept = [entry for name, entry in _kept().items() if STEPS[name].file == FILE]
+    for entry in kept:
         if entry["text"] == text:
             return text, *_sizes(entry)
     if FILE.exists():
@@ -281,8 +503,8 @@ def start(lesson: str) -> tuple[str, tuple[int, int], int]:
             return text, mine.block, mine.k_step
         except (CompileError, KernelError, ValueError):
             if kept:
-                return text, *_sizes(kept[max(kept)])
-    side = (1, 4, 8)[max(0, sum(name < lesson for name in STEPS) - 1)]
+                return text, *_sizes(kept[-1])
+    side = _side(lesson)
     return text, (side, side), 1
 
 
@@ -300,21 +522,29 @@ def _reason(error: Exception) -> str:
 
 
 def _is_right(kernel: Kernel) -> bool:
-    """Whether a kernel runs and gives a right small product."""
+    """Whether a kernel runs and gives a right small product, and fetches nothing from outside of A
+    and B: an odd number of turns tells its steps of k apart.
+    """
     try:
-        got, right = _product(kernel, 8, 4)
+        got, right, outside = _run(kernel, 8, 3)
     except (ILError, CompileError, KernelError, ValueError):
         return False
-    return np.array_equal(got, right)
+    return not outside and np.array_equal(got, right)
 
 
 def _product(kernel: Kernel, least: int, turns: int) -> tuple[np.ndarray, np.ndarray]:
     """C of small whole numbers by a kernel, and what it should be: at least ``least`` rows and
     columns, in whole blocks, and so many turns of its loop.
     """
-    m, n = (-(-least // side) * side for side in kernel.block)
+    got, right, _ = _run(kernel, least, turns)
+    return got, right
+
+
+def _run(kernel: Kernel, least: int, turns: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The same, and how many fetches were outside of A and B."""
+    m, n = (-(-least // side) * side for side in kernel.multiple)
     k = turns * kernel.k_step
     rng = np.random.default_rng([m, n, k])
-    a, b = (rng.integers(1, 5, shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    got, _ = run_gemm(kernel.program, kernel, a.T.copy() if kernel.trans_a else a, b)
-    return got, a @ b
+    a, b = (rng.integers(1, 5, shape).astype(kernel.dtype) for shape in ((m, k), (k, n)))
+    got, run = run_gemm(kernel.program, kernel, a.T.copy() if kernel.trans_a else a, b)
+    return got, a @ b, run.out_of_range

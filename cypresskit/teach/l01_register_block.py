@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.isolated import Answer
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import Run, launch
 from cypresskit.machine.record import Recorder, Recording
-from cypresskit.teach.check import Halted, Verdict, exercise, slip, tried, unless
+from cypresskit.teach.check import Verdict, exercise, slip, tried, unless
+from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
 
 SIZES = (1, 2, 4, 8, 12, 16)
@@ -47,60 +47,10 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
     return runs
 
 
-@exercise
-def check_rank1(update: Answer) -> Verdict:
-    """Exercise 1: ``update(c, a, b)`` adds the outer product of a column a and a row b to the block
-    c, in place; tried on blocks that are square and not.
-    """
-    rng = np.random.default_rng(870)
-    for rows, columns in ((2, 2), (2, 3), (8, 8), (5, 1)):
-        a, b = (
-            rng.integers(1, 9, size).astype(np.float32) + (columns == 1) / 4
-            for size in (rows, columns)
-        )
-        start = rng.integers(-9, 9, (rows, columns)).astype(np.float32)
-        product = np.outer(a, b)
-        want = start + product
-        shape = f"c of shape {rows} x {columns}, a of {rows} and b of {columns} numbers"
-        hint = f"it was called with {shape}."
-        call = "update(c, a, b)"
-        returned, after = tried(call, update.with_arguments, start, a, b, hint=hint)
-        c, a_after, b_after = after
-        same = np.array_equal(a_after, a) and np.array_equal(b_after, b)
-        unless(
-            same, "update changes a or b.", "only c is to change: its next row needs a and b again."
-        )
-        if np.array_equal(c, want):
-            continue
-        reshaped = f"update changes the shape of c, from {start.shape} to {np.shape(c)}."
-        unless(np.shape(c) == start.shape, reshaped, "its numbers change, and nothing else.")
-        wrong = np.argwhere(c != want)[0][0]
-        become = (
-            f"c[{wrong}] = {_row(start[wrong])} should become {_row(want[wrong])}, not"
-            f" {_row(c[wrong])}."
-        )
-        case = f"a = {_row(a)}, b = {_row(b)}: {become}"
-        if np.array_equal(c, start):
-            itself = isinstance(returned, np.ndarray) and np.array_equal(returned, want)
-            hint = "`c = c + ...` makes a new array; `c += ...` changes c."
-            unless(not itself, f"c itself did not change. {case}", hint)
-            hint = (
-                "each c[i, j] itself, not a new array, has to gain something: what, in an outer"
-                " product?"
-            )
-            raise Halted(f"c did not change. {case}", hint)
-        hint = "a block is the sum over all k: add to it, don't set it."
-        unless(not np.array_equal(c, product), f"What was in c is lost. {case}", hint)
-        exchanged = rows == columns and np.array_equal(c, start + product.T)
-        hint = "a belongs to the rows of c, b to its columns."
-        unless(not exchanged, f"Rows and columns are exchanged. {case}", hint)
-        hint = f"{rows} x {columns} blocks: its elements have to gain a[{wrong}] times each b[j]."
-        raise Halted(f"Row {wrong} of c is wrong. For {case}", hint)
-    return Verdict(True, "Every element grew by its own product, for blocks of four shapes.")
-
-
-def _row(values: np.ndarray) -> str:
-    return "[" + " ".join(f"{v:g}" for v in values) + "]"
+@climb_exercise("01 2x2")
+def check_two_by_two(mine: Kernel) -> str:
+    """Exercise 1: IL of a kernel with a 2 x 2 block in r10 and r11."""
+    return "with two fetches for eight flops"
 
 
 @kernel_exercise("four_by_four.il", stuck="compare that line with sgemm_tn.il.")

@@ -3,7 +3,6 @@ exercises.
 """
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
-from cypresskit.teach.check import Verdict, chance, unless
+from cypresskit.teach.check import Verdict, unless
+from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import fault, kernel_exercise
 
@@ -176,65 +176,10 @@ def check_least(p, s, d):
     return max(-(-(p + s + 4 * d) // 5), s, d)
 
 
-def fits_all(reads: list[tuple[int, str]], channels: str) -> bool:
-    """Whether a bundle can read these (register, channel) words, as far as ``channels`` go."""
-    return all(len({r for r, channel in reads if channel == c}) <= 3 for c in channels)
-
-
-PORTS = [
-    ("five multiply-adds of five different registers' x", [(n, "x") for n in range(5)], False),
-    ("three registers, all channels", [(n, c) for n in range(3) for c in "xyzw"], True),
-    ("four registers' x", [(n, "x") for n in (1, 2, 3, 4)], False),
-    ("one word, read by all five slots", [(7, "y")] * 5, True),
-    (
-        "twelve different registers, three to a channel",
-        [(n, "xyzw"[n % 4]) for n in range(12)],
-        True,
-    ),
-    ("four registers' y", [(n, "y") for n in (0, 2, 4, 6)], False),
-    (
-        "four registers' z, two x",
-        [(n, "z") for n in (1, 2, 3, 5)] + [(1, "x"), (2, "x")],
-        False,
-    ),
-    ("four registers' w, and one x", [(1, "w"), (2, "w"), (3, "w"), (4, "w"), (1, "x")], False),
-    (
-        "three registers' z, two of them twice",
-        [(1, "z"), (2, "z"), (3, "z"), (1, "z"), (2, "z")],
-        True,
-    ),
-    ("nothing", [], True),
-]
-
-
-@formula_exercise(
-    [(reads,) for _, reads, _ in PORTS],
-    {
-        f"only {c} is looked at: does the loop end at its first turn, or forget the others?": (
-            lambda reads, c=c: fits_all(reads, c)
-        )
-        for c in "xyzw"
-    }
-    | {
-        f"{c} isn't looked at: a bundle reads from four channels, x, y, z and w.": (
-            lambda reads, c=c: fits_all(reads, "xyzw".replace(c, ""))
-        )
-        for c in "xyzw"
-    }
-    | {
-        f"only {c} and {d} are looked at, of four channels.": (
-            lambda reads, c=c, d=d: fits_all(reads, c + d)
-        )
-        for c, d in combinations("xyzw", 2)
-    },
-    "how many different registers does each channel have to give? Three is the most in a bundle.",
-    draw=lambda: (
-        [(chance.randrange(1, 5), chance.choice("xyzw")) for _ in range(chance.randint(4, 12))],
-    ),
-)
-def check_fits(reads):
-    """Exercise 2: ``fits(reads)``: whether a bundle can read these (register, channel) words."""
-    return fits_all(reads, "xyzw")
+@climb_exercise("03")
+def check_products(mine: Kernel) -> str:
+    """Exercise 2: the main loop of an 8 x 8 kernel, its products in an order that packs well."""
+    return f"with {compile(mine.program).card(1).loop_bundles} bundles a turn"
 
 
 @kernel_exercise("sum_of_16.il")

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.il import Program
-from cypresskit.kernels.verification import LONGEST
-from cypresskit.machine import launch
-from cypresskit.machine.traffic import Access, Traffic
-from cypresskit.teach.check import Verdict, chance, unless
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.samples import listened
+from cypresskit.machine.traffic import Access
+from cypresskit.teach.check import chance
+from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
@@ -72,49 +71,16 @@ def check_lines(texels, width):
     return len({(y * width + x) // 4 for x, y in texels})
 
 
-@kernel_exercise("numbering.il", stuck="the row and the column go from 0 to 7.")
-def check_numbering(program: Program) -> Verdict:
-    """Exercise 2: IL of a compute shader whose 64 work-items multiply 8 texels of A with 8 of B,
-    numbered so that no quad wants two words of one bank of either.
+@climb_exercise("05")
+def check_numbering(mine: Kernel) -> str:
+    """Exercise 2: the numbering of an 8 x 8 compute kernel's work-items, whose quads are to be
+    squares.
     """
-    rng = np.random.default_rng(64)
-    a, b = (rng.integers(1, 9, (1, 16, 4)).astype(np.float32) for _ in "ab")
-    c = np.zeros((8, 8, 4), np.float32)
-    traffic = Traffic()
-    memory = c.reshape(8, 32)
-    launch(
-        program,
-        64,
-        inputs={0: a, 1: b},
-        global_memory=memory,
-        observers=[traffic],
-        max_instructions=LONGEST,
-    )
-    right = a[0, ::2, :1][:, np.newaxis] * b[0, ::2][np.newaxis]
-    wrong = np.argwhere((c != right).any(axis=2))
-    if len(wrong):
-        row, column = (int(place) for place in wrong[0])
-        what = "not computed at all" if not c[row, column].any() else "wrong"
-        finding = (
-            f"{len(wrong)} of 64 elements of the tile are not right; row {row}, column {column} is"
-            f" {what}."
-        )
-        hint = (
-            "each of the 64 numbers must lead to another (row, column): which of its bits have you"
-            " used twice?"
-        )
-        return Verdict(False, finding, hint)
-    clocks = {"A": 0, "B": 0}
-    for access in traffic.accesses:
-        if access.kind == "fetch":
-            clocks["AB"[access.resource]] += fetch_clocks(access, 16)
-    finding = f"C is right; A costs {clocks['A']} clocks of the texture unit and B {clocks['B']}"
-    hint = (
-        "a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number moves"
-        " down a row?"
-    )
-    unless(max(clocks.values()) <= 16, f"{finding}. Sixteen are enough for each.", hint)
-    return Verdict(True, f"{finding}: one clock for each of 16 quads, as in a pixel shader.")
+    clocks = {0: 0, 1: 0}
+    for access in listened(mine, k=mine.k_step).accesses:
+        if access.kind == "fetch" and access.resource in clocks:
+            clocks[access.resource] += fetch_clocks(access, 16)
+    return f"with {clocks[0]} clocks of the texture unit for A and {clocks[1]} for B a step"
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:

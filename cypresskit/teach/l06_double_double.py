@@ -3,15 +3,18 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
-from math import comb, isclose, isfinite
+from math import comb
 
 import numpy as np
 
-from cypresskit.blas.dd import two_product, two_sum
+from cypresskit.blas.dd import two_product
+from cypresskit.compiler import compile
 from cypresskit.il import Program
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
 
 #: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512),
@@ -188,73 +191,7 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     return next(hints, otherwise)
 
 
-@exercise
-def check_dot(dot: Callable) -> Verdict:
-    """Exercise 3: ``dot(x, y)`` is as good as a dot product in twice the precision, rounded at the
-    end.
-    """
-
-    def number(*lists: list[float]) -> float:
-        return float(0.0 + dot(*lists))  # text is no number, though float takes it
-
-    rng = np.random.default_rng(2005)
-    cases, results = [], []
-    for size, spread in ((1, 0), (5, 8), (50, 15), (200, 25)):
-        x, y = (
-            rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size) for _ in "xy"
-        )
-        if size > 1:  # the last product takes away nearly all of the sum of the others
-            others = sum(Fraction(a) * Fraction(b) for a, b in zip(x[:-1], y[:-1]))
-            x[-1] = 1.0
-            y[-1] = -float(others)
-        cases.append((x.tolist(), y.tolist()))
-        hint = f"it was called with two lists of {size}, and should give a float."
-        results.append(tried("dot(x, y)", number, x.tolist(), y.tolist(), hint=hint))
-    for (x, y), result in zip(cases, results):
-        products = [Fraction(a) * Fraction(b) for a, b in zip(x, y)]
-        exact = sum(products, Fraction(0))
-        scale = sum(map(abs, products), Fraction(0))
-        allowed = abs(exact) * Fraction(1, 2**50) + scale * Fraction(len(x) ** 2, 2**104)
-        if isfinite(result) and abs(Fraction(result) - exact) <= allowed:
-            continue
-        which = "two lists of one number"
-        if len(x) > 1:
-            which = f"two lists of {len(x)} whose products nearly cancel"
-        finding = f"For {which} it gives {result!r}; exact is {float(exact)!r}."
-        otherwise = (
-            "two roundings lose something at each step: the product's e and the sum's f. Both"
-            " belong into low."
-        )
-        slips = (
-            slip
-            for slip, step in DOT_SLIPS.items()
-            if all(
-                isclose(result, _dot(*case, step), rel_tol=1e-6)
-                for case, result in zip(cases, results)
-            )
-        )
-        return Verdict(False, finding, next(slips, otherwise))
-    return Verdict(True, "Right to the last bits, even where all but the last digits cancel.")
-
-
-#: What students make of ``low`` in a step, where the product loses e and the sum f.
-DOT_SLIPS: dict[str, Callable] = {
-    "that is what plain doubles give: add what is lost to low, in every step.": lambda low, e, f: (
-        0.0
-    ),
-    "what the sums lose is missing: two_sum(high, p) gives s and f.": lambda low, e, f: low + e,
-    "what the products lose, e, is missing.": lambda low, e, f: low + f,
-    "the signs: e and f are what is missing, so they are added.": lambda low, e, f: low - (e + f),
-    "the sign of f: it is what is missing from the sum, so it is added.": lambda low, e, f: (
-        low + (e - f)
-    ),
-}
-
-
-def _dot(x: list[float], y: list[float], step: Callable) -> float:
-    high = low = 0.0
-    for a, b in zip(x, y):
-        p, e = two_product(a, b)
-        high, f = two_sum(high, p)
-        low = step(low, e, f)
-    return float(high + low)
+@climb_exercise("06")
+def check_in_double(mine: Kernel) -> str:
+    """Exercise 3: the main loop of a kernel with a block of 4 x 4 doubles."""
+    return f"with {compile(mine.program).card(1).loop_bundles} bundles a turn"

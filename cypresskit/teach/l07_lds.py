@@ -9,21 +9,16 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
-from cypresskit.il import Program
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import listened
-from cypresskit.kernels.verification import LONGEST
-from cypresskit.machine import launch
-from cypresskit.machine.checks import check
-from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.machine.traffic import Access
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
+from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import kernel_exercise, sentence
 from cypresskit.teach.l05_texture_cache import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take
-BEST = 8  # LDS clocks of exercise 3: a store and a load without conflicts
 
 
 def clocks_of_turn(name: str) -> dict[str, int]:
@@ -168,79 +163,7 @@ def check_place(place: Callable) -> Verdict:
     return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
 
 
-@kernel_exercise("transpose.il", stuck="the line it names. The LDS has 512 bytes, from byte 0.")
-def check_transpose(program: Program) -> Verdict:
-    """Exercise 3: IL in which 64 work-items transpose an 8 x 8 matrix through the LDS: right,
-    without races and without bank conflicts.
-    """
-    matrix = np.random.default_rng(32).permutation(64).reshape(8, 8).astype(np.float32) + 1
-    inputs = {0: np.repeat(matrix[..., np.newaxis], 4, 2)}
-    memory = np.zeros((8, 32), np.float32)
-    traffic = Traffic()
-    launch(
-        program,
-        64,
-        inputs=inputs,
-        global_memory=memory,
-        observers=[traffic],
-        max_instructions=LONGEST,
-    )
-    result = memory[:, ::4]
-    clocks = lds_clocks(traffic.accesses)
-    if not np.array_equal(result, matrix.T):
-        row, column = (int(n) for n in np.argwhere(result != matrix.T)[0])
-        finding = (
-            f"Element ({row}, {column}) of the result is {result[row, column]:g}, not"
-            f" {matrix[column, row]:g}."
-        )
-        hint = (
-            "work-item (row, column) needs what work-item (column, row) has stored, and bytes are"
-            " four times words."
-        )
-        if np.array_equal(result, matrix):
-            hint = "nothing was exchanged: load from another place than the one you stored to."
-        elif not result.any():
-            hint = "nothing arrives in r4.x: store r3.x, let everybody finish, load."
-        return Verdict(False, finding, hint)
-    findings = check(
-        program, 64, inputs=inputs, global_memory=np.zeros_like(memory), max_instructions=LONGEST
-    )
-    races = [f for f in findings if f.kind == "race"]
-    if races:
-        return Verdict(
-            False, f"The result is right, by luck. {sentence(races[0].message)}.", races[0].advice
-        )
-    finding = (
-        f"The result is right, but the LDS was busy for {clocks} clocks: not all of it came through"
-        " there."
-    )
-    unless(
-        clocks >= BEST,
-        finding,
-        "fetch each number once, store it with lds_store_id, load another one's.",
-    )
-    fetches = [access for access in traffic.accesses if access.kind == "fetch"]
-    items = np.arange(64)
-    own = (
-        all(np.array_equal(np.array([a.x, a.y]), (items % 8, items // 8)) for a in fetches)
-        and len(fetches) == 1
-    )
-    finding = (
-        "The result is right, but work-items fetch more than an element each, or one that isn't"
-        " theirs."
-    )
-    hint = (
-        "leave the given fetch as it is. What a work-item loads from the LDS, another one has"
-        " stored there."
-    )
-    unless(own, finding, hint)
-    finding = (
-        f"The result is right, but store and load take {clocks} clocks of the LDS; {BEST} are"
-        " possible."
-    )
-    hint = (
-        "which words do the first 16 work-items load, from which banks? Try other pitches with"
-        " `clocks`."
-    )
-    unless(clocks == BEST, finding, hint)
-    return Verdict(True, f"Transposed, without a race, in {clocks} clocks of the LDS.")
+@climb_exercise("07")
+def check_through_lds(mine: Kernel) -> str:
+    """Exercise 3: the main loop of a kernel that reads A through the LDS."""
+    return f"with {compile(mine.program).card(1).loop_bundles} bundles a turn"

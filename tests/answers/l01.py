@@ -12,3 +12,8 @@ def kernel(*lines: str) -> str:
 
 def texels(x, y, k):
     return [("A", 2 * y, k), ("A", 2 * y + 1, k), ("B", 2 * x, k), ("B", 2 * x + 1, k)]
+
+
+def two_by_two(lines: str) -> str:
+    given_text = given("01_register_block", "two_by_two")
+    return given_text.replace("; row 1: your line goes below this one", lines)

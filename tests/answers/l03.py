@@ -7,10 +7,6 @@ def least(plain, scalar, doubles):
     return max(-(-(plain + scalar + 4 * doubles) // 5), scalar, doubles)
 
 
-def fits(reads):
-    return all(len({r for r, c in reads if c == channel}) <= 3 for channel in "xyzw")
-
-
 PAIRS = "add r5, r1, r2 \n add r6, r3, r4 \n add r5, r5, r6 \n"
 LAST = "add r5.xy, r5.xy, r5.zw \n add r0.x, r5.x, r5.y"
 IN_A_ROW = "add r5.x, r5.x, r5.y \n add r5.x, r5.x, r5.z \n add r0.x, r5.x, r5.w"
@@ -20,3 +16,12 @@ ONE_BY_ONE = "\n".join(f"add r0.x, r0.x, r{n // 4 + 1}.{'xyzw'[n % 4]}" for n in
 
 def answered(lines: str) -> str:
     return given("03_bundles", "sum_of_16").replace("; your lines go below this one", lines)
+
+
+LOOP = given("03_bundles", "loop")
+BY_ROWS = [line for line in LOOP.splitlines() if "mad " in line]
+BY_COLUMNS = BY_ROWS[::2] + BY_ROWS[1::2]
+
+
+def loop(products: list[str]) -> str:
+    return LOOP.replace("\n".join(BY_ROWS), "\n".join(products))

@@ -14,29 +14,25 @@ def counted(compute, wait):
     return wavefronts
 
 
-KERNEL = given("04_registers_and_wavefronts", "with_c")
-
-
-def kernel(early: list[str], late: list[str]) -> str:
-    text = KERNEL.replace("; place 1: before the loop", "\n".join(early))
-    return text.replace("; place 2: after the loop", "\n".join(late))
-
-
+GIVEN = given("04_registers_and_wavefronts", "with_c")
+EARLY, _, REST = GIVEN.partition("\n\nwhileloop")
+BEHIND = "; beta times the old C, unless beta is 0\nif_logicalnz cb0[4].x\n"
+LOOP = f"whileloop{REST.partition(BEHIND)[0]}"
+READS = EARLY.strip().splitlines()[1:]
+ADDS = REST.partition(BEHIND)[2].partition("endif")[0].splitlines()
 STEP = "iadd r1.z, r1.z, cb0[0].w"
-READS = [
-    "mov r1.z, r0.w",
-    "mov r4, g[r1.z]",
-    STEP,
-    "mov r5, g[r1.z]",
-    STEP,
-    "mov r6, g[r1.z]",
-    STEP,
-    "mov r7, g[r1.z]",
-]
-ADDS = [f"mad r{10 + i}, r{4 + i}, cb0[0].y, r{10 + i}" for i in range(4)]
-SCALED = [f"mad r{10 + i}, r{10 + i}, cb0[0].y, r{4 + i}" for i in range(4)]
-FIRST = [
-    line for i in range(4) for line in ("mov r4, g[r1.z]", f"mul r{10 + i}, r4, cb0[0].y", STEP)
-]
-INSIDE = kernel(READS, []).replace("endloop", "\n".join([*ADDS, "endloop"]))
-UNSTORED = kernel([], READS + ADDS).replace("mov g[r0.w], r13", "")
+LATE = ["mov r1.z, r0.w"] + [
+    line
+    for row in range(8)
+    for line in (
+        "mov r2, g[r1.z]",
+        "mov r3, g[r1.z+1]",
+        f"mad r{6 + 2 * row}, r2, cb0[0].y, r{6 + 2 * row}",
+        f"mad r{7 + 2 * row}, r3, cb0[0].y, r{7 + 2 * row}",
+        STEP,
+    )
+][:-1]
+
+
+def kernel(late: list[str]) -> str:
+    return "\n".join([LOOP, "if_logicalnz cb0[4].x", *late, "endif", ""])

@@ -1,5 +1,7 @@
 """Lesson 06."""
 
+import re
+
 from answers import given
 from cypresskit.blas import dd
 
@@ -36,24 +38,31 @@ def kernel(*lines: str) -> str:
     )
 
 
-def dot(x, y, products=True, sums=True):
-    high = low = 0.0
-    for a, b in zip(x, y):
-        p, e = dd.two_product(a, b)
-        high, f = dd.two_sum(high, p)
-        low += products * e + sums * f
-    return high + low
+IN_DOUBLE = given("06_double_double", "in_double")
+HERE = "    ; rows 1, 2 and 3: your lines go below this one\n"
+SOLVED = given("06_double_double", "in_double", solution=True)
+ROWS = [line for line in SOLVED.partition(HERE)[2].splitlines() if "dmad" in line]
+FETCHES = [line for line in IN_DOUBLE.splitlines() if "sample_resource" in line]
+FIRST = [line for line in IN_DOUBLE.splitlines() if "dmad" in line]
 
 
-def in_double_double(x, y):
-    total = dd.DD(0)
-    for a, b in zip(x, y):
-        total = total + dd.DD.from_pairs(*dd.two_product(a, b))
-    return float(total.hi)
+def in_double(lines: list[str]) -> str:
+    return IN_DOUBLE.replace(HERE, "".join(f"{line}\n" for line in lines))
 
 
-def plain(x, y):
-    total = 0.0
-    for a, b in zip(x, y):
-        total += a * b
-    return total
+def steps(count: int) -> str:
+    """A turn of so many steps of k, one behind the other, in the same registers."""
+    head = "\n".join(IN_DOUBLE.splitlines()[:4])
+    turn = []
+    for step in range(count):
+        for line in FETCHES:
+            below = line.replace("_aoffimmi(1,0,0)", f"_aoffimmi(1,{step},0)")
+            if "aoffimmi" not in line:
+                below = re.sub(r"(sampler\(\d\))", rf"\1_aoffimmi(0,{step},0)", line)
+            turn.append(below)
+        turn += FIRST + ROWS
+    turn += ["    add r0.z, r0.z, l9.x"] * count
+    return "\n".join([head, *turn, "endloop", ""])
+
+
+FOUR_STEPS = steps(4)

@@ -12,22 +12,19 @@ def sorting(words):
     return max(banks.count(bank) for bank in banks)
 
 
-def lines(pitch: str, fence: str = "fence_threads_lds") -> list[str]:
-    store = [
-        f"umad r1.z, r1.y, {pitch}, r1.x",
-        "ishl r1.z, r1.z, l0.z",
-        "lds_store_id(0) r1.z, r3.x",
-    ]
-    return [
-        *store,
-        fence,
-        f"umad r1.w, r1.x, {pitch}, r1.y",
-        "ishl r1.w, r1.w, l0.z",
-        "lds_load_id(0) r4.x, r1.w",
-    ]
+THROUGH = given("07_lds_transpose", "through_lds")
+EXCHANGE = [
+    "fence_threads_lds",
+    "lds_store_id(0) r3.x, r4.{part}",
+    "fence_threads_lds",
+    "lds_load_vec_id(0) r20, r3.y, r3.y",
+    "lds_load_vec_id(0) r21, r3.z, r3.z",
+]
 
 
-def kernel(*lines: str) -> str:
-    return given("07_lds_transpose", "transposing").replace(
-        "; your lines go below this one", "\n".join(lines)
-    )
+def through_lds(exchange: list[str]) -> str:
+    text = THROUGH
+    for column, part in enumerate("xyzw"):
+        here = f"    ; column {column} of A\n"
+        text = text.replace(here, "".join(f"{line}\n" for line in exchange).replace("{part}", part))
+    return text
