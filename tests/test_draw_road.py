@@ -17,6 +17,7 @@ from cypresskit import draw
 from cypresskit.draw.road import FIGURES, RUNGS, Figure, RoadLaunch
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.generated import write
+from cypresskit.teach import climb
 from tools import clip, stored_figures
 
 
@@ -85,7 +86,8 @@ def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
 
 
 def test_the_roads_figures_are_the_models():
-    assert set(FIGURES) == {
+    pars = {RoadLaunch(*step.good) for step in climb.STEPS.values()}
+    assert set(FIGURES) == pars | {
         launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
     }
     for launch in (

@@ -43,7 +43,7 @@ PRODUCTS = {
 
 
 #: The blocks of lesson 02, which the catalogue doesn't have.
-BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (4, 8)}
+BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (2, 4, 8)}
 
 
 def road(launch: RoadLaunch) -> Figure:

@@ -23,11 +23,12 @@ from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import LARGEST, read_text, shortened
 from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
-from cypresskit.kernels.verification import verify
+from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.published import kernel as published
 from cypresskit.saving import save_file
@@ -99,8 +100,8 @@ class Around:
 class ClimbStep:
     """A step of the climb.
 
-    ``good`` is the launch on the road that is the good par, its kernel and N, ``paper`` the published kernel that is
-    the third one. ``like`` is the kernel whose launch the reader's follows, ``blocks`` are the
+    ``good`` is the launch on the road that is the good par, its kernel and N, ``paper`` the
+    published kernel that is the third one. ``like`` is the kernel whose launch the reader's follows, ``blocks`` are the
     blocks that it may compute: the first that gives a right product counts. ``around`` gives what
     the book adds to a part of a kernel, ``completed`` what it adds to a whole one. ``hint`` says
     where to look if a right kernel is slower than the good par; without one, right is enough.
@@ -409,15 +410,25 @@ def _judged(step: ClimbStep, mine: Kernel, said: Said, _: Program) -> Verdict:
     """The verdict on a step's kernel that assembles."""
     verified = verify(mine, alpha=step.alpha, beta=step.beta)
     if not verified.right:
-        if verdict := fault(verified.findings):
-            return verdict
-        what = str(verified.wrong) if verified.wrong else verified.error
-        return Verdict(False, f"{what}.", "what goes into this element, term by term?")
+        return _wrong(mine, verified)
     gflops = _timed(mine, step.n).gflops
     finding = f"C is right, {said(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if step.hint and _reached(gflops, step.good_par) != "reached":
         return Verdict(False, f"{finding}; {step.good_par:,.0f} is the good par.", step.hint)
     return Verdict(True, f"{finding}.")
+
+
+def _wrong(mine: Kernel, verified: Verification) -> Verdict:
+    """The verdict on a wrong product: what the checks found; or if that is only the element, the
+    term that spoiled it.
+    """
+    wrong, findings = verified.wrong, verified.findings
+    if wrong and not any(finding.kind != "answer" for finding in findings):
+        notes = trace_element(mine, wrong.row, wrong.column).notes
+        if notes:
+            return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
+    what = f"{wrong or verified.error}."
+    return fault(findings) or Verdict(False, what, "what goes into this element, term by term?")
 
 
 @lru_cache(maxsize=64)
