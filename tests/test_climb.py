@@ -10,7 +10,7 @@ import pytest
 from answers import given
 
 import cypresskit as ck
-from cypresskit.draw.road import FIGURES
+from cypresskit.draw.road import FIGURES, RoadLaunch
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach import climb
 
@@ -198,4 +198,4 @@ def test_whoever_skips_a_lesson_gets_the_text_so_far():
     for lesson, block in (("00", 1), ("01", 1), ("02", 4), ("03", 8), ("12", 8)):
         text = climb.so_far(lesson)
         assert len(re.findall(r"(?m)^ *mad r[1-9]\d*(?:\.x)?, r\d+\.", text)) >= block**2 // 4
-    assert {step.good for step in climb.STEPS.values()} <= set(FIGURES)
+    assert {RoadLaunch(*step.good) for step in climb.STEPS.values()} <= set(FIGURES)

@@ -101,12 +101,12 @@ class ClimbStep:
     """A step of the climb.
 
     ``good`` is the launch on the road that is the good par, its kernel and N, ``paper`` the
-    published kernel that is the third one. ``like`` is the kernel whose launch the reader's follows, ``blocks`` are the
-    blocks that it may compute: the first that gives a right product counts. ``around`` gives what
-    the book adds to a part of a kernel, ``completed`` what it adds to a whole one. ``hint`` says
-    where to look if a right kernel is slower than the good par; without one, right is enough.
-    ``alpha`` and ``beta`` are those of its check, None where it needn't know them.
-    ``file`` is where the kernel is kept. A turn of its loop does one of ``k_steps`` steps of k.
+    published kernel that is the third one. ``like`` is the kernel whose launch the reader's
+    follows, ``blocks`` are the blocks that it may compute: the first that gives a right product
+    counts. ``around`` gives what the book adds to a part of a kernel, ``completed`` what it adds to
+    a whole one. A turn of its loop does one of ``k_steps`` steps of k. ``file`` is where the kernel
+    is kept. ``hint`` says where to look if a right kernel is slower than the good par; without one,
+    right is enough. ``alpha`` and ``beta`` are those of its check, None where it needn't know them.
     """
 
     good: tuple[str, int]
