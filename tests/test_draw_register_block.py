@@ -16,8 +16,8 @@ from said import NUMBER, Rule, Said, assert_held, unheld, value
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.block import find_block
+from cypresskit.draw.block_steps import BlockSteps
 from cypresskit.draw.player import short
-from cypresskit.draw.register_block import _Frames
 
 A, B = whole_numbers(4, (8, 16), (8, 24))
 PLACES = [(x, y) for y in range(2) for x in range(3)]
@@ -151,7 +151,7 @@ def test_another_work_items_numbers_are_found(recordings):
 
 
 def test_a_sum_with_a_term_too_many_is_found(recordings, monkeypatch):
-    frames = sys.modules["cypresskit.draw.register_block"]._Frames
+    frames = sys.modules["cypresskit.draw.register_block"].BlockSteps
     true = frames.sums
 
     def off(self, first):
@@ -194,16 +194,16 @@ def test_a_work_item_outside_the_domain_is_refused(item):
 def test_every_frame_has_the_recorded_values(run):
     recording = run[3]
     block = find_block(recording)
-    frames = _Frames(recording, block)
+    frames = BlockSteps(recording, block)
     groups = (block.totals, block.b, block.a)
     for step in range(0, len(recording), 7):
         registers = recording.registers(step)
-        for values, cells in zip(frames.values, groups):
+        for shown, cells in zip(frames.groups, groups):
             want = [
                 registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c]
                 for r, c in cells.values()
             ]
-            assert np.array_equal(values[step], np.array(want, np.float32))
+            assert np.array_equal(shown.values[step], np.array(want, np.float32))
 
 
 def test_captions_name_the_elements_that_an_instruction_works_on(run):
@@ -223,7 +223,7 @@ def test_captions_name_the_elements_that_an_instruction_works_on(run):
 
 def test_k_is_shown_only_when_a_whole_column_is_there(run):
     recording = run[3]
-    frames = _Frames(recording, find_block(recording))
+    frames = BlockSteps(recording, find_block(recording))
     step = {int(f[0]): f for f in recording.fetches}
     first = sorted(step)[0]
     assert frames.k[first].tolist() == [-1, -1, -1, -1]

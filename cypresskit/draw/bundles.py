@@ -7,6 +7,7 @@ share a colour. Left out: fetches, and bundles outside the main loop.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from bokeh.core.properties import value
@@ -17,16 +18,21 @@ from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.kernels.own import Source, resolve_program
+from cypresskit.tables import plural
 
-WIDE, HIGH = 1250, 420
-LISTING, TABLE, DETAIL = (2, 318), (356, 470), 860  # left edges, and widths, of the parts
-SHOWN, LINE, TOP = 17, 22, 34  # lines of IL in sight, the height of one, where the parts begin
-SLOT, PORT = (
-    72,
-    (124, 26),
-)  # of the detail: a slot's width, where the ports begin and how high one is
+# The stage, in pixels: the lines of IL, the table of bundles, and the bundle that runs.
+WIDTH, HEIGHT, TOP = 1250, 420, 34
+LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
+LISTED = 17  # lines of IL in sight
+TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # and rows at most in a column of the table
+DETAIL_LEFT = 860
+SLOT = 72  # the width of a slot of the bundle that runs
+PORTS_TOP, PORT = 124, 26  # where its read ports begin, and the height of one
+CODE_KEYS = 10_000  # between the keys of one compilation's lines and the next's
 IDLE = len(theme.SERIES)
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
+NO_KEY = -1
+SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
 
 
 def bundles(*codes: Code | Source) -> Player:
@@ -36,22 +42,18 @@ def bundles(*codes: Code | Source) -> Player:
     ``codes`` are compiled kernels, or what is to be compiled: programs, kernels by name, text or
     file; by default "sgemm_tn". Raises ``ValueError`` for code without ALU bundles.
     """
-    made = nonempty(
+    compiled = nonempty(
         map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code
     )
-    loops = [_loop(code, 10_000 * n) for n, code in enumerate(made)]
+    loops = [_loop(code, CODE_KEYS * n) for n, code in enumerate(compiled)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
-    sheet.stage(
-        "Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots",
-        WIDE,
-        HIGH,
-    )
+    label = "Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots"
+    sheet.stage(label, WIDTH, HEIGHT)
     _draw_listing(sheet, loops)
-    sheet.words(TABLE[0], 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
-    _draw_table(sheet, [_table(loop, *TABLE) for loop in loops])
+    _draw_table(sheet, loops)
     _draw_detail(sheet, loops)
     for loop in loops:
-        sheet.about |= {loop.base + line: loop.story(line) for line in loop.used}
+        sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
     captions = [loop.say(n) for loop in loops for n in range(len(loop.bundles))]
     lines = (line for loop in loops for line in loop.text())
     note = sheet.note(
@@ -69,15 +71,15 @@ def _compiled(given: Code | Source) -> Code:
 @dataclass(frozen=True, eq=False)
 class _Loop:
     """The bundles of a main loop. ``firsts``: the bundles that begin a clause, which can read
-    nothing from PV or PS. ``used``: the lines of IL that the loop comes from; the keys of these
-    lines begin at ``base``.
+    nothing from PV or PS. ``used``: the lines of IL that the loop comes from; their keys are
+    ``first_key`` and their numbers.
     """
 
     code: Code
     bundles: Sequence[Bundle]
     firsts: set[int]
     used: Sequence[int]
-    base: int
+    first_key: int
 
     @property
     def name(self) -> str:
@@ -116,10 +118,11 @@ class _Loop:
         return used
 
     def story(self, line: int) -> str:
+        """Where a line of IL is done, as a sentence."""
         places = [
             f"{n + 1} {'xyzwt'[o.slot]}"
-            for n, b in enumerate(self.bundles)
-            for o in b.operations
+            for n, bundle in enumerate(self.bundles)
+            for o in bundle.operations
             if o.line == line
         ]
         return (
@@ -128,194 +131,234 @@ class _Loop:
         )
 
     def say(self, n: int) -> str:
+        """A frame's caption."""
         bundle, ports, handed = self.bundles[n], len(self.ports(n)), len(self.handed(n))
         lines = sorted({o.line for o in bundle.operations})
+        first = ", first of its clause" if n in self.firsts else ""
+        passed = f", {handed} from PV or PS" if handed else ""
         return (
-            f"**{self.name}**, bundle {n + 1} of"
-            f" {len(self.bundles)}{', first of its clause' * (n in self.firsts)}: {bundle.filled}"
-            f" of 5 slots, IL line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}; {ports} of"
-            f" 12 read ports{f', {handed} from PV or PS' * (handed > 0)}."
+            f"**{self.name}**, bundle {n + 1} of {len(self.bundles)}{first}:"
+            f" {bundle.filled} of 5 slots,"
+            f" IL {plural('line', len(lines))} {', '.join(map(str, lines))};"
+            f" {ports} of 12 read ports{passed}."
         )
 
     def text(self) -> list[str]:
+        """The loop's bundles, a line for each."""
         lines = [
             f"{self.name}: {len(self.bundles)} bundles in the loop (*: a clause begins),"
             f" {self.code.gprs} registers"
         ]
         for n, bundle in enumerate(self.bundles):
-            by = {o.slot: _abbrev(o.name) for o in bundle.operations}
-            slots = " ".join(f"{by.get(slot, '-'):7}" for slot in range(5))
-            lines.append(
-                f"  {n + 1:3}{'*' if n in self.firsts else ' '} {slots} {len(self.handed(n))}"
-                " handed on"
-            )
+            names = {o.slot: _abbrev(o.name) for o in bundle.operations}
+            slots = " ".join(f"{names.get(slot, '-'):7}" for slot in range(5))
+            mark = "*" if n in self.firsts else " "
+            lines.append(f"  {n + 1:3}{mark} {slots} {len(self.handed(n))} handed on")
         return lines
 
 
-def _loop(code: Code, base: int = 0) -> _Loop:
+def _loop(code: Code, first_key: int = 0) -> _Loop:
     bundles = [bundle for clause in code.main_loop for bundle in clause.bundles]
     firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)])[:-1]
     used = sorted({o.line for bundle in bundles for o in bundle.operations})
     if not bundles:
         raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
-    return _Loop(code, bundles, set(firsts.tolist()), used, base)
+    return _Loop(code, bundles, set(firsts.tolist()), used, first_key)
 
 
 def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
     """The lines of IL around those of the current bundle, in their colours."""
-    names, whole, rows = [""], [""], []
+    shown, whole = [""], [""]  # the texts of all lines, cut and uncut
+    rows = []  # of each bundle and each place: the text's number, colour, key, and a frame's width
     for loop in loops:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
-        which = {0: 0} | {n: len(names) + at for at, n in enumerate(listed)}
+        text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
         whole += [loop.lines[n - 1] for n in listed]
-        names += [f"{n:4}  {_elided(loop.lines[n - 1], 33)}" for n in listed]
+        shown += [f"{n:4}  {_elided(loop.lines[n - 1], 33)}" for n in listed]
         for bundle in loop.bundles:
-            lines = {o.line for o in bundle.operations}
-            first = max(0, min(listed.index(min(lines)) - 5, len(listed) - SHOWN))
-            seen = [*listed, *[0] * SHOWN][first : first + SHOWN]
-            keys = [loop.base + n if n in loop.used else -1 for n in seen]
+            current = {o.line for o in bundle.operations}
+            first = listed.index(min(current)) - 5
+            first = max(0, min(first, len(listed) - LISTED))
+            seen = [*listed, *[0] * LISTED][first : first + LISTED]
+            keys = [loop.first_key + n if n in loop.used else NO_KEY for n in seen]
             rows.append(
-                [(which[n], loop.colour(n), key, 2 * (n in lines)) for n, key in zip(seen, keys)]
+                [
+                    (text_of[n], loop.colour(n), key, 2 * (n in current))
+                    for n, key in zip(seen, keys)
+                ]
             )
-    line, colour, key, now = np.moveaxis(np.array(rows), -1, 0)
-    y = TOP + (np.arange(SHOWN) + 0.5) * LINE
-    left, wide = LISTING
+    text, colour, key, now = np.moveaxis(np.array(rows), -1, 0)
+
+    left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
+    y = TOP + (np.arange(LISTED) + 0.5) * height
     sheet.words(left, 16, "Lines of IL", bold=True, size=14)
     source = sheet.boxes(
         "lines",
-        left + wide / 2,
+        left + width / 2,
         y,
-        wide,
-        LINE - 2,
+        width,
+        height - 2,
         fill="rgba(128,128,128,0.05)",
-        words=(whole, line),
+        words=(whole, text),
         key=key,
         columns={"now": now},
     )
-    sheet.ring(source, wide, LINE - 2, "now", "soft")
-    sheet.boxes("line colours", left + 6, y, 9, LINE - 6, fill=(COLOURS, colour))
-    sheet.numbers("texts", left + 14, y, line, names=names, size=12, font=value("monospace"))
+    sheet.ring(source, width, height - 2, "now", "soft")
+    sheet.boxes("line colours", left + 6, y, 9, height - 6, fill=(COLOURS, colour))
+    sheet.numbers("texts", left + 14, y, text, names=shown, size=12, font=value("monospace"))
 
 
-def _table(loop: _Loop, left: float, wide: float) -> list:
-    """The layout of all slots, in as many columns as they need, with the current bundle framed.
-    Returns x, y, width, height, colour and key, then for each frame (frames, slots) the frame's
-    line widths.
+class _Table(NamedTuple):
+    """The slots of all bundles of a loop, each of shape (frames, slots): centres and sizes, colour
+    and key, and the width of a frame around the current bundle's.
     """
+
+    x: np.ndarray
+    y: np.ndarray
+    width: np.ndarray
+    height: np.ndarray
+    colour: np.ndarray
+    key: np.ndarray
+    now: np.ndarray
+
+
+def _table(loop: _Loop) -> _Table:
+    """The layout of a loop's slots, in as many columns as they need."""
     count = len(loop.bundles)
-    columns = -(-count // 17)
+    columns = -(-count // TABLE_ROWS)
     rows = -(-count // columns)
-    w, h = (wide / columns - 28) / 5, min(22.0, (HIGH - TOP - 4) / rows)
-    row, slot = np.divmod(np.arange(5 * count), 5)
-    colour, key = np.full((2, 5 * count), [[IDLE], [-1]])
-    for n, bundle in enumerate(loop.bundles):
-        for o in bundle.operations:
-            colour[5 * n + o.slot], key[5 * n + o.slot] = loop.colour(o.line), loop.base + o.line
-    x, y = (
-        left + row // rows * (wide / columns) + 24 + (slot + 0.5) * w,
-        TOP + (row % rows + 0.5) * h,
-    )
-    now = 2 * (row == np.arange(count)[:, np.newaxis])
-    return [np.broadcast_to(part, now.shape) for part in (x, y, w - 2, h - 2, colour, key, now)]
+    column_width = TABLE_WIDTH / columns
+    width, height = (column_width - 28) / 5, min(22.0, (HEIGHT - TOP - 4) / rows)
+
+    bundle, slot = np.divmod(np.arange(5 * count), 5)
+    colour = np.full(5 * count, IDLE)
+    key = np.full(5 * count, NO_KEY)
+    for n, packed in enumerate(loop.bundles):
+        for o in packed.operations:
+            colour[5 * n + o.slot] = loop.colour(o.line)
+            key[5 * n + o.slot] = loop.first_key + o.line
+    column, row = np.divmod(bundle, rows)
+    x = TABLE_LEFT + column * column_width + 24 + (slot + 0.5) * width
+    y = TOP + (row + 0.5) * height
+    now = 2 * (bundle == np.arange(count)[:, np.newaxis])
+    parts = (x, y, width - 2, height - 2, colour, key, now)
+    return _Table(*(np.broadcast_to(part, now.shape) for part in parts))
 
 
-def _draw_table(sheet: Sheet, tables: Sequence[list]) -> None:
-    x, y, w, h, colour, key, now = map(together, zip(*tables), (*[np.nan] * 4, IDLE, -1, 0))
+def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
+    """Draw all bundles of each loop, with the current one framed."""
+    sheet.words(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
+    tables = zip(*(_table(loop) for loop in loops))
+    x, y, w, h, colour, key, now = map(together, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
     source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, columns={"now": now})
     sheet.ring(source, "w", "h", "now", "ink")
+
+
+# Where the parts of the bundle that runs stand.
+SLOTS_X = DETAIL_LEFT + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
+BANKS_X = SLOTS_X[:4]
+CYCLES_Y = PORTS_TOP + (np.arange(3) + 0.5) * PORT
+PORTS_FOOT = CYCLES_Y[2] + PORT / 2
+BEFORE_Y, NOW_Y = TOP + 16, HEIGHT - 34
+NOW_TOP = NOW_Y - 13
+
+
+def _wires(loop: _Loop, n: int) -> tuple[list, list]:
+    """From each read port in use the way down beside the ports below it, and from there the wires
+    into the slots; each as (x, y, x, y).
+    """
+    ways, ends = [], []
+    for (cycle, bank), (_, takers) in loop.ports(n).items():
+        x, y = BANKS_X[bank], CYCLES_Y[cycle]
+        gutter = x + SLOT / 2 - 10 + 4 * cycle
+        ways.append((x + SLOT / 2 - 16, y, gutter, y))
+        ways.append((gutter, y, gutter, PORTS_FOOT))
+        ends += [
+            (gutter, PORTS_FOOT, SLOTS_X[slot] + 9 * (cycle - 1), NOW_TOP)
+            for slot in dict.fromkeys(takers)
+        ]
+    return ways, ends
+
+
+def _handed_on(loop: _Loop, n: int) -> list:
+    """From the slots of the bundle before to those that take their results, as (x, y, x, y)."""
+    return [
+        (SLOTS_X[giver], BEFORE_Y + 13, SLOTS_X[taker] + 18, NOW_TOP)
+        for giver, taker in loop.handed(n)[:5]
+    ]
+
+
+def _padded(lines: Sequence[list], most: int) -> np.ndarray:
+    """Lines (x, y, x, y) of each frame as one array (4, frames, most), NaN where there is none."""
+    padded = np.full((4, len(lines), most), np.nan, np.float32)
+    for frame, of_frame in enumerate(lines):
+        padded[:, frame, : len(of_frame)] = np.reshape(of_frame, (-1, 4)).T
+    return padded
 
 
 def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     """The current bundle in detail: the bundle before it, the read ports, and a wire from each into
     the slots.
     """
-    left = DETAIL
-    full = [
-        "",
-        *dict.fromkeys(o.name for loop in loops for b in loop.bundles for o in b.operations),
-    ]
-    middle = left + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
-    rows = {"before": TOP + 16, "now": HIGH - 34}
-    bank, port = middle[:4], PORT[0] + (np.arange(3) + 0.5) * PORT[1]
-    count = sum(len(loop.bundles) for loop in loops)
-    register = np.full((count, 12), -1)
-    wires, drops, handed = (np.full((4, count, most), np.nan, np.float32) for most in (15, 24, 5))
-    foot = port[2] + PORT[1] / 2
-    slots = {
-        row: np.full((3, count, 5), [[[0]], [[IDLE]], [[-1]]]) for row in rows
-    }  # name, colour, key
-    frames = ((loop, n) for loop in loops for n in range(len(loop.bundles)))
+    frames = [(loop, n) for loop in loops for n in range(len(loop.bundles))]
+    sheet.words(DETAIL_LEFT, 16, "This bundle", bold=True, size=14)
+    ways, ends = zip(*(_wires(loop, n) for loop, n in frames))
+    for name, lines, most, size in (("drops", ways, 24, 0.1), ("wires", ends, 15, 5)):
+        x0, y0, x1, y1 = _padded(lines, most)
+        sheet.arrows(name, (x0, y0), (x1, y1), ink="soft", width=1.2, size=size)
+    _draw_ports(sheet, frames)
+    x0, y0, x1, y1 = _padded([_handed_on(loop, n) for loop, n in frames], 5)
+    sheet.arrows("handed on", (x0, y0), (x1, y1), ink="wrote", width=2.5, size=8)
+    _draw_slots(sheet, frames)
+
+
+def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
+    """Draw the read ports, a row for each cycle and a column for each bank, with the registers that
+    are read there.
+    """
+    register = np.full((len(frames), 12), -1)
     for frame, (loop, n) in enumerate(frames):
-        for row, number in (("before", n - 1), ("now", n)):
-            for o in (
-                loop.bundles[number].operations if row == "now" or n not in loop.firsts else ()
-            ):
-                slots[row][:, frame, o.slot] = (
-                    full.index(o.name),
-                    loop.colour(o.line),
-                    loop.base + o.line,
-                )
-        ends, ways = [], []
-        for (cycle, channel), (index, takers) in loop.ports(n).items():
-            register[frame, 4 * cycle + channel] = index
-            gutter = (
-                bank[channel] + SLOT / 2 - 10 + 4 * cycle
-            )  # a wire passes beside the ports below its own
-            ways += [
-                (bank[channel] + SLOT / 2 - 16, port[cycle], gutter, port[cycle]),
-                (gutter, port[cycle], gutter, foot),
-            ]
-            ends += [
-                (gutter, foot, middle[slot] + 9 * (cycle - 1), rows["now"] - 13)
-                for slot in dict.fromkeys(takers)
-            ]
-        wires[:, frame, : len(ends)] = np.reshape(ends, (-1, 4)).T
-        drops[:, frame, : len(ways)] = np.reshape(ways, (-1, 4)).T
-        for k, (source, target) in enumerate(loop.handed(n)[:5]):
-            handed[:, frame, k] = middle[source], TOP + 29, middle[target] + 18, rows["now"] - 13
-    sheet.words(left, 16, "This bundle", bold=True, size=14)
-    sheet.arrows("drops", drops[:2], drops[2:], ink="soft", width=1.2, size=0.1)
-    sheet.arrows("wires", wires[:2], wires[2:], ink="soft", width=1.2, size=5)
-    x, y = np.tile(bank, 3), np.repeat(port, 4)
-    words = [f"cycle {cycle}, bank {c}" for cycle in range(3) for c in "xyzw"]
-    sheet.boxes("port", x - 6, y, SLOT - 20, PORT[1] - 4, ink="faint", line="line", words=words)
-    sheet.numbers("ports", x - 6, y, register, prefix="R", align="center", size=12)
-    sheet.words(
-        bank - 6, PORT[0] - 9, [f"bank {c}" for c in "xyzw"], "soft", align="center", size=11
-    )
-    sheet.words(left + 34, port, [f"cycle {n}" for n in range(3)], "soft", align="right", size=11)
-    sheet.arrows("handed on", handed[:2], handed[2:], ink="wrote", width=2.5, size=8)
-    short = [_abbrev(full_name) for full_name in full]
-    for row, level in rows.items():
-        name, colour, key = slots[row]
-        sheet.boxes(
-            f"slots {row}",
-            middle,
-            level,
-            SLOT - 8,
-            24,
-            ink="faint",
-            words=(full, name),
-            key=key,
-            round=3,
-        )
-        sheet.boxes(f"colours {row}", middle, level + 9, SLOT - 8, 6, fill=(COLOURS, colour))
-        sheet.numbers(f"names {row}", middle, level - 3, name, names=short, align="center", size=11)
-        sheet.words(left + 34, level, row, "soft", align="right", size=11)
-    sheet.words(middle, HIGH - 12, list("xyzwt"), "soft", align="center", size=12)
+        for (cycle, bank), (number, _) in loop.ports(n).items():
+            register[frame, 4 * cycle + bank] = number
+    x, y = np.tile(BANKS_X, 3) - 6, np.repeat(CYCLES_Y, 4)
+    words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
+    sheet.boxes("port", x, y, SLOT - 20, PORT - 4, ink="faint", line="line", words=words)
+    sheet.numbers("ports", x, y, register, prefix="R", align="center", size=12)
+    banks, cycles = [f"bank {bank}" for bank in "xyzw"], [f"cycle {n}" for n in range(3)]
+    sheet.words(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
+    sheet.words(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
+
+
+def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
+    """Draw the slots of the bundle before and of the current one, with their operations."""
+    operations = [
+        o.name for loop, n in frames if n == 0 for b in loop.bundles for o in b.operations
+    ]
+    names = ["", *dict.fromkeys(operations)]
+    short = [_abbrev(name) for name in names]
+    for row, y, back in (("before", BEFORE_Y, 1), ("now", NOW_Y, 0)):
+        name = np.zeros((len(frames), 5), int)
+        colour = np.full(name.shape, IDLE)
+        key = np.full(name.shape, NO_KEY)
+        for frame, (loop, n) in enumerate(frames):
+            if back and n in loop.firsts:
+                continue
+            for o in loop.bundles[n - back].operations:
+                name[frame, o.slot] = names.index(o.name)
+                colour[frame, o.slot] = loop.colour(o.line)
+                key[frame, o.slot] = loop.first_key + o.line
+        look: dict = {"ink": "faint", "words": (names, name), "key": key, "round": 3}
+        sheet.boxes(f"slots {row}", SLOTS_X, y, SLOT - 8, 24, **look)
+        sheet.boxes(f"colours {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLOURS, colour))
+        sheet.numbers(f"names {row}", SLOTS_X, y - 3, name, names=short, align="center", size=11)
+        sheet.words(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
+    sheet.words(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _abbrev(name: str) -> str:
     """An operation's name in about eight letters."""
-    for old, new in (
-        ("_IEEE", ""),
-        ("_DX10", ""),
-        ("PRED_SET", "P_"),
-        ("_INT", "_I"),
-        ("_UINT", "_U"),
-        ("LDS_", ""),
-    ):
-        name = name.replace(old, new)
+    for part, letters in SHORT.items():
+        name = name.replace(part, letters)
     return _elided(name, 8)
 
 

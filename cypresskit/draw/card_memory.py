@@ -6,7 +6,7 @@ buffer on the card, and which tasks read it. Left out: the host's pinned buffers
 memory a buffer lies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -19,19 +19,13 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
 from cypresskit.host import Task, Timeline
 
-LEFT, TOP, WHOLE, DEEP = (
-    122,
-    118,
-    188,
-    90,
-)  # of the matrices: C's corner and side, and how much of A and B is drawn
-LIST, ROW, LONG, QUEUES = (
-    420,
-    28,
-    420,
-    332,
-)  # the buffers' left edge, height and most width; where the queues begin
-WIDE, NAMES = 1100, 84  # the stage, and the room of the queues' names
+WIDTH, HEIGHT = 1112, 402  # of the stage, in pixels
+# The matrices: C's corner and side, how much of A and B is drawn, and the gaps to C.
+LEFT, TOP, SIDE, DEPTH, GAP_A, GAP_B = 122, 118, 188, 90, 20, 10
+# The buffers: their left edge, their names' width, the first row's y, a row, and the largest one.
+BUFFERS, BUFFER_NAMES, BUFFERS_TOP, ROW, LONGEST_BUFFER = 420, 100, 46, 28, 420
+# The queues: the first row's y, a row, the left edge behind their names, and the right edge.
+QUEUES, QUEUE_ROW, QUEUES_LEFT, QUEUES_RIGHT = 332, 24.0, 84, 1100
 AWAY, ARRIVES, THERE, USED = range(4)
 PRODUCT = OF_TASKS[3]
 # Of a strip or block that is not on the card, on its way, there, in use.
@@ -70,45 +64,53 @@ def card_memory(timeline: Timeline) -> Player:
             " does"
         )
     sheet = Sheet("On the card: strips of A and B, and blocks of C")
-    sheet.stage(
-        "The matrices with what lies on the card, its buffers, and the tasks", WIDE + 12, 402
-    )
-    level = {part: np.zeros(FRAMES, np.uint8) for _, part, _ in held}
-    for _, part, now in held:
-        level[part] = np.maximum(level[part], now)
-    _draw_matrices(sheet, timeline, level, moments)
+    label = "The matrices with what lies on the card, its buffers, and the tasks"
+    sheet.stage(label, WIDTH, HEIGHT)
+    states = {part: np.zeros(FRAMES, np.uint8) for _, part, _ in held}
+    for _, part, state in held:
+        states[part] = np.maximum(states[part], state)
+    _draw_matrices(sheet, timeline, states, moments)
     total = _draw_buffers(sheet, timeline, held)
     heading = f"Buffers on the card: {total / 1e6:.0f} MB of {timeline.card_bytes / 1e6:.0f}"
-    sheet.words(LIST, 14, heading, bold=True, size=14)
-    queues = list(dict.fromkeys(s.task.queue for s in timeline.spans))
-    y, scale = (
-        {queue: QUEUES + 24.0 * n for n, queue in enumerate(queues)},
-        (WIDE - NAMES) / timeline.seconds,
-    )
-    sheet.words(NAMES - 8, list(y.values()), queues, align="right", size=12)
-    tips, down = [s.task.name for s in timeline.spans], [y[s.task.queue] for s in timeline.spans]
-    axis = TimeAxis(moments, lambda seconds: NAMES + seconds * scale)
-    fill = task_fill(timeline.spans)
-    draw_tasks(sheet, "tasks", timeline.spans, (down, 19), axis, fill=fill, words=tips)
-    sheet.play_head("head", NAMES + moments * scale, QUEUES + 24, 72)
-    captions = []
-    for n, moment in enumerate(moments):
-        there = [part.name for part, state in level.items() if state[n] >= THERE]
-        runs = [s.task.name for s in timeline.spans if s.start <= moment < s.end]
-        words = (
-            f"On the card: {', '.join(there) or 'nothing'}. Running:"
-            f" {', '.join(runs) or 'nothing'}."
-        )
-        captions.append(f"At {1e3 * moment:.1f} ms. {words}")
+    sheet.words(BUFFERS, 14, heading, bold=True, size=14)
+    _draw_queues(sheet, timeline, moments)
+
+    captions = [_say(timeline, states, n, moment) for n, moment in enumerate(moments)]
     used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
-    states = (
+    key = sheet.key(
+        *used,
         ("paler: there, waits", TINTS["C"][THERE], "box"),
         ("palest: on its way", TINTS["C"][ARRIVES], "box"),
         ("done, and back with the host", "ink", "ring"),
         ("the product", PRODUCT, "box"),
     )
-    key = sheet.key(*used, *states)
     return sheet.player(captions, step="Moment", below=[key], still_frame=3 * FRAMES // 4)
+
+
+def _say(timeline: Timeline, states: dict[Piece, np.ndarray], frame: int, moment: float) -> str:
+    """A frame's caption."""
+    on_card = [part.name for part, state in states.items() if state[frame] >= THERE]
+    running = [span.task.name for span in timeline.spans if span.start <= moment < span.end]
+    return (
+        f"At {1e3 * moment:.1f} ms. On the card: {', '.join(on_card) or 'nothing'}."
+        f" Running: {', '.join(running) or 'nothing'}."
+    )
+
+
+def _draw_queues(sheet: Sheet, timeline: Timeline, moments: np.ndarray) -> None:
+    """Draw the tasks over time, a row for each queue, and the play head."""
+    queues = list(dict.fromkeys(span.task.queue for span in timeline.spans))
+    y = {queue: QUEUES + QUEUE_ROW * n for n, queue in enumerate(queues)}
+    scale = (QUEUES_RIGHT - QUEUES_LEFT) / timeline.seconds
+    axis = TimeAxis(moments, lambda seconds: QUEUES_LEFT + seconds * scale)
+    sheet.words(QUEUES_LEFT - 8, list(y.values()), queues, align="right", size=12)
+    rows = [y[span.task.queue] for span in timeline.spans]
+    look: dict = {
+        "fill": task_fill(timeline.spans),
+        "words": [span.task.name for span in timeline.spans],
+    }
+    draw_tasks(sheet, "tasks", timeline.spans, (rows, 19), axis, **look)
+    sheet.play_head("head", QUEUES_LEFT + moments * scale, QUEUES + 24, 72)
 
 
 def _piece(task: Task) -> Piece:
@@ -128,63 +130,92 @@ def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, Piece,
     count as the block.
     """
     written = dict.fromkeys(name for span in timeline.spans for name in span.task.writes)
-    for buffer in (name for name in written if name in timeline.on_card):
-        spans = [
-            s for s in timeline.spans if buffer in s.task.writes and buffer not in s.task.reads
+    for buffer in written:
+        if buffer not in timeline.on_card:
+            continue
+        fills = [
+            span
+            for span in timeline.spans
+            if buffer in span.task.writes and buffer not in span.task.reads
         ]
-        for span, late in zip_longest(spans, spans[1:]):
-            part, gone = _piece(span.task), late.start if late else np.inf
+        for fill, next_fill in zip_longest(fills, fills[1:]):
+            gone = next_fill.start if next_fill else np.inf
             users = [
-                s for s in timeline.spans if buffer in s.task.reads and span.start <= s.start < gone
+                span
+                for span in timeline.spans
+                if buffer in span.task.reads and fill.start <= span.start < gone
             ]
-            gone = max(
-                (s.end for s in users if s.task.stage == "store1"), default=gone
-            )  # then a block has left
-            level = np.where(
-                (moments >= span.start) & (moments < gone), ARRIVES + (moments >= span.end), AWAY
-            )
-            for s in (s for s in [span, *users] if s.task.stage == "mult"):
-                level[(moments >= s.start) & (moments < s.end)] = USED
-            yield buffer, part, level.astype(np.uint8)
+            leaves = [span.end for span in users if span.task.stage == "store1"]
+            gone = max(leaves, default=gone)
+            state = np.where(moments >= fill.end, THERE, ARRIVES)
+            state[(moments < fill.start) | (moments >= gone)] = AWAY
+            for span in (fill, *users):
+                if span.task.stage == "mult":
+                    state[(moments >= span.start) & (moments < span.end)] = USED
+            yield buffer, _piece(fill.task), state.astype(np.uint8)
+
+
+class _Grid(NamedTuple):
+    """A matrix in parts: its upper left corner, and the size of a part."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def box(self, row: np.ndarray, column: np.ndarray) -> tuple:
+        """The boxes of some parts: x, y, width and height."""
+        x = self.left + (column + 0.5) * self.width
+        y = self.top + (row + 0.5) * self.height
+        return x, y, self.width - 2, self.height - 2
+
+
+def _grids(parts: Iterable[Piece]) -> dict[str, _Grid]:
+    """A to the left of C, B above it, as in the product."""
+    rows = 1 + max(part.row for part in parts if part.matrix == "C")
+    columns = 1 + max(part.column for part in parts if part.matrix == "C")
+    chunks = 1 + max(part.column for part in parts if part.matrix == "A")
+    width, height = SIDE / columns, SIDE / rows
+    return {
+        "A": _Grid(LEFT - GAP_A - DEPTH, TOP, DEPTH / chunks, height),
+        "C": _Grid(LEFT, TOP, width, height),
+        "B": _Grid(LEFT, TOP - GAP_B - DEPTH, width, (DEPTH - 10) / chunks),
+    }
 
 
 def _draw_matrices(
-    sheet: Sheet, timeline: Timeline, level: dict[Piece, np.ndarray], moments: np.ndarray
+    sheet: Sheet, timeline: Timeline, states: dict[Piece, np.ndarray], moments: np.ndarray
 ) -> None:
-    """A to the left of C, B above it, as in the product; and the path that the chip takes through
-    C.
-    """
-    rows = 1 + max(part.row for part in level if part.matrix == "C")
-    columns = 1 + max(part.column for part in level if part.matrix == "C")
-    chunks = 1 + max(part.column for part in level if part.matrix == "A")
-    wide, high = WHOLE / columns, WHOLE / rows
-    shapes = {
-        "A": (LEFT - 20 - DEEP, TOP, DEEP / chunks, high),
-        "C": (LEFT, TOP, wide, high),
-        "B": (LEFT, TOP - 10 - DEEP, wide, (DEEP - 10) / chunks),
-    }
+    """Draw the parts of each matrix by their states, and the path that the chip takes through C."""
     back = {_piece(s.task): s.end for s in timeline.spans if s.task.stage == "store2"}
-    for kind, (x0, y0, w, h) in shapes.items():
-        parts = [part for part in level if part.matrix == kind]
+    grids = _grids(states)
+    for matrix, grid in grids.items():
+        parts = [part for part in states if part.matrix == matrix]
         row, column = np.array([(part.row, part.column) for part in parts]).T
-        box = x0 + (column + 0.5) * w, y0 + (row + 0.5) * h, w - 2, h - 2
-        sheet.boxes(f"room {kind}", *box, ink="faint", line="line")
-        state = np.stack([level[part] for part in parts], axis=1)
+        box = grid.box(row, column)
+        sheet.boxes(f"room {matrix}", *box, ink="faint", line="line")
+        state = np.stack([states[part] for part in parts], axis=1)
         done = 3 * np.stack([moments >= back.get(part, np.inf) for part in parts], axis=1)
-        words = [part.name for part in parts]
-        source = sheet.boxes(
-            f"matrix {kind}", *box, fill=(TINTS[kind], state), words=words, columns={"done": done}
-        )
-        sheet.ring(source, w - 5, h - 5, "done", "ink")
-        sheet.words(x0 - 2, y0 - 9, kind, kind.lower(), bold=True, size=14)
-    mults = [s for s in timeline.spans if s.task.stage == "mult"]
-    path = np.array([s.task.place for s in mults], float) + 0.5
-    come = np.array([[s.start <= moment for s in mults[1:]] for moment in moments])
-    x, y = LEFT + path[:, 1] * wide, TOP + path[:, 0] * high
-    start, end = (
-        tuple(np.where(come, corner, np.nan) for corner in (x[step], y[step]))
-        for step in (slice(None, -1), slice(1, None))
-    )
+        look: dict = {
+            "fill": (TINTS[matrix], state),
+            "words": [part.name for part in parts],
+            "columns": {"done": done},
+        }
+        source = sheet.boxes(f"matrix {matrix}", *box, **look)
+        sheet.ring(source, grid.width - 5, grid.height - 5, "done", "ink")
+        sheet.words(grid.left - 2, grid.top - 9, matrix, matrix.lower(), bold=True, size=14)
+    _draw_path(sheet, timeline, grids["C"], moments)
+
+
+def _draw_path(sheet: Sheet, timeline: Timeline, grid: _Grid, moments: np.ndarray) -> None:
+    """Draw arrows from each block of C to the next, once that has begun."""
+    products = [span for span in timeline.spans if span.task.stage == "mult"]
+    row, column = np.array([span.task.place for span in products]).T
+    x, y, _, _ = grid.box(row, column)
+    begins = np.array([span.start for span in products[1:]])
+    is_begun = begins <= moments[:, np.newaxis]
+    start = np.where(is_begun, x[:-1], np.nan), np.where(is_begun, y[:-1], np.nan)
+    end = np.where(is_begun, x[1:], np.nan), np.where(is_begun, y[1:], np.nan)
     sheet.arrows("path", start, end, size=6)
 
 
@@ -193,27 +224,31 @@ def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
     all, in bytes.
     """
     buffers = sorted({buffer for buffer, _, _ in held})
-    size = np.array(
-        [
-            max(s.task.bytes for s in timeline.spans if b in {**s.task.reads, **s.task.writes})
-            for b in buffers
-        ]
-    )
+    sizes = np.array([_size(timeline, buffer) for buffer in buffers])
     names = ["empty", *dict.fromkeys(part.name for _, part, _ in held)]
-    label, state = np.zeros((2, FRAMES, len(buffers)), int)
-    for buffer, part, level in held:
-        on, n = level > AWAY, buffers.index(buffer)
-        label[on, n] = names.index(part.name)
-        state[on, n] = 3 * "ABC".index(part.matrix) + level[on]
-    y, wide = 46 + ROW * np.arange(len(buffers)), LONG * size / size.max()
-    sizes = [f"{part / 1e6:.0f} MB" for part in size]
-    sheet.words(LIST, y, buffers, size=13)
-    sheet.words(LIST + 108 + wide, y, sizes, "soft", size=12)
-    tints = [
-        "rgba(128,128,128,0.10)",
-        *(tint for palette in TINTS.values() for tint in palette[1:]),
-    ]
-    x, words = LIST + 100 + wide / 2, [f"{b}, {part}" for b, part in zip(buffers, sizes)]
-    sheet.boxes("buffers", x, y, wide, ROW - 6, fill=(tints, state), line="line", words=words)
+    label, tint = np.zeros((2, FRAMES, len(buffers)), int)
+    for buffer, part, state in held:
+        is_held, n = state > AWAY, buffers.index(buffer)
+        label[is_held, n] = names.index(part.name)
+        tint[is_held, n] = 3 * "ABC".index(part.matrix) + state[is_held]
+    tints = ["rgba(128,128,128,0.10)"]
+    tints += [tint for palette in TINTS.values() for tint in palette[1:]]
+
+    y = BUFFERS_TOP + ROW * np.arange(len(buffers))
+    width = LONGEST_BUFFER * sizes / sizes.max()
+    left = BUFFERS + BUFFER_NAMES
+    megabytes = [f"{size / 1e6:.0f} MB" for size in sizes]
+    sheet.words(BUFFERS, y, buffers, size=13)
+    sheet.words(left + width + 8, y, megabytes, "soft", size=12)
+    words = [f"{buffer}, {size}" for buffer, size in zip(buffers, megabytes)]
+    look: dict = {"fill": (tints, tint), "line": "line", "words": words}
+    x = left + width / 2
+    sheet.boxes("buffers", x, y, width, ROW - 6, **look)
     sheet.numbers("contents", x, y, label, names=names, align="center", size=13)
-    return float(size.sum())
+    return float(sizes.sum())
+
+
+def _size(timeline: Timeline, buffer: str) -> float:
+    """The most bytes that a task moves to or from a buffer."""
+    tasks = (span.task for span in timeline.spans)
+    return max(task.bytes for task in tasks if buffer in {**task.reads, **task.writes})

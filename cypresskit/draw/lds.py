@@ -8,7 +8,7 @@ Left out: other wavefronts, and how long a barrier takes; only its place is mark
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,23 +21,23 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.tables import plural
 
 BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
-WIDE, HIGH, GAP = 512, 426, 60  # a panel, and between two, in pixels
-BANK, ITEM = WIDE / BANKS, WIDE / TOGETHER
+ITEMS, STEPS = 64, 4  # work-items of the wavefront, and steps of k that each brings
+ELEMENTS = ITEMS * STEPS
 ITEM_SHOWN = 9  # the work-item whose numbers are seen to arrive: in the second row and column
-REGISTERS, STACK, WORDS, BELOW = (
-    74,
-    232,
-    238,
-    322,
-)  # where the parts of a panel begin; of the stack, its foot
+# A panel, in pixels: its width, the room before the first and between two, and the stage's height.
+PANEL, MARGIN, GAP, HEIGHT = 512, 20, 60, 426
+BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
+REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
+STACK = 232  # the foot of the stacks of requests
+STACKS = 84  # and the height of the highest
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
-ROWS = [
-    (f"row modulo 8: {n}" if not n else f"{n}", colour, "box")
-    for n, colour in enumerate(theme.SERIES)
-]  # a key
+SUMS = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]  # by terms added
+ROWS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
+ROWS += [(f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES) if n]
 
 
 def lds_transpose(*layouts: Traffic | Source) -> Player:
@@ -48,63 +48,55 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". What arrives is shown for
     work-item 9. Raises ``ValueError`` for runs without LDS accesses.
     """
-    runs = [
-        listened(layout)
-        for layout in layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst")
-    ]
+    runs = map(listened, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
     panels = [Layout(run, ITEM_SHOWN) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)
-    label = "; ".join(
-        f"{panel.name}: registers, 32 banks with stacks of requests, what arrives"
-        for panel in panels
-    )
-    sheet.stage(label, len(panels) * (WIDE + GAP) - GAP + 40, HIGH)
+    parts = "registers, 32 banks with stacks of requests, what arrives"
+    label = "; ".join(f"{panel.name}: {parts}" for panel in panels)
+    sheet.stage(label, 2 * MARGIN + len(panels) * (PANEL + GAP) - GAP, HEIGHT)
     for n, panel in enumerate(panels):
-        panel.draw(sheet, 20 + n * (WIDE + GAP), most)
-    for element in range(256):
-        name, stories = (
-            f"**A[{element // 4}, k = {element % 4}]**. ",
-            [panel.story(element) for panel in panels],
-        )
-        when = max(clock for _, clocks in stories for clock in clocks)
-        clocks = " and ".join(f"{p.name} at {clocks}" for p, (_, clocks) in zip(panels, stories))
-        where = name + " ".join(words for words, _ in stories)
-        sheet.about[element] = [
-            (0, where),
-            (when + 2, f"{where} Stored and loaded in clocks: {clocks}."),
-        ]
+        panel.draw(sheet, MARGIN + n * (PANEL + GAP), most)
+    sheet.about |= {element: _about(panels, element) for element in range(ELEMENTS)}
+
     captions = [
         "Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."
     ]
-    captions += [
-        f"Clock {n}. " + " ".join(f"**{p.name}**: {p.say(n)}." for p in panels)
-        for n in range(most + 1)
-    ]
+    for clock in range(most + 1):
+        said = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
+        captions.append(f"Clock {clock}. {said}")
     key = sheet.key(
         *ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box")
     )
-    ends = sorted(panels, key=lambda panel: panel.clocks)
-    truth = (
-        f"after {ends[0].clocks} clocks; "
-        + ", ".join(f"{p.name} after {p.clocks} clocks" for p in ends[1:])
-        + "."
-    )
-    guess = (
-        Guess("Which one is done first?", [p.name for p in panels], truth, ends[0].name)
-        if panels[1:]
-        else None
-    )
-    marks = sorted({request.begin for request in panels[0].requests})
     return sheet.player(
         captions,
         [f"work-item {ITEM_SHOWN} is followed"],
-        marks=marks,
+        marks=sorted({request.begin for request in panels[0].requests}),
         step="Clock",
         below=[key],
-        guess=guess,
+        guess=_guess(panels),
         seconds=14,
     )
+
+
+def _about(panels: "Sequence[Layout]", element: int) -> list[tuple[int, str]]:
+    """What a click on an element of A says: where it goes in each layout; in the end, when, too."""
+    row, k = divmod(element, STEPS)
+    stories = [panel.story(element) for panel in panels]
+    where = f"**A[{row}, k = {k}]**. {' '.join(words for words, _ in stories)}"
+    last = max(clock for _, clocks in stories for clock in clocks)
+    when = [f"{panel.name} at {clocks}" for panel, (_, clocks) in zip(panels, stories)]
+    return [(0, where), (last + 2, f"{where} Stored and loaded in clocks: {' and '.join(when)}.")]
+
+
+def _guess(panels: "Sequence[Layout]") -> Guess | None:
+    """The question which layout is done first, if there are several."""
+    if len(panels) < 2:
+        return None
+    first, *others = sorted(panels, key=lambda panel: panel.clocks)
+    later = ", ".join(f"{panel.name} after {panel.clocks} clocks" for panel in others)
+    truth = f"after {first.clocks} clocks; {later}."
+    return Guess("Which one is done first?", [p.name for p in panels], truth, first.name)
 
 
 def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) -> None:
@@ -145,55 +137,57 @@ class Request:
     def clock(self) -> int:
         return self.begin + self.layer
 
+    @property
+    def colour(self) -> int:
+        """The colour of the element's row of A."""
+        return self.element // STEPS % NOTHING
+
 
 class Layout:
-    """One layout of the tile: the requests to the LDS, and where everything is drawn at every half
+    """One layout of the tile: the requests to the LDS, and where everything is drawn at every
     clock.
     """
 
     def __init__(self, run: Traffic, item: int) -> None:
         self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
-        self.run, self.accesses, self.item, self.clocks = run, _turn(run), item, 0
+        self.run, self.item = run, item
+        self.accesses = _turn(run)
         self.requests: list[Request] = []
+        self.clocks = 0
         held: dict[int, int] = {}  # which element lies in a word
         for number, access in enumerate(self.accesses):
             assert access.addresses is not None
             places = access.addresses // 4
             if access.kind == "store":
-                sources = run.launch.program.body[access.at].sources[-1].swizzle[: len(places)]
-                own = [4 * np.arange(64) + "xyzw".index(c) for c in sources]
-                held |= {
-                    int(w): int(e)
-                    for row, elements in zip(places, own)
-                    for w, e in zip(row, elements)
-                }
+                held |= self._stored(access, places)
             for first in range(0, len(places), 2):
-                for first_lane in range(0, 64, TOGETHER):
-                    asked: dict[int, list[int]] = {}
-                    for row in places[first : first + 2]:
-                        for lane in range(first_lane, first_lane + TOGETHER):
-                            asked.setdefault(int(row[lane]), []).extend(
-                                [lane] * bool(access.active[lane])
-                            )
-                    self._serve(
-                        number,
-                        access.kind == "store",
-                        {w: lane for w, lane in asked.items() if lane},
-                        held,
-                    )
+                for lane in range(0, ITEMS, TOGETHER):
+                    lanes = range(lane, lane + TOGETHER)
+                    asked = _asked(access, places[first : first + 2], lanes)
+                    self._serve(number, access.kind == "store", asked, held)
         self.rows = -(-(1 + max(held)) // BANKS)
+
+    def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
+        """Which element a store puts into each word; each work-item has a row of A."""
+        source = self.run.launch.program.body[access.at].sources[-1]
+        stored: dict[int, int] = {}
+        for words, component in zip(places, source.swizzle):
+            elements = STEPS * np.arange(ITEMS) + "xyzw".index(component)
+            stored |= dict(zip(words.tolist(), elements.tolist()))
+        return stored
 
     def _serve(
         self, access: int, store: bool, asked: dict[int, list[int]], held: dict[int, int]
     ) -> None:
-        deep: Counter[int] = Counter()
-        for word, who in asked.items():
-            layer = deep[word % BANKS]
+        """Add the requests of some work-items that ask together: each bank serves one a clock."""
+        depth: Counter[int] = Counter()
+        for word, items in asked.items():
+            bank = word % BANKS
             self.requests.append(
-                Request(access, store, self.clocks, layer, word, held[word], tuple(who))
+                Request(access, store, self.clocks, depth[bank], word, held[word], tuple(items))
             )
-            deep[word % BANKS] += 1
-        self.clocks += max(deep.values(), default=0)
+            depth[bank] += 1
+        self.clocks += max(depth.values(), default=0)
 
     def story(self, element: int) -> tuple[str, list[int]]:
         """A sentence on an element: which work-items store and load it, and in which clocks."""
@@ -206,19 +200,19 @@ class Layout:
         return f"{words}, loaded by work-items {_span(loaded.items)}.", [stored.clock, loaded.clock]
 
     def say(self, clock: int) -> str:
+        """What happens in a clock."""
         if clock >= self.clocks:
             return f"done after {self.clocks} clocks"
-        begin = max(r.begin for r in self.requests if r.begin <= clock)
-        here = [r for r in self.requests if r.begin == begin]
-        line = self.run.launch.program.body[self.accesses[here[0].access].at].line
-        who = _span(sorted({item for r in here for item in r.items}))
-        words, deep = (
-            f"{len(here)} different word{'s' * (len(here) > 1)}",
-            1 + max(r.layer for r in here),
-        )
+        begin = max(request.begin for request in self.requests if request.begin <= clock)
+        requests = [request for request in self.requests if request.begin == begin]
+        first = requests[0]
+        line = self.run.launch.program.body[self.accesses[first.access].at].line
+        items = _span(sorted({item for request in requests for item in request.items}))
+        words = f"{len(requests)} different {plural('word', len(requests))}"
+        depth = 1 + max(request.layer for request in requests)
         return (
-            f"line {line}: work-items {who} {'store' if here[0].store else 'load'} {words}, up to"
-            f" {deep} per bank"
+            f"line {line}: work-items {items} {'store' if first.store else 'load'} {words}, up to"
+            f" {depth} per bank"
         )
 
     def barriers(self) -> list[int]:
@@ -230,151 +224,172 @@ class Layout:
         return [begins[n] for n, lines in between if any(line.op.kind == "fence" for line in lines)]
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
+        """Draw the layout in a panel, on a clock on which the last one takes ``most`` clocks."""
         frames = most + 2
-        so_far, title = (
-            np.arange(frames).clip(1, self.clocks + 1) - 1,
-            f"{self.name}: clocks of the LDS alone",
-        )
-        sheet.race(self.name, (left, WIDE), so_far, self.clocks, most, title=title)
+        so_far = np.arange(frames).clip(1, self.clocks + 1) - 1
+        title = f"{self.name}: clocks of the LDS alone"
+        sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         begins = np.array(self.barriers())
-        walls = np.where(
-            np.arange(frames)[:, np.newaxis] > begins, left + WIDE * begins / most, np.nan
-        )
-        sheet.boxes(
-            f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=["a barrier"] * len(begins)
-        )
-        element = np.arange(256)
-        words = [f"A[{e // 4}, k = {e % 4}] in work-item {e // 4}" for e in element]
-        x, y = self._registers(left, element)
-        fill = COLOURS, element // 4 % NOTHING
-        sheet.boxes(
-            f"registers {self.name}", x, y, ITEM / 4 - 1.2, 12, words=words, key=element, fill=fill
-        )
+        is_past = np.arange(frames)[:, np.newaxis] > begins
+        walls = np.where(is_past, left + PANEL * begins / most, np.nan)
+        words = ["a barrier"] * len(begins)
+        sheet.boxes(f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=words)
+
+        self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 92, WORDS + 64, self.name)
-        heads = (
-            "64 work-items, each with four steps of k of one row of A (a colour)",
-            "asked of the banks: each serves one a clock",
-        )
-        sheet.words([left, left + 2], [REGISTERS - 10, STACK - 84], heads, size=13)
-        self._lie(sheet, left, frames)
-        self._arrive(sheet, left, frames)
-        self._fly(sheet, left, frames)
+        sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=13)
+        self._draw_words(sheet, left, frames)
+        self._draw_arrived(sheet, left, frames)
+        self._draw_requests(sheet, left, frames)
 
     @staticmethod
-    def _registers(left: float, element) -> tuple:
+    def _register_places(left: float, element) -> tuple:
         """Where the four numbers of each work-item are drawn, 16 work-items in a row."""
-        item = element // 4
-        x = left + item % TOGETHER * ITEM + (element % 4 + 0.5) * (ITEM / 4 - 1) + 1
-        return x, REGISTERS + item // TOGETHER * 15.0 + 8
+        item, step = element // STEPS, element % STEPS
+        row, column = item // TOGETHER, item % TOGETHER
+        x = left + column * ITEM + (step + 0.5) * (ITEM / STEPS - 1) + 1
+        return x, REGISTERS + row * 15.0 + 8
 
-    def _word(self, left: float, word) -> tuple:
-        """The box of a word of the LDS."""
-        high = min(8.0, 64 / self.rows)
-        return (
-            left + (word % BANKS + 0.5) * BANK,
-            WORDS + (word // BANKS + 0.5) * high,
-            BANK - 1.5,
-            high - 0.8,
-        )
+    def _draw_registers(self, sheet: Sheet, left: float) -> None:
+        """Draw the registers that the work-items store from."""
+        head = "64 work-items, each with four steps of k of one row of A (a colour)"
+        sheet.words(left, REGISTERS - 10, head, size=13)
+        element = np.arange(ELEMENTS)
+        row, step = element // STEPS, element % STEPS
+        words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
+        x, y = self._register_places(left, element)
+        look: dict = {"words": words, "key": element, "fill": (COLOURS, row % NOTHING)}
+        sheet.boxes(f"registers {self.name}", x, y, ITEM / STEPS - 1.2, 12, **look)
 
-    def _lie(self, sheet: Sheet, left: float, frames: int) -> None:
+    def _word_box(self, left: float, word) -> tuple:
+        """The box of a word of the LDS: x, y, width and height."""
+        height = min(8.0, 64 / self.rows)
+        x = left + (word % BANKS + 0.5) * BANK
+        return x, WORDS + (word // BANKS + 0.5) * height, BANK - 1.5, height - 0.8
+
+    def _draw_words(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the contents of the LDS."""
         word = np.arange(self.rows * BANKS)
-        row, key = np.full((2, frames, len(word)), [[[NOTHING]], [[-1]]])
-        for r in (r for r in self.requests if r.store):
-            row[r.clock + 2 :, r.word], key[r.clock + 2 :, r.word] = (
-                r.element // 4 % NOTHING,
-                r.element,
-            )
-        words = [f"word {w}, bank {w % BANKS}" for w in word]
-        at = self._word(left, word)
-        sheet.boxes(f"lds {self.name}", *at, fill=(COLOURS, row), key=key, words=words)
+        colour = np.full((frames, len(word)), NOTHING)
+        key = np.full((frames, len(word)), -1)
+        for request in self.requests:
+            if request.store:
+                colour[request.clock + 2 :, request.word] = request.colour
+                key[request.clock + 2 :, request.word] = request.element
+        look: dict = {
+            "fill": (COLOURS, colour),
+            "key": key,
+            "words": [f"word {w}, bank {w % BANKS}" for w in word],
+        }
+        sheet.boxes(f"lds {self.name}", *self._word_box(left, word), **look)
 
-    def _arrive(self, sheet: Sheet, left: float, frames: int) -> None:
-        """Draw the eight numbers that the chosen work-item loads in each step, and the rows of C
+    def _draw_arrived(self, sheet: Sheet, left: float, frames: int) -> None:
+        """Draw the eight numbers that the chosen work-item loads in each step, and the block of C
         that they update.
         """
-        first = 8 * (self.item // 8)
-        element = (4 * (first + np.arange(8)) + np.arange(4)[:, np.newaxis]).ravel()
-        row, levels = np.full((frames, 32), NOTHING), np.zeros((frames, 64), int)
-        came = {
-            r.element: r.clock + 2
-            for r in reversed(self.requests)
-            if not r.store and self.item in r.items
+        first = 8 * (self.item // 8)  # of its rows of A
+        row = np.tile(first + np.arange(8), STEPS)
+        step = np.repeat(np.arange(STEPS), 8)
+        element = STEPS * row + step
+        colour = np.full((frames, 8 * STEPS), NOTHING)
+        terms = np.zeros((frames, 64), int)
+        loads = [r for r in reversed(self.requests) if not r.store and self.item in r.items]
+        arrived = {load.element: load.clock + 2 for load in loads}
+        for loaded, frame in arrived.items():
+            own_row = loaded // STEPS - first
+            colour[frame:, element == loaded] = loaded // STEPS % NOTHING
+            terms[frame:, 8 * own_row : 8 * own_row + 8] += 1
+
+        sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=13)
+        x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
+        y = BELOW + 32 + step * 17.0
+        sheet.words(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=13)
+        look: dict = {
+            "key": element,
+            "words": [
+                f"A[{a}, k = {k}] in a register of work-item {self.item}" for a, k in zip(row, step)
+            ],
+            "fill": (COLOURS, colour),
         }
-        for e, since in came.items():
-            row[since:, element == e] = e // 4 % NOTHING
-            levels[since:, 8 * (e // 4 - first) : 8 * (e // 4 - first) + 8] += 1
-        heads = [f"Work-item {self.item} gets columns", "its 8 x 8 of C", "in its group's 64 x 64"]
-        sheet.words([left, left + 240, left + 350], BELOW + 12, heads, size=13)
-        x, y = left + 44 + np.arange(32) % 8 * 20.0, BELOW + 32 + np.arange(32) // 8 * 17.0
-        sheet.words(left, y[::8], [f"k = {k}" for k in range(4)], "soft", size=13)
-        words = [
-            f"A[{e // 4}, k = {e % 4}] in a register of work-item {self.item}" for e in element
-        ]
-        sheet.boxes(
-            f"arrived {self.name}", x, y, 18.5, 15.5, key=element, words=words, fill=(COLOURS, row)
-        )
-        tints = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]
+        sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, **look)
+        self._draw_sums(sheet, left, first, terms)
+
+    def _draw_sums(self, sheet: Sheet, left: float, first: int, terms: np.ndarray) -> None:
+        """Draw the work-item's block of C by the ``terms`` (frames, elements) added so far, and its
+        place in the workgroup's tile.
+        """
+        heads = ["its 8 x 8 of C", "in its group's 64 x 64"]
+        sheet.words([left + 240, left + 350], BELOW + 12, heads, size=13)
         down, across = np.divmod(np.arange(64), 8)
         x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
-        words = [f"C[{first + j}, {8 * (self.item % 8) + i}]" for j, i in zip(down, across)]
-        sheet.boxes(f"block {self.name}", x, y, 9.5, 8.5, fill=(tints, levels), words=words)
-        words = [
-            f"work-item {n}: rows {8 * (n // 8)} to {8 * (n // 8) + 7} of C" for n in range(64)
-        ]
-        level = np.where(np.arange(64) == self.item, 4, 1)
-        sheet.boxes(f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(tints, level), words=words)
+        column = 8 * (self.item % 8)
+        words = [f"C[{first + j}, {column + i}]" for j, i in zip(down, across)]
+        sheet.boxes(f"block {self.name}", x, y, 9.5, 8.5, fill=(SUMS, terms), words=words)
+        words = [f"work-item {n}: rows {8 * j} to {8 * j + 7} of C" for n, j in enumerate(down)]
+        shade = np.where(np.arange(64) == self.item, 4, 1)
+        sheet.boxes(f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(SUMS, shade), words=words)
 
-    def _fly(self, sheet: Sheet, left: float, frames: int) -> None:
+    def _draw_requests(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw requests on their way: to the stack over their bank, down a layer a clock, then to
         their work-item. A word loaded by several work-items is a dot for each.
         """
-        places = np.full((4, frames, 6 * TOGETHER), np.nan, np.float32)
-        row, wait, key = np.full((3, frames, 6 * TOGETHER), [[[NOTHING]], [[0]], [[-1]]])
-        high = min(13.0, 84 / (1 + max(r.layer for r in self.requests)))
-        seen: Counter[tuple[int, int]] = (
-            Counter()
-        )  # requests of a group, or of one of its work-items
-        turns = {begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
-        dots = [(request, item) for request in self.requests for item in request.items]
-        for r, item in dots:
-            begin, end = r.begin, r.clock + 2
-            slot = (
-                seen[begin, -1] + 2 * TOGETHER * turns[begin]
-            )  # those of two groups before are still landing
-            x, y = self._registers(left, r.element if r.store else 4 * item + 2 * seen[begin, item])
-            seen[begin, -1] += 1
-            seen[begin, item] += 1
-            home, word = (x, y, 8, 12), self._word(left, r.word)
-            places[:, begin, slot], places[:, end, slot] = (home, word) if r.store else (word, home)
+        shape = frames, 6 * TOGETHER
+        box = np.full((4, *shape), np.nan, np.float32)  # x, y, width and height
+        colour, key = np.full(shape, NOTHING), np.full(shape, -1)
+        wait = np.zeros(shape, int)
+        for dot, request, home in self._dots(left):
+            begin, end = request.begin, request.clock + 2
+            word = self._word_box(left, request.word)
+            box[:, begin, dot] = home if request.store else word
+            box[:, end, dot] = word if request.store else home
             for frame in range(begin + 1, end):
-                layer = r.clock + 1 - frame
-                places[:, frame, slot] = word[0], STACK - (layer + 0.5) * high, BANK - 4, high - 1.5
-                wait[frame, slot] = 2 * (layer > 0)
-            row[begin : end + 1, slot], key[begin : end + 1, slot] = (
-                r.element // 4 % NOTHING,
-                r.element,
-            )
-        places[:, self.clocks + 1] = np.nan  # all have arrived
-        source = sheet.boxes(
-            f"requests {self.name}",
-            *places,
-            fill=(COLOURS, row),
-            key=key,
-            columns={"wait": wait},
-            moves=("x", "y", "w", "h"),
-        )
+                layer = request.clock + 1 - frame
+                box[:, frame, dot] = self._stacked(word[0], layer)
+                wait[frame, dot] = 2 * (layer > 0)
+            colour[begin : end + 1, dot] = request.colour
+            key[begin : end + 1, dot] = request.element
+        box[:, self.clocks + 1] = np.nan  # all have arrived
+        look: dict = {"fill": (COLOURS, colour), "key": key, "moves": ("x", "y", "w", "h")}
+        source = sheet.boxes(f"requests {self.name}", *box, columns={"wait": wait}, **look)
         sheet.ring(source, "w", "h", "wait")
+
+    def _dots(self, left: float) -> Iterator[tuple[int, Request, tuple]]:
+        """A dot's number, its request, and the box of the register that it comes from or goes to.
+        Three groups of dots take turns: those of two groups before are still landing.
+        """
+        turns = {begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
+        of_group: Counter[int] = Counter()
+        of_item: Counter[tuple[int, int]] = Counter()
+        for request in self.requests:
+            begin = request.begin
+            for item in request.items:
+                loaded = STEPS * item + 2 * of_item[begin, item]
+                x, y = self._register_places(left, request.element if request.store else loaded)
+                yield of_group[begin] + 2 * TOGETHER * turns[begin], request, (x, y, 8, 12)
+                of_group[begin] += 1
+                of_item[begin, item] += 1
+
+    def _stacked(self, x: float, layer: int) -> tuple:
+        """The box of a request in a stack: x, y, width and height."""
+        height = min(13.0, STACKS / (1 + max(request.layer for request in self.requests)))
+        return x, STACK - (layer + 0.5) * height, BANK - 4, height - 1.5
+
+
+def _asked(access: Access, places: np.ndarray, lanes: range) -> dict[int, list[int]]:
+    """The words that some work-items ask for together, and who asks for each."""
+    asked: dict[int, list[int]] = {}
+    for row in places:
+        for lane in lanes:
+            if access.active[lane]:
+                asked.setdefault(int(row[lane]), []).append(lane)
+    return asked
 
 
 def _span(items: Sequence[int]) -> str:
     """Whole numbers as text: ``8 to 15``, or ``1, 9 and 2 more`` where they aren't consecutive."""
     if len(items) < 3:
         return " and ".join(map(str, items))
-    even = items[-1] - items[0] == len(items) - 1
-    return (
-        f"{items[0]} to {items[-1]}"
-        if even
-        else f"{items[0]}, {items[1]} and {len(items) - 2} more"
-    )
+    first, second, *_, last = items
+    if last - first == len(items) - 1:
+        return f"{first} to {last}"
+    return f"{first}, {second} and {len(items) - 2} more"

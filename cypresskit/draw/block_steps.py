@@ -1,0 +1,267 @@
+"""A recorded run of a work-item, step by step, as the picture of its register block shows it: each
+number, which registers a step reads and writes, what it fetches and stores, and all of it in words.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from cypresskit.draw.block import Block, Origins
+from cypresskit.draw.player import short
+from cypresskit.il import Instruction
+from cypresskit.machine.record import Recording
+from cypresskit.tables import plural
+
+MATRICES = {0: "A", 1: "B"}  # by resource
+SHOWN = 6  # terms of a sum that are written
+FLOW = {
+    "loop": "enters the loop",
+    "endloop": "ends a turn of the loop",
+    ("break", True): "stays in the loop",
+    ("break", False): "leaves the loop",
+    ("if", True): "holds: runs what follows",
+    ("if", False): "does not hold: skips what follows",
+}
+#: What a step does in the matrices, in the order of ``BlockSteps.marks``.
+FETCHED, READ, WRITTEN = slice(0, 2), slice(2, 4), 4
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A group of register components in each step: their numbers, and the widths of frames around
+    those that are written or read; each of shape (steps, cells).
+    """
+
+    values: np.ndarray
+    wrote: np.ndarray
+    read: np.ndarray
+
+
+class BlockSteps:
+    """Every number in the picture for each step, or for the first ``most``, from one pass over a
+    recording.
+
+    ``k``: of A's columns, then of B's rows, -1 where none is whole. ``marks``: the row and the
+    column of what a step fetches of A and of B, reads of A and of B, and writes of C, NaN for
+    none. ``groups``: the block, B's rows and A's columns.
+    """
+
+    def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
+        self.recording, self.block = recording, block
+        self.steps = min(len(recording), most or len(recording))
+        self.updates = {
+            step: updates for step, updates in block.updates_at.items() if step < self.steps
+        }
+        self.fetched = {step: fetch for step, *fetch in recording.fetches.tolist()}
+        self.stored = dict(recording.stores.tolist())
+        self.dtype = np.float64 if block.words > 1 else np.float32
+        registers = 1 + recording.writes[:, 1].max()
+        self.bits = np.zeros((self.steps, registers, 4), np.uint32)  # after each step
+        self.k = np.full((self.steps, 2 * block.phases), -1)
+        wrote = self._follow()
+        read = self._read()
+        self.marks = self._marks()
+        self.groups = [
+            self._cells(list(group.values()), wrote, read)
+            for group in (block.totals, block.b, block.a)
+        ]
+        self.captions = [self._caption(step) for step in range(self.steps)]
+
+    def _follow(self) -> np.ndarray:
+        """Fill in registers and k, step by step. Returns which registers each step writes."""
+        recording, block = self.recording, self.block
+        operands = [
+            (n, matrix, axis, [cell for key, cell in group.items() if key[1 - matrix] == phase])
+            for matrix, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis))
+            for phase, n in enumerate(range(matrix * block.phases, (matrix + 1) * block.phases))
+        ]
+        wrote = np.zeros(self.bits.shape, bool)
+        now = np.zeros(self.bits.shape[1:], np.uint32)
+        origins = Origins(recording, block.words)
+        ends = np.searchsorted(recording.writes[:, 0], np.arange(1, self.steps + 1))
+        for step, writes in enumerate(np.split(recording.writes, ends)[:-1]):
+            _, register, component, bits = writes.T
+            now[register, component] = bits
+            wrote[step, register, component] = True
+            self.bits[step] = now
+            origins.step(step)
+            for n, matrix, axis, cells in operands:
+                held = map(origins.known.get, cells)
+                places = {o[axis] if o and o.resource == matrix else -1 for o in held}
+                # Half old and half new while it is fetched: then no k is shown.
+                self.k[step, n] = places.pop() if len(places) == 1 else -1
+        return wrote
+
+    def _read(self) -> np.ndarray:
+        """Which register components each step's multiply-adds read as operands."""
+        read = np.zeros(self.bits.shape, bool)
+        for step, updates in self.updates.items():
+            for update in updates:
+                read[step, *update.a] = True
+                read[step, *update.b] = True
+        return read
+
+    def _marks(self) -> np.ndarray:
+        """The row and column of what each step does in the matrices."""
+        marks = np.full((self.steps, 5, 2), np.nan, np.float32)
+        for step, (resource, x, y, _) in self.fetched.items():
+            if step < self.steps and resource in MATRICES:
+                marks[step, FETCHED][resource] = y, x
+        for step, (first, *_) in self.updates.items():
+            operands = first.from_a, first.from_b
+            marks[step, READ] = [(origin.row, origin.column) for origin in operands]
+            marks[step, WRITTEN] = self.block.place(first)
+        return marks
+
+    def _cells(self, cells: list[tuple[int, int]], wrote: np.ndarray, read: np.ndarray) -> Cells:
+        """A group of register components in each step."""
+        register, component = np.array(cells).T
+        words = component[:, np.newaxis] + np.arange(self.block.words)
+        bits = np.ascontiguousarray(self.bits[:, register[:, np.newaxis], words])
+        return Cells(
+            bits.view(self.dtype)[..., 0],
+            3 * wrote[:, register, component],
+            2 * read[:, register, component],
+        )
+
+    # -- words
+
+    @property
+    def where(self) -> str:
+        """The work-item's block of C, as text."""
+        rows, columns = self.block.rows, self.block.columns
+        return f"C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
+
+    def _number(self, step: int, cell: tuple[int, int]) -> str:
+        """A register component's value after a step, as text."""
+        register, component = cell
+        bits = self.bits[step, register, component : component + self.block.words]
+        return short(float(bits.view(self.dtype)[0]))
+
+    def _caption(self, step: int) -> str:
+        """What a step does."""
+        recording = self.recording
+        line = recording.line(step)
+        text = recording.program.lines[line - 1].split(";")[0].strip()
+        head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
+        return head + self._meaning(step, text)
+
+    def _meaning(self, step: int, text: str) -> str:
+        """What an instruction, written as ``text``, does in a step."""
+        recording = self.recording
+        instruction = recording.program.body[recording.at[step]]
+        if step in self.updates:
+            return self._growth(step)
+        if step in self.fetched:
+            got = self._register(instruction, step)
+            return f"fetches {self._texel(step)} into {instruction.dest.register}: {got}"
+        if step in self.stored:
+            source = instruction.sources[0].register
+            return f"stores {source} to element {self.stored[step]} of global memory"
+        if instruction.op.kind == "flow":
+            return self._flow(instruction, step)
+        if instruction.dest is not None and instruction.dest.register.kind == "r":
+            written = str(instruction.dest).replace("_", "")
+            typed = text.split(",")[0].split()[-1]
+            is_renamed = typed.split(".")[0] != str(instruction.dest.register)
+            in_macro = f" ({typed} in the macro)"
+            where = in_macro if re.match(r"r\d+", typed) and is_renamed else ""
+            return f"sets {written}{where} to {self._register(instruction, step)}"
+        return instruction.op.meaning
+
+    def _growth(self, step: int) -> str:
+        """By what a step's multiply-adds let the block grow."""
+        updates = self.updates[step]
+        c = _span([self.block.place(update) for update in updates], "C")
+        a = _span([update.from_a for update in updates], "A")
+        b = _span([update.from_b for update in updates], "B")
+        total = _listed([self._number(step, update.total) for update in updates])
+        return f"{c} grows by {a} times {b}, to {total}"
+
+    def _texel(self, step: int) -> str:
+        """What a step fetches."""
+        resource, x, y, is_inside = self.fetched[step]
+        name = MATRICES.get(resource, f"resource {resource}")
+        if not is_inside:
+            return f"a texel outside {name}, which reads 0,"
+        width = self.recording.textures[resource][2] // self.block.words
+        return f"{name}[{y}, {x * width}:{(x + 1) * width}]"
+
+    def _flow(self, instruction: Instruction, step: int) -> str:
+        """Where the flow goes on."""
+        at = self.recording.at
+        is_next = step + 1 == len(at) or at[step + 1] == at[step] + 1
+        flow = instruction.op.flow
+        return FLOW.get((flow, is_next), FLOW.get(flow, "goes on"))
+
+    def _register(self, instruction: Instruction, step: int) -> str:
+        """The result of an instruction as text, read in its own type; of a copy or fetch, in the
+        kernel's precision.
+        """
+        dest, result = instruction.dest, instruction.op.result
+        assert dest is not None and dest.register.index is not None
+        bits, written = self.bits[step, dest.register.index], list(dest.written)
+        is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
+        if result == "b" and not is_copy:
+            return ", ".join("true" if bit else "false" for bit in bits[written])
+        if result == "d" or (is_copy and self.block.words > 1):
+            values: np.ndarray = bits.view(np.float64)[
+                sorted({component // 2 for component in written})
+            ]
+        else:
+            kinds: dict[str, type] = {"i": np.int32, "u": np.uint32}
+            values = bits.view(kinds.get(result, np.float32))[written]
+        texts = [short(float(value)) for value in values]
+        return _listed(texts[:1] if len(set(texts)) == 1 else texts)
+
+    def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:
+        """(number, (frame, words)) for each element of the block: its sum from that frame on.
+        ``first`` is the frame of the recording's first step.
+        """
+        cells = list(self.block.totals.values())
+        names = {
+            cell: f"**C[{i}, {j}]**, in r{cell[0]}.{'xyzw'[cell[1]]}"
+            for (i, j), cell in self.block.totals.items()
+        }
+        for n, cell in enumerate(cells):
+            yield n, (first, f"{names[cell]}: nothing added yet.")
+        terms: dict[tuple[int, int], list[str]] = {cell: [] for cell in cells}
+        for step, updates in self.updates.items():
+            for update in updates:
+                a, b = self._number(step, update.a), self._number(step, update.b)
+                total = self._number(step, update.total)
+                so_far = terms[update.total]
+                so_far.append(f"{a} \N{MULTIPLICATION SIGN} {b}")
+                written = " + ".join(so_far[-SHOWN:])
+                if len(so_far) > SHOWN:
+                    written = f"... + {written}"
+                last = f"{_span([update.from_a], 'A')} times {_span([update.from_b], 'B')}"
+                count = f"{len(so_far)} {plural('term', len(so_far))}"
+                name = names[update.total]
+                sentence = f"{name} = {written} = {total}, after {count}; the last is {last}."
+                yield cells.index(update.total), (first + step, sentence)
+
+    def rounds(self) -> list[int]:
+        """The first step of each rank-1 update."""
+        axis = self.block.k_axis[0]
+        by_k = groupby(self.updates.items(), lambda entry: entry[1][0].from_a[axis])
+        return [next(steps)[0] for _, steps in by_k]
+
+
+def _listed(values: list[str]) -> str:
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
+def _span(places: Iterable, name: str) -> str:
+    """Elements as text: ``A[3, 8:12]``."""
+    rows, columns = zip(*((place[0], place[1]) for place in places))
+    return f"{name}[{_range(rows)}, {_range(columns)}]"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    """Consecutive numbers as a slice."""
+    first, last = min(numbers), max(numbers)
+    return str(first) if first == last else f"{first}:{last + 1}"
