@@ -104,8 +104,8 @@ def test_a_word_too_many_is_found(monkeypatch):
     true = module._events
 
     def late(run):
-        fetched, *rest = true(run)
-        return fetched + [1, 0, 0, 0], *rest
+        launch = true(run)
+        return launch._replace(fetched=launch.fetched + [1, 0, 0, 0])
 
     monkeypatch.setattr(module, "_events", late)
     player = draw.block_race(ck.teach.register_block.block_runs((4, 8)))

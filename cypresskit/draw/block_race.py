@@ -7,6 +7,7 @@ nothing else took any time.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from cypresskit.draw.sheet import Sheet, nonempty
 from cypresskit.machine.record import Recording
 
 FRAMES = 128
-CELL, THIN, LEFT, TOP = 20, 10, 16, 66  # of C; along k; where A and B begin
+# In pixels: an element of C, an element of A or B along k, where A and B begin, the gap to C.
+CELL, THIN, LEFT, TOP, GAP = 20, 10, 16, 66, 8
+SHADES_EACH = 9  # of a matrix
 SHADES = [
     f"rgba({hue},{0.1 + 0.1125 * n:.2f})"
     for hue in ("0,114,178", "201,133,0", "0,158,115")
-    for n in range(9)
+    for n in range(SHADES_EACH)
 ]
 
 
@@ -38,20 +41,21 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         name: _events(sorted(run, key=lambda recording: recording.item))
         for name, run in runs.items()
     }
-    if len({(shape, count) for _, _, shape, count in launches.values()}) != 1:
+    if len({(launch.shape, len(launch.added)) for launch in launches.values()}) != 1:
         raise ValueError(
             "blocks race on the same product: these launches compute several, or only parts of one"
         )
     sheet = Sheet("Blocks race: who fetches the fewest words for a product?")
-    most = max(int(fetched[-1, 0]) for fetched, *_ in launches.values())
+    most = max(launch.words for launch in launches.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
-    for name, events in launches.items():
-        _draw_run(sheet, name, *events[:3], clocks)
+    for name, launch in launches.items():
+        _draw_launch(sheet, name, launch, clocks)
+
     captions = [
         f"Each has had at most {clock} words: how much of C has each one done?" for clock in clocks
     ]
-    least, winner = min((int(fetched[-1, 0]), name) for name, (fetched, *_) in launches.items())
-    captions[-1] = f"{winner} needed the fewest words: {least} against {most}."
+    winner = min(launches, key=lambda name: (launches[name].words, name))
+    captions[-1] = f"{winner} needed the fewest words: {launches[winner].words} against {most}."
     note = sheet.note(
         "Each gets a word at a time. The stronger a colour in A or B, the more often it was"
         " fetched; C has its full colour where a sum is complete. Framed: what came just now."
@@ -63,76 +67,126 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     return sheet.player(captions, below=[key, note], step="Moment", seconds=16)
 
 
-def _events(run: Sequence[Recording]) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int], int]:
-    """A launch as (fetched, added, (m, n, k), number of terms). A row of ``fetched``: words so far,
-    matrix (0 A, 1 B), row or column of C, k; a row of ``added``: words so far, row and column of
-    C.
+class _Launch(NamedTuple):
+    """What happened in a launch. A row of ``fetched``: words so far, matrix (0 A, 1 B), row or
+    column of C, k; a row of ``added``: words so far, row and column of C. ``shape`` is (m, n, k).
     """
-    fetched, added, words = [], [], 0
+
+    fetched: np.ndarray
+    added: np.ndarray
+    shape: tuple[int, int, int]
+
+    @property
+    def words(self) -> int:
+        """The words fetched in all."""
+        return int(self.fetched[-1, 0])
+
+
+def _events(run: Sequence[Recording]) -> _Launch:
+    """A launch from the recordings of its work-items, one after the other."""
+    fetched: list[tuple[int, int, int, int]] = []
+    added: list[tuple[int, ...]] = []
     for recording in run:
         block = find_block(recording)
         loads = {
             int(step): (int(matrix), int(x), int(y))
-            for step, matrix, x, y, inside in recording.fetches
-            if inside
+            for step, matrix, x, y, is_inside in recording.fetches
+            if is_inside
         }
         for step in range(len(recording)):
             if step in loads:
                 matrix, x, y = loads[step]
-                wide = recording.textures[matrix][2]
-                for place in ((y, x * wide + c) for c in range(wide)):
-                    words, axis = words + 1, block.k_axis[matrix]
-                    fetched.append((words, matrix, place[1 - axis], place[axis]))
-            added += [(words, *block.place(update)) for update in block.updates_at.get(step, ())]
+                axis = block.k_axis[matrix]
+                width = recording.textures[matrix][2]
+                for column in range(x * width, (x + 1) * width):
+                    place = y, column
+                    fetched.append((len(fetched) + 1, matrix, place[1 - axis], place[axis]))
+            updates = block.updates_at.get(step, ())
+            added += [(len(fetched), *block.place(update)) for update in updates]
     _, m, n = np.max(added, axis=0).tolist()
-    shape = m + 1, n + 1, 1 + max(k for *_, k in fetched)
-    return np.array(fetched), np.array(added), shape, len(added)
+    depth = max(k for *_, k in fetched)
+    return _Launch(np.array(fetched), np.array(added), (m + 1, n + 1, depth + 1))
 
 
-def _draw_run(
-    sheet: Sheet, name: str, fetched: np.ndarray, added: np.ndarray, shape, clocks: np.ndarray
-):
-    m, n, depth = shape
-    left, top = LEFT + depth * THIN + 8, TOP + depth * THIN + 8  # of C
-    wide, high = left + n * CELL + 12, top + m * CELL + 48
-    sheet.stage(f"{name}: A on the left, B above, and C between them", wide, high)
-    end = int(fetched[-1, 0])
-    sheet.race(
-        name, (4, wide - 8), np.minimum(clocks, end), end, int(clocks[-1]), title=name, unit="word"
+class _Matrix(NamedTuple):
+    """A matrix in the picture: when which element got something (clocks and cells, counted row by
+    row), its rows and columns, the upper left corner, the size of an element, and how often one can
+    get something.
+    """
+
+    name: str
+    when: np.ndarray
+    cell: np.ndarray
+    shape: tuple[int, int]
+    corner: tuple[int, int]
+    size: tuple[int, int]
+    most: int
+
+
+def _matrices(launch: _Launch) -> list[_Matrix]:
+    """A on the left of C, and B above it."""
+    m, n, depth = launch.shape
+    left, top = LEFT + depth * THIN + GAP, TOP + depth * THIN + GAP  # of C
+    when, matrix, place, k = launch.fetched.T
+    is_a, is_b = matrix == 0, matrix == 1
+    cell_a, cell_b = (place * depth + k)[is_a], (k * n + place)[is_b]
+    when_c, row, column = launch.added.T
+    return [
+        _Matrix("A", when[is_a], cell_a, (m, depth), (LEFT, top), (THIN, CELL), n),
+        _Matrix("B", when[is_b], cell_b, (depth, n), (left, TOP), (CELL, THIN), m),
+        _Matrix("C", when_c, row * n + column, (m, n), (left, top), (CELL, CELL), depth),
+    ]
+
+
+def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -> None:
+    """Draw a launch on a stage of its own."""
+    m, n, _ = launch.shape
+    matrices = _matrices(launch)
+    a, b, c = (matrix.corner for matrix in matrices)
+    right = c[0] + n * CELL
+    width, height = right + 12, c[1] + m * CELL + 48
+    sheet.stage(f"{name}: A on the left, B above, and C between them", width, height)
+    lane, so_far = (4, width - 8), np.minimum(clocks, launch.words)
+    last = int(clocks[-1])
+    sheet.race(name, lane, so_far, launch.words, last, title=name, unit="word")
+
+    sheet.words(a[0] + 4, a[1] - 9, "A", "a", bold=True, size=14)
+    sheet.words(b[0] - 16, b[1] + 9, "B", "b", bold=True, size=14)
+    _draw_elements(sheet, name, matrices, clocks)
+
+    words = (launch.fetched[:, 0] <= clocks[:, np.newaxis]).sum(axis=1)
+    flops = 2 * (launch.added[:, 0] <= clocks[:, np.newaxis]).sum(axis=1)
+    counts = [f"{w} words for {f} flops" for w, f in zip(words, flops)]
+    rates = [f"{w / f:.3f} words per flop" if f else "no flop yet" for w, f in zip(words, flops)]
+    frame, style = np.arange(len(clocks)), {"align": "right"}
+    sheet.numbers(f"count {name}", right, height - 30, frame, names=counts, size=13, **style)
+    sheet.numbers(
+        f"rate {name}", right, height - 12, frame, names=rates, size=17, bold=True, **style
     )
-    of_a, of_b = (fetched[fetched[:, 1] == matrix] for matrix in (0, 1))
-    # When, and in which cell; rows and columns of cells; left, top and size of a cell; how often it
-    # can be.
-    matrices = {
-        "A": (of_a[:, 0], of_a[:, 2] * depth + of_a[:, 3], (m, depth), (LEFT, top, THIN, CELL), n),
-        "B": (of_b[:, 0], of_b[:, 3] * n + of_b[:, 2], (depth, n), (left, TOP, CELL, THIN), m),
-        "C": (added[:, 0], added[:, 1] * n + added[:, 2], (m, n), (left, top, CELL, CELL), depth),
-    }
+
+
+def _draw_elements(
+    sheet: Sheet, name: str, matrices: Sequence[_Matrix], clocks: np.ndarray
+) -> None:
+    """Draw the matrices' elements: the more often one got something, the stronger its colour."""
     parts: list[tuple] = []
-    for number, (matrix, (when, cell, (rows, columns), (x0, y0, w0, h0), most)) in enumerate(
-        matrices.items()
-    ):
-        i, j = np.divmod(np.arange(rows * columns), columns)
-        so_far = np.array(
-            [np.bincount(cell[when <= clock], minlength=rows * columns) for clock in clocks]
-        )
-        size = np.full((2, rows * columns), [[w0 - 1], [h0 - 1]])
-        event = "terms added" if matrix == "C" else "times fetched"
-        words = np.array([f"{matrix}[{a}, {b}]: {event}" for a, b in zip(i, j)])
-        parts.append(
-            (
-                x0 + (j + 0.5) * w0,
-                y0 + (i + 0.5) * h0,
-                *size,
-                words,
-                so_far,
-                9 * number + 8 * so_far // most,
-            )
-        )
-    x, y, w, h, words, so_far, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
-    now = 1.5 * (np.diff(so_far, axis=0, prepend=0) > 0)
-    for matrix, across, down in (("A", LEFT + 4, top - 9), ("B", left - 16, TOP + 9)):
-        sheet.words(across, down, matrix, matrix.lower(), bold=True, size=14)
+    for number, matrix in enumerate(matrices):
+        rows, columns = matrix.shape
+        row, column = np.divmod(np.arange(rows * columns), columns)
+        counts = [
+            np.bincount(matrix.cell[matrix.when <= clock], minlength=len(row)) for clock in clocks
+        ]
+        times = np.array(counts)
+        width, height = matrix.size
+        x = matrix.corner[0] + (column + 0.5) * width
+        y = matrix.corner[1] + (row + 0.5) * height
+        size = np.full((2, len(row)), [[width - 1], [height - 1]])
+        event = "terms added" if matrix.name == "C" else "times fetched"
+        words = np.array([f"{matrix.name}[{i}, {j}]: {event}" for i, j in zip(row, column)])
+        shade = SHADES_EACH * number + (SHADES_EACH - 1) * times // matrix.most
+        parts.append((x, y, *size, words, times, shade))
+    x, y, w, h, words, times, shade = (np.concatenate(part, axis=-1) for part in zip(*parts))
+    now = 1.5 * (np.diff(times, axis=0, prepend=0) > 0)
     source = sheet.boxes(
         f"cells {name}",
         x,
@@ -142,16 +196,6 @@ def _draw_run(
         fill=(SHADES, shade),
         words=words,
         tip="@words: @times",
-        columns={"times": so_far, "now": now},
+        columns={"times": times, "now": now},
     )
     sheet.ring(source, "w", "h", "now", "ink")
-    words, terms = ((when[:, 0] <= clocks[:, np.newaxis]).sum(axis=1) for when in (fetched, added))
-    counts = [f"{w} words for {2 * t} flops" for w, t in zip(words, terms)]
-    rate = [
-        f"{w / (2 * t):.3f} words per flop" if t else "no flop yet" for w, t in zip(words, terms)
-    ]
-    which, right = np.arange(len(clocks)), left + n * CELL
-    sheet.numbers(f"count {name}", right, high - 30, which, names=counts, align="right", size=13)
-    sheet.numbers(
-        f"rate {name}", right, high - 12, which, names=rate, align="right", size=17, bold=True
-    )

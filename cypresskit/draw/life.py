@@ -6,7 +6,7 @@ element. A report keeps the clauses of SIMD engine 0 alone; wavefronts of other 
 ones. Left out: all other elements.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +25,11 @@ from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
 SIDE = LAST + 1  # of the matrices
-KERNEL, ZOOMS, CLOSEST = (
-    "sgemm_tn",
-    40,
-    64,
-)  # frames of a zoom, and the clocks that the last one shows
-WIDE, HIGH, LEFT, TOP, ROW, BAR = (
-    1250,
-    314,
-    150,
-    18,
-    42,
-    26,
-)  # the stage, the lanes' left edge, top, distance, height
+KERNEL = "sgemm_tn"
+ZOOMS, CLOSEST = 40, 64  # frames of a zoom, and the clocks that the last one shows
+# The stage, in pixels: its size, the lanes' edges and top, a lane, and a bar.
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, LANE, BAR = 1250, 314, 150, 1242, 18, 42, 26
+SUMS_Y = HEIGHT - 16  # of the bar with what the whole time was spent on
 # Each with the lesson that explains it.
 LANES = (
     ("host and bus", "09_bus"),
@@ -82,19 +74,13 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     """
     element = follow(element)
     parts = list(_parts(element))
-    sheet, whole = (
-        Sheet(f"The life of C[{element.row}, {element.column}]"),
-        max(part.end for part in parts),
-    )
-    sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDE, HIGH)
-    wide = whole * (CLOSEST * CLOCK / whole) ** np.linspace(0, 1, ZOOMS)
-    goals = [
-        next((p.start + p.end) / 2 for p in parts if p.lane == lane and p.mine)
-        for lane in (SUM, FETCH)
-    ]
-    left = np.concatenate([goal - np.linspace(goal / whole, 0.5, ZOOMS) * wide for goal in goals])
-    windows = list(zip(left, np.tile(wide, 2)))
-    _draw_lanes(sheet, parts, *np.array(windows).T[:, :, np.newaxis])
+    whole = max(part.end for part in parts)
+    sheet = Sheet(f"The life of C[{element.row}, {element.column}]")
+    sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDTH, HEIGHT)
+    starts, spans = _windows(parts, whole)
+    _draw_lanes(sheet, parts, starts[:, np.newaxis], spans[:, np.newaxis])
+    sheet.about |= _about(parts)
+
     own = f"Its own arithmetic is {SIDE} multiply-adds, a clock of one lane each"
     total = f"Of {_took(whole)}: {_draw_sums(sheet, parts, whole)}. {own}."
     lessons = ", ".join(f"{name} [lesson {stem[:2]}]({stem})" for name, stem in LANES)
@@ -108,7 +94,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
         ("its own", "star", "star"),
     )
     return sheet.player(
-        [_say(parts, *window) for window in windows],
+        [_say(parts, start, span) for start, span in zip(starts, spans)],
         [total],
         below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)],
@@ -119,31 +105,46 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     )
 
 
+def _windows(parts: Sequence[Part], whole: float) -> tuple[np.ndarray, np.ndarray]:
+    """When the strip of time begins in each frame, and how long it is: from the whole to a few
+    clocks round the element's own multiply-add, then round its fetch.
+    """
+    span = whole * (CLOSEST * CLOCK / whole) ** np.linspace(0, 1, ZOOMS)
+    starts = []
+    for lane in (SUM, FETCH):
+        own = next(part for part in parts if part.lane == lane and part.mine)
+        goal = (own.start + own.end) / 2
+        place = np.linspace(goal / whole, 0.5, ZOOMS)  # of the goal in the strip
+        starts.append(goal - place * span)
+    return np.concatenate(starts), np.tile(span, 2)
+
+
+def _about(parts: Sequence[Part]) -> dict[int, str]:
+    """What a click on each event says."""
+    about = {}
+    for n, part in enumerate(parts):
+        if part.lane != CLAUSES:
+            _, stem = LANES[part.lane]
+            took = _took(part.end - part.start)
+            about[n] = f"**{part.name}**, {took}: {part.said}. [lesson {stem[:2]}]({stem})"
+    return about
+
+
 def _parts(element: Element) -> Iterator[Part]:
     """All events, from the host inwards."""
     report, machine = simulate(KERNEL, SIDE), host.Machine(HD5870)
-    trip = host.round_trip(
-        SIDE, 1e9 * machine.host.dma_gb_s, report.flops / report.seconds, "single"
-    )
+    dma = 1e9 * machine.host.dma_gb_s
+    trip = host.round_trip(SIDE, dma, report.flops / report.seconds, "single")
     for span in trip.spans:
-        moves = span.task.stage != "mult"
-        ink = span.task.matrix.lower() if moves else "alu"
-        yield Part(
-            HOST,
-            span.start,
-            span.end,
-            ink,
-            span.task.name,
-            f"the host: {span.task.name}",
-            ink == "c",
-        )
+        task = span.task
+        ink = "alu" if task.stage == "mult" else task.matrix.lower()
+        yield Part(HOST, span.start, span.end, ink, task.name, f"the host: {task.name}", ink == "c")
     born = next(span.start for span in trip.spans if span.task.stage == "mult")
     first = born + report.seconds - report.clocks * CLOCK  # the chip's clock 0
-    yield Part(
-        CHIP, born, first, "soft", "launch", "the launch: a command waits until the chip begins"
-    )
-    for p in _on_chip(report, element):
-        yield p._replace(start=first + p.start * CLOCK, end=first + p.end * CLOCK)
+    said = "the launch: a command waits until the chip begins"
+    yield Part(CHIP, born, first, "soft", "launch", said)
+    for part in _on_chip(report, element):
+        yield part._replace(start=first + part.start * CLOCK, end=first + part.end * CLOCK)
 
 
 def _on_chip(report: Report, element: Element) -> Iterator[Part]:
@@ -155,47 +156,60 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
     engine, start, end = report.use.wavefronts[number]
     said = f"wavefront {number} runs on SIMD engine {engine:.0f}"
     yield Part(CHIP, start, end, "c", f"wavefront {number}", said, True)
-    events = [e for e in report.timeline if e.wavefront == 0]
-    said = (
-        "its wavefront goes through its kernel"
-        + ", timed as wavefront 0's, whose clauses are kept" * (number > 0)
-    )
-    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", said)
-    for e in events:
-        yield Part(
-            CLAUSES, e.start, e.served, SPENT[DOES[e.kind]], DOES[e.kind], f"it {DOES[e.kind]}"
-        )
-        if e.end > e.served:
-            yield Part(CLAUSES, e.served, e.end, "wait", "waits", "its data are on their way")
+
+    # The clauses of SIMD engine 0 alone are kept.
+    events = [event for event in report.timeline if event.wavefront == 0]
+    yield from _clauses(events, is_another=number > 0)
+
     recorder = Recorder((element.column // 8, element.row // 8))
     run(KERNELS[KERNEL], SIDE, SIDE, SIDE, recorder)
-    recording, turns = recorder.recording, [n for n, e in enumerate(events) if e.kind == "TEX"]
-    turn = len(turns) // 2
-    begins = np.flatnonzero(
-        recording.at == recording.at[recording.fetches[0, 0]]
-    )  # of turns, in steps
-    steps, block = range(*begins[turn : turn + 2]), find_block(recording)
+    recording = recorder.recording
+    fetches = [n for n, event in enumerate(events) if event.kind == "TEX"]
+    middle = len(fetches) // 2
+    fetch, *clauses = events[fetches[middle] : fetches[middle + 1]]
+    loop = recording.at[recording.fetches[0, 0]]  # the first instruction of a turn
+    begins = np.flatnonzero(recording.at == loop)  # of turns, in steps
+    steps = range(*begins[middle : middle + 2])
+    block = find_block(recording)
     mine = {
-        recording.line(u.step): u
-        for u in block.updates
-        if u.total == block.totals[element] and u.step in steps
+        recording.line(update.step): update
+        for update in block.updates
+        if update.total == block.totals[element] and update.step in steps
     }
-    fetch, *clauses = events[turns[turn] : turns[turn + 1]]
-    wanted = {
-        (o.resource, o.row, o.column // 4) for u in mine.values() for o in (u.from_a, u.from_b)
-    }
-    fetches = [row for row in recording.fetches.tolist() if row[0] in steps]
-    each = (fetch.served - fetch.start) / len(fetches)
-    for n, (_, resource, x, y, _) in enumerate(fetches):
-        start, name = fetch.start + n * each, f"{'AB'[resource]}[{y}, {4 * x}:{4 * x + 4}]"
-        said = f"the texture unit fetches {name}, and what 63 others want, in {each:.0f} clocks"
-        yield Part(
-            FETCH, start, start + each, "ab"[resource], name, said, (resource, y, x) in wanted
-        )
-    yield Part(
-        FETCH, fetch.served, fetch.end, "wait", "on their way", "its numbers are on their way"
-    )
+    yield from _fetches(fetch, recording, steps, mine.values())
     yield from _bundles(clauses, recording, mine)
+
+
+def _clauses(events: Sequence[Event], is_another: bool) -> Iterator[Part]:
+    """The clauses of a wavefront, and its waits; it may be another one than the element's."""
+    said = "its wavefront goes through its kernel"
+    if is_another:
+        said += ", timed as wavefront 0's, whose clauses are kept"
+    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", said)
+    for event in events:
+        does = DOES[event.kind]
+        yield Part(CLAUSES, event.start, event.served, SPENT[does], does, f"it {does}")
+        if event.end > event.served:
+            said = "its data are on their way"
+            yield Part(CLAUSES, event.served, event.end, "wait", "waits", said)
+
+
+def _fetches(
+    clause: Event, recording: Recording, steps: range, updates: Iterable[Update]
+) -> Iterator[Part]:
+    """The fetches of a turn; the element's own are those whose numbers its ``updates`` multiply."""
+    origins = [origin for update in updates for origin in (update.from_a, update.from_b)]
+    wanted = {(origin.resource, origin.row, origin.column // 4) for origin in origins}
+    fetches = [fetch for fetch in recording.fetches.tolist() if fetch[0] in steps]
+    clocks = (clause.served - clause.start) / len(fetches)
+    for n, (_, resource, x, y, _) in enumerate(fetches):
+        start = clause.start + n * clocks
+        name = f"{'AB'[resource]}[{y}, {4 * x}:{4 * x + 4}]"
+        said = f"the texture unit fetches {name}, and what 63 others want, in {clocks:.0f} clocks"
+        is_mine = (resource, y, x) in wanted
+        yield Part(FETCH, start, start + clocks, "ab"[resource], name, said, is_mine)
+    said = "its numbers are on their way"
+    yield Part(FETCH, clause.served, clause.end, "wait", "on their way", said)
 
 
 def _bundles(
@@ -204,101 +218,99 @@ def _bundles(
     """The bundles of a turn, and in them the element's own multiply-adds, with their lines of
     IL.
     """
-    test, *rest = (
-        clause.bundles for clause in compile(KERNELS[KERNEL].program).main_loop if clause.bundles
-    )
-    each = HD5870.result_clocks
-    begun = (
-        (e.start + HD5870.clause_clocks, bundles) for e, bundles in zip(clauses, [*rest, test])
-    )
-    for start, bundle in (
-        (first + n * each, bundle) for first, bundles in begun for n, bundle in enumerate(bundles)
-    ):
-        slots = " ".join("xyzwt"[o.slot] for o in bundle.operations)
-        done = [
-            o for o in bundle.operations if o.line in mine and o.channel == mine[o.line].total[1]
-        ]
-        yield Part(
-            BUNDLES,
-            start,
-            start + each,
-            "alu",
-            slots,
-            f"a bundle with the slots {slots}",
-            bool(done),
-        )
-        for o in done:
-            u = mine[o.line]
-            cells = (u.step - 1, u.total), (u.step, u.a), (u.step, u.b), (u.step, u.total)
-            old, a, b, new = (
-                short(float(recording.registers(step)[r].view(np.float32)[c]))
-                for step, (r, c) in cells
-            )
-            name = f"{old} + {a} \N{MULTIPLICATION SIGN} {b} = {new}"
-            ports = ", ".join(f"R{r.index}.{'xyzw'[r.channel]}" for r in o.reads if r.kind == "gpr")
-            yield Part(
-                SUM,
-                start,
-                start + each,
-                "c",
-                name,
-                f"slot {'xyzwt'[o.slot]} reads {ports}: {name}",
-                True,
-            )
+    loop = compile(KERNELS[KERNEL].program).main_loop
+    test, *work = (clause.bundles for clause in loop if clause.bundles)
+    clocks = HD5870.result_clocks
+    for clause, bundles in zip(clauses, [*work, test]):
+        first = clause.start + HD5870.clause_clocks
+        for n, bundle in enumerate(bundles):
+            start, end = first + n * clocks, first + (n + 1) * clocks
+            slots = " ".join("xyzwt"[o.slot] for o in bundle.operations)
+            own = [
+                o
+                for o in bundle.operations
+                if o.line in mine and o.channel == mine[o.line].total[1]
+            ]
+            said = f"a bundle with the slots {slots}"
+            yield Part(BUNDLES, start, end, "alu", slots, said, bool(own))
+            for operation in own:
+                name = _multiply_add(recording, mine[operation.line])
+                reads = [read for read in operation.reads if read.kind == "gpr"]
+                ports = ", ".join(f"R{read.index}.{'xyzw'[read.channel]}" for read in reads)
+                said = f"slot {'xyzwt'[operation.slot]} reads {ports}: {name}"
+                yield Part(SUM, start, end, "c", name, said, True)
 
 
-def _draw_lanes(sheet: Sheet, parts: Sequence[Part], left: np.ndarray, wide: np.ndarray) -> None:
-    """Draw a lane for each place, with the events wide enough to be seen, and stars on the
-    element's own.
+def _multiply_add(recording: Recording, update: Update) -> str:
+    """A multiply-add with its numbers."""
+
+    def number(step: int, cell: tuple[int, int]) -> str:
+        register, component = cell
+        return short(float(recording.registers(step)[register].view(np.float32)[component]))
+
+    before, after = number(update.step - 1, update.total), number(update.step, update.total)
+    a, b = number(update.step, update.a), number(update.step, update.b)
+    return f"{before} + {a} \N{MULTIPLICATION SIGN} {b} = {after}"
+
+
+def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np.ndarray) -> None:
+    """Draw a lane for each place, with the events long enough to be seen in the strip of time that
+    each frame shows, and stars on the element's own.
     """
-    y, (names, stems) = TOP + ROW * (np.arange(len(LANES)) + 0.5), zip(*LANES)
+    y = TOP + LANE * (np.arange(len(LANES)) + 0.5)
+    names, stems = zip(*LANES)
+    lessons = [f"lesson {stem[:2]}" for stem in stems]
     sheet.words(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
-    sheet.words(
-        LEFT - 10, y + 9, [f"lesson {stem[:2]}" for stem in stems], "soft", align="right", size=12
-    )
-    sheet.boxes("lanes", (LEFT + WIDE - 8) / 2, y, WIDE - LEFT - 8, BAR, ink="faint", alpha=0.3)
-    for ink in sorted(
-        {part.ink for part in parts}, key=lambda ink: (ink != "faint", ink)
-    ):  # what lies below is first
+    sheet.words(LEFT - 10, y + 9, lessons, "soft", align="right", size=12)
+    middle = (LEFT + RIGHT) / 2
+    sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR, ink="faint", alpha=0.3)
+
+    def to_x(seconds: np.ndarray) -> np.ndarray:
+        return LEFT + np.clip((seconds - start) / span, 0, 1) * (RIGHT - LEFT)
+
+    inks = {part.ink for part in parts}
+    for ink in sorted(inks, key=lambda ink: (ink != "faint", ink)):  # what lies below is first
         numbers = [n for n, part in enumerate(parts) if part.ink == ink]
-        lane, begin, finish, _, called, said, mine = zip(*(parts[n] for n in numbers))
-        start, end = (
-            LEFT + np.clip((t - left) / wide, 0, 1) * (WIDE - LEFT - 8)
-            for t in np.array([begin, finish])
-        )
-        seen = (end - start > 1.5) | (np.array(mine) & (start > LEFT) & (end < WIDE - 8))
-        x, size = (
-            np.where(seen, (start + end) / 2, np.nan).round(1),
-            np.maximum(end - start, 1.5).round(1),
-        )
-        key = np.where(np.array(lane) == CLAUSES, -1, numbers)
-        source = sheet.boxes(
-            ink,
-            x,
-            y[list(lane)],
-            size,
-            BAR,
-            ink=ink,
-            moves=("x", "w"),
-            key=key,
-            words=list(said),
-            alpha=0.6,
-            columns={"above": y[list(lane)] - 20},
-        )
-        texts = ["", *dict.fromkeys(filter(None, called))]
-        label = np.where(
-            size > [6.5 * len(name) for name in called], [texts.index(name) for name in called], 0
-        )
-        sheet.track(source, "label", label, text="named", names=texts)
-        sheet.words("x", "y", "named", source=source, align="center", size=12)
-        sheet.star(source, np.array(mine), y="above")
-    for n, part in enumerate(parts):
-        stem = stems[part.lane]
-        if part.lane != CLAUSES:
-            sheet.about[n] = (
-                f"**{part.name}**, {_took(part.end - part.start)}: {part.said}. [lesson"
-                f" {stem[:2]}]({stem})"
-            )
+        _draw_events(sheet, ink, numbers, [parts[n] for n in numbers], y, to_x)
+
+
+def _draw_events(
+    sheet: Sheet,
+    ink: str,
+    numbers: Sequence[int],
+    events: Sequence[Part],
+    lanes_y: np.ndarray,
+    to_x: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    """Draw the events of a colour, whose keys are their ``numbers``."""
+    lane = np.array([event.lane for event in events])
+    mine = np.array([event.mine for event in events])
+    left = to_x(np.array([event.start for event in events]))
+    right = to_x(np.array([event.end for event in events]))
+    is_inside = (left > LEFT) & (right < RIGHT)
+    seen = (right - left > 1.5) | (mine & is_inside)
+    x = np.where(seen, (left + right) / 2, np.nan).round(1)
+    width = np.maximum(right - left, 1.5).round(1)
+    y = lanes_y[lane]
+    source = sheet.boxes(
+        ink,
+        x,
+        y,
+        width,
+        BAR,
+        ink=ink,
+        moves=("x", "w"),
+        key=np.where(lane == CLAUSES, -1, numbers),
+        words=[event.said for event in events],
+        alpha=0.6,
+        columns={"above": y - 20},
+    )
+    names = ["", *dict.fromkeys(event.name for event in events if event.name)]
+    has_room = width > [6.5 * len(event.name) for event in events]
+    label = np.where(has_room, [names.index(event.name) for event in events], 0)
+    sheet.track(source, "label", label, text="named", names=names)
+    sheet.words("x", "y", "named", source=source, align="center", size=12)
+    sheet.star(source, mine, y="above")
 
 
 def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
@@ -309,19 +321,19 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
         if name in spent and part.lane in (HOST, CHIP, CLAUSES):
             spent[name] += part.end - part.start
     spent["changes clauses"] = whole - sum(spent.values())
+
     left = 8.0
     for name, seconds in spent.items():
-        wide = (WIDE - 16) * seconds / whole
-        x, y = left + wide / 2, HIGH - 16
-        words = [f"{name}: {_took(seconds)}"]
-        sheet.boxes(
-            f"sum {name}", x, y, max(wide - 1, 0.5), 24, ink=SPENT[name], alpha=0.6, words=words
-        )
-        if wide > 7 * len(name):
-            sheet.words(x, y, name, align="center", size=12)
-        elif wide > 30:  # a name that is longer than its part of the bar stands above it
-            sheet.words(min(x, WIDE - 4 * len(name)), y - 19, name, align="center", size=12)
-        left += wide
+        width = (WIDTH - 16) * seconds / whole
+        x = left + width / 2
+        look: dict = {"ink": SPENT[name], "alpha": 0.6, "words": [f"{name}: {_took(seconds)}"]}
+        sheet.boxes(f"sum {name}", x, SUMS_Y, max(width - 1, 0.5), 24, **look)
+        if width > 7 * len(name):
+            sheet.words(x, SUMS_Y, name, align="center", size=12)
+        elif width > 30:  # a name that is longer than its part of the bar stands above it
+            above = min(x, WIDTH - 4 * len(name))
+            sheet.words(above, SUMS_Y - 19, name, align="center", size=12)
+        left += width
     return ", ".join(f"{name} {_took(seconds)}" for name, seconds in spent.items())
 
 
@@ -333,13 +345,13 @@ def _took(seconds: float) -> str:
 
 
 def _say(parts: Sequence[Part], start: float, span: float) -> str:
-    """A caption: what happens at the middle of the window, as far as it is wide enough to be
+    """A caption: what happens at the middle of the window, as far as it is long enough to be
     seen.
     """
     middle = start + span / 2
-    here = [
+    said = [
         part.said
         for part in parts
         if part.start <= middle < part.end and part.end - part.start > span / 100
     ]
-    return f"**{_took(span)}** in sight. In its middle: {'; '.join(here)}."
+    return f"**{_took(span)}** in sight. In its middle: {'; '.join(said)}."

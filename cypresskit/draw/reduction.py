@@ -20,17 +20,12 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
 
-TURNS, TOP, HIGH = (
-    4,
-    92,
-    330,
-)  # turns of the loop that are shown; where the rows begin, and how high they are together
-LEFT, WIDE, MATRIX = (
-    (12, 440),
-    380,
-    240,
-)  # where the panels begin; the width of a panel's clock, and of A
-ITEMS, LDS, SUMS = 266, 400, 560  # where they are in a panel
+TURNS = 4  # of the loop that are shown
+# The stage, in pixels, and the rows: where they begin, and how high they are together.
+WIDTH, TOP, ROWS_HEIGHT = 1112, 92, 330
+PANELS = (12, 440)  # the left edges
+# In a panel: the widths of its clock and of A, and where work-items, LDS and sums begin.
+CLOCK, MATRIX, ITEMS, LDS, SUMS = 380, 240, 266, 400, 560
 LINE = 4  # texels
 WORDS = {
     "item": "sums its texels",
@@ -54,49 +49,52 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
         )
     leaders = 64 // spec.parts
     rows, k = leaders * spec.block[0], TURNS * spec.k_step
-    plain, helped = (
-        _Side(side, spec.parts, rows, k, left)
-        for side, left in zip((KERNELS["sgemv_n"], spec), LEFT)
-    )
+    plain = _Side(KERNELS["sgemv_n"], spec.parts, rows, k, PANELS[0])
+    helped = _Side(spec, spec.parts, rows, k, PANELS[1])
     frames = len(plain.steps) + 1
     sheet = Sheet(f"A reduction: {spec.name}, {leaders} leaders and {64 - leaders} helpers")
     label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
-    sheet.stage(label, 1112, TOP + HIGH + 30)
-    for side in (plain, helped):
-        side.draw(sheet, frames)
+    sheet.stage(label, WIDTH, TOP + ROWS_HEIGHT + 30)
+    plain.draw(sheet, frames)
+    helped.draw(sheet, frames)
+
     names = ["leader", *["helper"] * (spec.parts - 1)]
     sheet.about = {
         n: f"**Work-item {n}**, the {names[n % spec.parts]} of group {n // spec.parts}."
         for n in range(64)
     }
-    captions = [
-        " ".join(f"**{side.name}**: {side.say(n)}" for side in (plain, helped))
-        for n in range(frames)
-    ]
-    captions[0] = (
-        f"{rows} rows of A, nothing fetched yet. On the right {spec.parts} neighbours share four"
-        " rows."
-    )
-    steps, lines = [
-        count(plain) / count(helped) for count in (lambda s: len(s.steps), lambda s: s.asked[-1])
-    ]
-    captions[-1] += (
-        f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
-    )
     key = sheet.key(
         *((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
         (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
         ("a line that is asked for", "ink", "ring"),
     )
-    choices = [f"{times} times" for times in range(max(1, spec.parts - 2), spec.parts + 1)]
-    question = "The same rows: about how many times as many steps does it take without helpers?"
+    steps = len(plain.steps) / len(helped.steps)
     guess = Guess(
-        question,
-        choices,
+        "The same rows: about how many times as many steps does it take without helpers?",
+        [f"{times} times" for times in range(max(1, spec.parts - 2), spec.parts + 1)],
         f"{len(plain.steps)} steps instead of {len(helped.steps)}.",
         f"{steps:.0f} times",
     )
+    captions = _captions(plain, helped, frames)
     return sheet.player(captions, step="Step", below=[key], guess=guess)
+
+
+def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
+    """What each side does in a step; in the end, what the helpers were good for."""
+    captions = [
+        f"**{plain.name}**: {plain.say(n)} **{helped.name}**: {helped.say(n)}"
+        for n in range(frames)
+    ]
+    captions[0] = (
+        f"{plain.rows} rows of A, nothing fetched yet. On the right {helped.kernel.parts}"
+        " neighbours share four rows."
+    )
+    steps = len(plain.steps) / len(helped.steps)
+    lines = plain.asked[-1] / helped.asked[-1]
+    captions[-1] += (
+        f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
+    )
+    return captions
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +129,15 @@ class _Side:
     @cached_property
     def lines(self) -> list[list[tuple[int, int]]]:
         """For each step, (row of the matrix, cache line) of all lines fetched, once per quad."""
-        quads, asked = np.arange(64) // 4, []
-        for a in self.steps:
-            on = (
-                []
-                if a.x is None or a.y is None
-                else zip(quads[a.active], a.y[a.active], a.x[a.active] // LINE)
-            )
-            asked.append([(y, line) for _, y, line in sorted(set(on))])
-        return asked
+        quad = np.arange(64) // 4
+        lines = []
+        for access in self.steps:
+            asked: set[tuple[int, int, int]] = set()
+            if access.x is not None and access.y is not None:
+                on = access.active
+                asked = set(zip(quad[on], access.y[on], access.x[on] // LINE))
+            lines.append([(row, line) for _, row, line in sorted(asked)])
+        return lines
 
     @cached_property
     def asked(self) -> np.ndarray:
@@ -151,69 +149,122 @@ class _Side:
         """Row and column of each work-item. Helpers stand beside their leader; in a kernel without
         any, the work-items with rows of A fill the first column.
         """
-        item, down = np.arange(64), 64 // self.columns
-        alone = self.kernel.parts == 1
-        return (item % down, item // down) if alone else (item // self.columns, item % self.columns)
+        item = np.arange(64)
+        if self.kernel.parts == 1:
+            rows = 64 // self.columns
+            return item % rows, item // rows
+        return item // self.columns, item % self.columns
+
+    @property
+    def row_height(self) -> float:
+        """The height of a row of work-items."""
+        return ROWS_HEIGHT * self.columns / 64
+
+    @property
+    def side(self) -> float:
+        """The size of a work-item."""
+        return min(16.0, self.row_height - 4)
 
     def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
-        return (
-            self.left + (np.asarray(x) + 0.5) * MATRIX * 4 / self.k,
-            TOP + (np.asarray(y) + 0.5) * HIGH / self.rows,
-        )
+        """The centres of texels of A."""
+        across = (np.asarray(x) + 0.5) * MATRIX * 4 / self.k
+        down = (np.asarray(y) + 0.5) * ROWS_HEIGHT / self.rows
+        return self.left + across, TOP + down
+
+    def item_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The centres of the work-items."""
+        row, part = self.places
+        return self.left + ITEMS + 8 + 28 * part, TOP + (row + 0.5) * self.row_height
+
+    def word_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The centres of the work-items' words of the LDS: those of a group one below the other."""
+        row, part = self.places
+        step = self.row_height / (self.columns + 1)
+        y = TOP + (row + 0.5) * self.row_height + (part - (self.columns - 1) / 2) * step
+        return np.full(64, self.left + LDS + 40), y
+
+    def sum_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The centres of the parts of the leaders' sums."""
+        row, part = self.places
+        return self.left + SUMS + 24 * part, TOP + (row + 0.5) * self.row_height
+
+    def _count(self, kind: str, frames: int) -> np.ndarray:
+        """How many accesses of a kind there were before each frame, of shape (frames, 1)."""
+        kinds = [access.kind for access in self.steps]
+        return np.array([[kinds[:n].count(kind)] for n in range(frames)])
 
     def draw(self, sheet: Sheet, frames: int) -> None:
+        """Draw a kernel's half of the picture."""
         clock = np.minimum(np.arange(frames), len(self.steps))
+        lane = self.left, CLOCK
         end = len(self.steps), frames - 1
-        sheet.race(self.name, (self.left, WIDE), clock, *end, title=self.name, unit="step")
-        group, part = self.places
-        high = HIGH * self.columns / 64
-        row, side, each = TOP + (group + 0.5) * high, min(16.0, high - 4), high / (self.columns + 1)
-        fan = self.left + LDS + 40 + 0 * part, row + (part - (self.columns - 1) / 2) * each
-        x = {"item": self.left + ITEMS + 8 + 28 * part, "sum": self.left + SUMS + 24 * part}
-        stored, added = (
-            [[sum(a.kind == kind for a in self.steps[:n])] for n in range(frames)]
-            for kind in ("store", "load")
-        )
-        busy = part == 0 if self.kernel.parts == 1 else (np.array(stored) == 0) | (part == 0)
-        # A helper that has left its sum has nothing more to do.
-        parts = {"item": ((x["item"], row), (side, side), busy)}
-        leaders = 64 // self.columns
-        items = "64 work-items"
+        sheet.race(self.name, lane, clock, *end, title=self.name, unit="step")
+        stored, added = self._count("store", frames), self._count("load", frames)
+        _, part = self.places
+
+        heads = {0: f"A: {self.rows} rows", ITEMS: "64 work-items"}
         if self.kernel.parts == 1:
-            items = f"{leaders} of 64 have work"
-        heads = {0: f"A: {self.rows} rows", ITEMS: items}
-        if any(map(any, stored)):
-            come = (part > 0) & (part <= np.array(added))
-            parts["lds"] = fan, (80, each - 1), np.array(stored) > 0
-            parts["sum"] = (
-                (x["sum"], row),
-                (20, side),
-                come | ((part == 0) & (np.array(stored) > 0)),
-            )
+            heads[ITEMS] = f"{64 // self.columns} of 64 have work"
+            busy = np.broadcast_to(part == 0, (64,))
+        else:
+            # A helper that has left its sum has nothing more to do.
+            busy = (stored == 0) | (part == 0)
+        has_sums = bool(stored.any())
+        if has_sums:
             heads |= {LDS: "LDS: their sums", SUMS - 10: "leaders' sums"}
-            ends = (fan[0] + 42, fan[1]), (self.left + SUMS - 14, row)
-            sheet.arrows(
-                "branches",
-                *(tuple(np.where(come, place, np.nan) for place in end) for end in ends),
-                ink="soft",
-                width=1.5,
-                size=5,
-            )
-        for name, (place, size, lit) in parts.items():
-            words, key = (
-                [f"work-item {n}: {WORDS[name]}" for n in range(64)],
-                group * self.columns + part,
-            )
-            fill, round_ = (TINTS, np.where(lit, part, NOTHING)), int(side / 2) * (name == "item")
-            sheet.boxes(
-                f"{name} {self.name}", *place, *size, words=words, key=key, round=round_, fill=fill
-            )
+            self._draw_branches(sheet, added)
+        size = self.side, self.side
+        self._draw_parts(sheet, "item", self.item_places(), size, busy, round=int(self.side / 2))
+        if has_sums:
+            self._draw_sums(sheet, stored, added)
         for dx, head in heads.items():
             sheet.words(self.left + dx, TOP - 16, head, bold=True, size=14)
         self._draw_matrix(sheet, frames)
-        self._draw_flights(sheet, frames, {name: place for name, (place, _, _) in parts.items()})
+        self._draw_flights(sheet, frames)
+
+    def _draw_parts(self, sheet: Sheet, name: str, place, size, lit: np.ndarray, **look) -> None:
+        """Draw a box for each work-item, in the colour of its part where it is ``lit``."""
+        row, part = self.places
+        words = [f"work-item {n}: {WORDS[name]}" for n in range(64)]
+        fill = TINTS, np.where(lit, part, NOTHING)
+        key = row * self.columns + part
+        sheet.boxes(f"{name} {self.name}", *place, *size, words=words, key=key, fill=fill, **look)
+
+    def _draw_branches(self, sheet: Sheet, added: np.ndarray) -> None:
+        """Draw an arrow from a word of the LDS to the leader's sum for each that was added;
+        ``added`` counts the steps that add before each frame.
+        """
+        word_x, word_y = self.word_places()
+        _, sum_y = self.sum_places()
+        is_added = self._is_added(added)
+        start = word_x + 42, word_y
+        end = np.full(64, self.left + SUMS - 14), sum_y
+        sheet.arrows(
+            "branches",
+            [np.where(is_added, place, np.nan) for place in start],
+            [np.where(is_added, place, np.nan) for place in end],
+            ink="soft",
+            width=1.5,
+            size=5,
+        )
+
+    def _is_added(self, added: np.ndarray) -> np.ndarray:
+        """Whether each helper's sum was added, of shape (frames, work-items)."""
+        _, part = self.places
+        return (part > 0) & (part <= added)
+
+    def _draw_sums(self, sheet: Sheet, stored: np.ndarray, added: np.ndarray) -> None:
+        """Draw the words of the LDS and the leaders' sums; ``stored`` and ``added`` count the
+        accesses before each frame.
+        """
+        _, part = self.places
+        height = self.row_height / (self.columns + 1) - 1
+        self._draw_parts(sheet, "lds", self.word_places(), (80, height), stored > 0)
+        is_summed = self._is_added(added) | ((part == 0) & (stored > 0))
+        self._draw_parts(sheet, "sum", self.sum_places(), (20, self.side), is_summed)
 
     def say(self, n: int) -> str:
+        """What happens in a step, as a sentence."""
         if n >= len(self.steps):
             return f"done after {len(self.steps)} steps."
         now = self.steps[n - 1]
@@ -232,54 +283,49 @@ class _Side:
         asked for.
         """
         across, part = self.k // 4, self.places[1]
-        seen = np.full((frames, self.rows * across), NOTHING)
-        ring = np.full((2, frames, max(map(len, self.lines))), np.nan, np.float32)
+        fetched = np.full((frames, self.rows * across), NOTHING)
+        lines = np.full((2, frames, max(map(len, self.lines))), np.nan, np.float32)
         for n, access in enumerate(self.steps, 1):
             if access.x is not None and access.y is not None:
                 on = access.active
-                seen[n:, access.y[on] * across + access.x[on]] = part[on]
-                y, line = np.transpose(self.lines[n - 1])
-                ring[:, n, : len(y)] = self.texel(LINE * line + (LINE - 1) / 2, y)
-        y, x = np.divmod(np.arange(self.rows * across), across)
-        wide, high = MATRIX / across, HIGH / self.rows
-        words = [f"A: row {b}, texel {a}" for a, b in zip(x, y)]
-        fill = TINTS, seen
-        sheet.boxes(
-            f"texels {self.name}", *self.texel(x, y), wide - 2, high - 0.8, fill=fill, words=words
-        )
-        sheet.boxes(
-            f"lines {self.name}", ring[0], ring[1], LINE * wide, high + 2, line="ink", alpha=0
-        )
-        asked, foot = self.asked[np.minimum(np.arange(frames), len(self.steps))], TOP + HIGH + 14
-        sheet.numbers(
-            f"asked {self.name}",
-            self.left,
-            foot,
-            asked,
-            prefix="lines asked for: ",
-            size=14,
-            bold=True,
-        )
+                fetched[n:, access.y[on] * across + access.x[on]] = part[on]
+                row, line = np.transpose(self.lines[n - 1])
+                lines[:, n, : len(row)] = self.texel(LINE * line + (LINE - 1) / 2, row)
 
-    def _draw_flights(self, sheet: Sheet, frames: int, places: dict) -> None:
+        y, x = np.divmod(np.arange(self.rows * across), across)
+        width, height = MATRIX / across, ROWS_HEIGHT / self.rows
+        words = [f"A: row {row}, texel {texel}" for texel, row in zip(x, y)]
+        look: dict = {"fill": (TINTS, fetched), "words": words}
+        sheet.boxes(f"texels {self.name}", *self.texel(x, y), width - 2, height - 0.8, **look)
+        size = LINE * width, height + 2
+        sheet.boxes(f"lines {self.name}", lines[0], lines[1], *size, line="ink", alpha=0)
+        asked = self.asked[np.minimum(np.arange(frames), len(self.steps))]
+        style: dict = {"prefix": "lines asked for: ", "size": 14, "bold": True}
+        foot = TOP + ROWS_HEIGHT + 14
+        sheet.numbers(f"asked {self.name}", self.left, foot, asked, **style)
+
+    def _draw_flights(self, sheet: Sheet, frames: int) -> None:
         """Draw what moves in each step: from texel to work-item, from there to the LDS, from there
         to the leader.
         """
-        xy, part = np.full((2, frames, 128), np.nan, np.float32), self.places[1]
+        part = self.places[1]
+        xy = np.full((2, frames, 128), np.nan, np.float32)
         colour = np.tile(part, (frames, 2))
         for n, access in enumerate(self.steps):
             on = np.flatnonzero(access.active)
             slot = on + 64 * (n % 2)  # those of the step before are still landing
             if access.x is not None and access.y is not None:
-                begin, end = self.texel(access.x, access.y), places["item"]
+                start, end = self.texel(access.x, access.y), self.item_places()
             elif access.kind == "store":
-                begin, end = places["item"], places["lds"]
+                start, end = self.item_places(), self.word_places()
             else:
                 assert access.addresses is not None
                 word = access.addresses[0] // 16
-                begin, end = (tuple(axis[word] for axis in places[name]) for name in ("lds", "sum"))
+                start = self.word_places()[0][word], self.word_places()[1][word]
+                end = self.sum_places()[0][word], self.sum_places()[1][word]
                 colour[n : n + 2, slot] = part[word[on]]
-            xy[:, n, slot], xy[:, n + 1, slot] = np.array(begin)[:, on], np.array(end)[:, on]
+            xy[:, n, slot] = np.array(start)[:, on]
+            xy[:, n + 1, slot] = np.array(end)[:, on]
         xy[:, len(self.steps)] = np.nan  # all have arrived
         look: dict = {"line": "ink", "round": 4, "moves": ("x", "y")}
         sheet.boxes(f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, colour), **look)
