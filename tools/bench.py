@@ -476,6 +476,18 @@ def compiling() -> Iterator[Row]:
         browser.close()
 
 
+def site() -> Iterator[Row]:
+    """The site that `make docs` builds: its size, by what is allowed"""
+    from tools import site as documentation
+
+    with tempfile.TemporaryDirectory() as folder:
+        documentation.build(Path(folder))
+        for inside, size in documentation.sizes(Path(folder)).items():
+            name = "the compile page" if inside else "all pages but that one"
+            allowed = partial(float, documentation.MOST_BYTES[inside] / 1e6)
+            yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
+
+
 class SilentHandler(SimpleHTTPRequestHandler):
     """Serves files, and says nothing."""
 
@@ -483,7 +495,7 @@ class SilentHandler(SimpleHTTPRequestHandler):
         pass
 
 
-RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, compiling)
+RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, compiling, site)
 GROUPS = {group.__name__: group for group in RUN_ALL}
 
 

@@ -127,7 +127,7 @@ def snapshot(core: Path) -> bytes:
         packed, kernel, written = (Path(temporary) / name for name in ("zip", "il", "gz"))
         packed.write_bytes(archive())
         kernel.write_text(KERNELS[WARM].text, encoding="utf-8")
-        command = [node, HERE / "snapshot.mjs", core, packed, kernel, written]
+        command = [node, *map(str, (HERE / "snapshot.mjs", core, packed, kernel, written))]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         # Node shows the line of a fault, and Pyodide's lines have a million letters.
         assert done.returncode == 0, f"the snapshot can't be made: {done.stderr[-2000:]}"
