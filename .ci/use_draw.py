@@ -12,7 +12,8 @@ players = [
     ck.draw.road(),
 ]
 for player in players:
-    page = player._repr_mimebundle_()["text/html"]
+    data, _ = player._repr_mimebundle_()
+    page = data["text/html"]
     assert "<svg" in page or "image/svg" in page, type(player)
 controls = ck.draw.controls(lambda n: ck.draw.road(n), n=[1, 2])
 assert controls._repr_mimebundle_()

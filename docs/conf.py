@@ -88,8 +88,8 @@ class View(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        html = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()["text/html"]
-        return [nodes.raw("", html, format="html")]
+        data, _ = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()
+        return [nodes.raw("", data["text/html"], format="html")]
 
 
 class Today(SphinxDirective):
