@@ -1,5 +1,5 @@
-"""The house: which room may know which, names that mean one thing, and sizes, computed from the
-sources.
+"""The house: which room may know which, names that mean one thing, and statements that do one
+thing, computed from the sources.
 
 ``python tests/test_house.py`` prints what breaks a rule now. Imports count wherever they stand.
 Only the two faces, ``cypresskit/__init__.py`` and ``cli``, may import late, as they must answer at
@@ -7,6 +7,7 @@ once; no floor may import the first.
 """
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -61,6 +62,27 @@ LATE_OF_OURS = {
     "teach/climb.py": ("draw/road.py",),  # checks run where nothing is drawn
     "teach/l13_what_is_left.py": ("today/experiments.py",),
 }
+
+
+#: Names that don't say which thing a variable holds.
+EMPTY_NAMES = frozenset(
+    (
+        "each",
+        "found",
+        "gone",
+        "here",
+        "of",
+        "rest",
+        "said",
+        "some",
+        "there",
+        "thing",
+        "this",
+        "told",
+    )
+)
+#: Where they, and assignments of unlike things, still stand.
+UNSWEPT = ("draw/", "editing/", "teach/climb.py")
 
 
 @cache
@@ -180,7 +202,49 @@ def doubles(files: dict[str, ast.Module]) -> list[str]:
     ]
 
 
-RULES = (arrows, circles, doubles)
+def empty_names(files: dict[str, ast.Module]) -> list[str]:
+    """Variables and arguments whose name says nothing."""
+    result = []
+    for path, tree in files.items():
+        for node in ast.walk(tree) if not path.startswith(UNSWEPT) else ():
+            name = ""
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            if name in EMPTY_NAMES:
+                result.append(f"{path}:{node.lineno}: `{name}` doesn't say which thing it is")
+    return result
+
+
+def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
+    """Unlike things that are assigned in one statement, as in ``kernel, n = find(text), 1024``.
+    Things are alike if they are written alike, but for names and numbers: ``x[0], y[1]``.
+    """
+    result = []
+    for path, tree in files.items():
+        for node in ast.walk(tree) if not path.startswith(UNSWEPT) else ():
+            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
+                continue
+            values = [ast.unparse(value) for value in node.value.elts]
+            targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
+            if any(isinstance(target, ast.Starred) for target in targets):
+                continue
+            names = [rf"(?<![\w.]){re.escape(ast.unparse(target))}(?!\w)" for target in targets]
+            swaps = any(re.search(name, value) for name in names for value in values)
+            if len(targets) == len(values) and not swaps and len(set(map(_form, values))) > 1:
+                result.append(f"{path}:{node.lineno}: give each of `{ast.unparse(node)}` a line")
+    return result
+
+
+def _form(value: str) -> str:
+    """An expression with a name in the place of each name, number and string."""
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|[\w.]*\w", "_", value)
+    text = re.sub(r"(?<![\w)\] ])[-~]", "", text)  # a sign
+    return re.sub(r"[-+*/%|&^<>]+", "+", text)
+
+
+RULES = (arrows, circles, doubles, empty_names, mixed_assignments)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -234,6 +298,9 @@ def broken(rule, **changed: str) -> list[str]:
         ),
         (doubles, {"il__lexer": "class A: pass", "timing__chip": "class A: pass"}, "class A is in"),
         (doubles, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have one name"),
+        (empty_names, {"il__lexer": "def f():\n found = 1"}, "il/lexer.py:2: `found` doesn't"),
+        (empty_names, {"il__lexer": "def f(each): pass"}, "`each` doesn't say"),
+        (mixed_assignments, {"il__lexer": "k, n = find(text), 8"}, "il/lexer.py:1: give each of"),
     ],
 )
 def test_a_rule_that_is_broken_says_so(rule, changed, words):
@@ -242,7 +309,23 @@ def test_a_rule_that_is_broken_says_so(rule, changed, words):
     assert words in found
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "a, b = b, a + b",
+        "row, column = 8 * y, 4 * x",
+        "low, high = bounds[0], bounds[-1]",
+        "first, *others = f(text), 8",
+        "a, b = pair",
+        "founder = 1",
+    ],
+)
+def test_good_names_and_assignments_of_like_things_are_silent(statement):
+    for rule in (empty_names, mixed_assignments):
+        assert not broken(rule, il__lexer=statement)
+
+
 if __name__ == "__main__":
-    for each in RULES:
-        for violation in sorted(each(sources())):
+    for rule in RULES:
+        for violation in sorted(rule(sources())):
             print(violation)

@@ -141,9 +141,9 @@ class Numbering:
     def __init__(self, program: Program):
         self.first = {number: 4 * n for n, number in enumerate(program.registers)}
 
-    def bits(self, found: Iterable[Key]) -> int:
+    def bits(self, pairs: Iterable[Key]) -> int:
         bits = 0
-        for number, c in found:
+        for number, c in pairs:
             bits |= 1 << self.first[number] + c
         return bits
 

@@ -209,7 +209,7 @@ class Server:
         except Halt as halt:
             reply = {"halted": str(halt)}
         except CellError as error:
-            reply = {"cell": [error.sets, error.said, error.line]}
+            reply = {"cell": [error.sets, error.message, error.line]}
         except BaseException as error:
             reply = {"failed": self.error(error)}
         try:
@@ -228,11 +228,16 @@ class Server:
 
 
 class CellError(Exception):
-    """A cell that could not be run: what it ``sets``, what is ``said`` of it, and its line."""
+    """A cell that could not be run: what it ``sets``, what went wrong, and its ``line`` with the
+    ``text`` of that.
+    """
 
-    def __init__(self, sets: str | None, said: str, line: int, text: str = "") -> None:
-        super().__init__(said)
-        self.sets, self.said, self.line, self.text = sets, said, line, text
+    def __init__(self, sets: str | None, message: str, line: int, text: str = "") -> None:
+        super().__init__(message)
+        self.sets = sets
+        self.message = message
+        self.line = line
+        self.text = text
 
 
 def text_of(error: BaseException) -> str:

@@ -14,15 +14,15 @@ class StackEntry:
     """An "if" or a "loop" (``kind``) being run: the instruction ``at`` that opened it, and who
     ``entered`` it.
 
-    Of an if, who is ``waiting`` for the else. Of a loop, who is ``gone`` for this iteration, who is
-    still ``running`` in it, and how many instructions were ``issued`` before it.
+    Of an if, who is ``waiting`` for the else. Of a loop, who is ``skipping`` the rest of this
+    iteration, who is still ``running`` in it, and how many instructions were ``issued`` before it.
     """
 
     kind: str
     at: int
     entered: np.ndarray
     waiting: np.ndarray
-    gone: np.ndarray
+    skipping: np.ndarray
     running: np.ndarray
     issued: int = 0
 
@@ -77,7 +77,7 @@ class Masks:
         """
         loop = self.loops[-1]
         leaving = self.active & items
-        loop.gone |= leaving
+        loop.skipping |= leaving
         if for_good:
             loop.running &= ~leaving
         self.set(self.active & ~leaving)
@@ -85,7 +85,7 @@ class Masks:
     def next_iteration(self) -> bool:
         """At a loop's end: whether anyone starts another iteration; if not, the loop is closed."""
         loop = self.loops[-1]
-        loop.gone[:] = False
+        loop.skipping[:] = False
         self.set(loop.running.copy())
         if self.count:
             return True
@@ -94,4 +94,4 @@ class Masks:
 
     def _rejoin(self, mask: np.ndarray) -> None:
         loops = self.loops
-        self.set(mask & ~loops[-1].gone if loops else mask)
+        self.set(mask & ~loops[-1].skipping if loops else mask)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from cypresskit.draw.predict import kept_guesses
 
 PACKAGE = Path(__file__).parents[1]
-CHECKOUT, INSTALLED = PACKAGE.parent / "notebooks", PACKAGE / "lessons"
+CHECKOUT = PACKAGE.parent / "notebooks"
+INSTALLED = PACKAGE / "lessons"
 ASKS = "**In one sentence:** "
 PLACE = "*Double-click here, and write your sentence below this line.*"
 HEADING = re.compile(r"## (?:Exercise (\d+): (.+))?")
@@ -119,7 +120,8 @@ def _cell(cell: dict) -> Cell:
 
 def sentences(cells: Iterable[Cell], original: frozenset[str]) -> dict[int, str]:
     """A student's sentences by exercise number: all prose that isn't the original lesson's."""
-    exercise, texts = 0, dict[int, str]()
+    exercise = 0
+    texts = dict[int, str]()
     for cell in cells:
         if cell["cell_type"] != "markdown":
             continue

@@ -250,8 +250,8 @@ def stored_rows(sheet: Path) -> list[dict]:
         value = number(entered)
         if entered and (value is None or not 0 <= value <= FULL):
             where = f"{sheet}, row {reader.line_num} ({row['exercise']})"
-            said = f"`{entered}` isn't a number of points from 0 to {FULL}"
-            raise UnreadableSheet(f"{where}: {said}")
+            complaint = f"`{entered}` isn't a number of points from 0 to {FULL}"
+            raise UnreadableSheet(f"{where}: {complaint}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
     return rows
 
@@ -261,7 +261,9 @@ def stored_rows(sheet: Path) -> list[dict]:
 
 def feedback(class_: Class, student: Student) -> str:
     """A student's page: for each lesson the total, the guesses, and a verdict on each exercise."""
-    texts, total, most = [], 0.0, 0
+    texts = []
+    total = 0.0
+    most = 0
     for part in class_.parts(student):
         points, words = class_.mark(part)
         truths = part.lesson.truths
@@ -276,7 +278,8 @@ def feedback(class_: Class, student: Student) -> str:
         )
         for exercise, answer in part.work.answers.items():
             texts.append(_exercise(class_, student, exercise, answer))
-        total, most = total + points, most + 100
+        total = total + points
+        most = most + 100
     name = escape(student.name)
     return PAGE.format(name=name, total=total, most=most, lessons="".join(texts))
 
@@ -365,7 +368,11 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
             new = Graded(verdict, answer_cell(code, exercise.answer), wrote.get(place, ""))
             old = answers.get(exercise)
             if old:
-                best = max(old, new, key=lambda each: (each.verdict.right, bool(each.code)))
+                best = max(
+                    old,
+                    new,
+                    key=lambda submission: (submission.verdict.right, bool(submission.code)),
+                )
                 new = best._replace(sentence=new.sentence or old.sentence)
             answers[exercise] = new
         for question, (guess, _) in kept_guesses(cells).items():

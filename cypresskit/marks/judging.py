@@ -90,11 +90,11 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Ve
             return run(value)
     except Refused as refused:
         where = f"The cell of {answer}" if refused.sets else f"A cell that {answer} needs"
-        said = str(refused)
+        message = str(refused)
         if refused.sets is None:
             return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-        hint = f"line {refused.line} of that cell." if "valid Python" in said else LAST
-        return Verdict(False, f"{where} {said}.", hint)
+        hint = f"line {refused.line} of that cell." if "valid Python" in message else LAST
+        return Verdict(False, f"{where} {message}.", hint)
     except Raised as error:
         return Verdict(False, f"The answer could not be judged: {error}.", LAST)
     except Lost as lost:
@@ -160,7 +160,8 @@ def judged(
         except (Lost, Raised, OSError) as error:
             failed = check.broken(error)
             results = {n: [False, failed.finding, failed.hint, True, False] for n in new}
-    verdicts, kept = [], {}
+    verdicts = []
+    kept = {}
     for number, key in enumerate(keys):
         right, finding, hint, broken, *lasting = results.get(number) or [*stored[key], False]
         verdicts.append(Verdict(right, finding, hint, broken=broken))

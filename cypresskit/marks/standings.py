@@ -99,7 +99,8 @@ class Standings:
         except UnicodeDecodeError:
             why = f"{name} isn't text. Is it an entry?"
         except ValueError as error:
-            data, why = b"", f"{name} can't be judged: {error}"
+            data = b""
+            why = f"{name} can't be judged: {error}"
         whole = hashlib.sha256(data)
         whole.update(b"\0" + os.fsencode(file))
         whole.update("\0".join(["", str(self.n), why, version()]).encode())

@@ -42,7 +42,7 @@ def students(submitted: Path) -> list[Student]:
     """The students who have a folder in ``submitted``, by their folders' names. Raises ``OSError``
     if it can't be read.
     """
-    found: dict[str, Student] = {}
+    by_number: dict[str, Student] = {}
     with os.scandir(submitted) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     for name in names:
@@ -51,9 +51,9 @@ def students(submitted: Path) -> list[Student]:
         shown = os.fsencode(name).decode("utf-8", "backslashreplace")
         match = MOODLE.match(shown)
         person, number = match.groups() if match else (shown, shown)
-        student = found.setdefault(number, Student(one_line(number), one_line(person)))
+        student = by_number.setdefault(number, Student(one_line(number), one_line(person)))
         student.folders.append(submitted / name)
-    return [found[number] for number in found]
+    return [by_number[number] for number in by_number]
 
 
 def notebooks(folder: Path) -> list[Path]:

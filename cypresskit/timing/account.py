@@ -193,8 +193,8 @@ def _ends(code: Code, clause: Clause) -> tuple[int, int]:
         (at, *_) = [o.at for o in control.bundles[clause.first].operations if o.row.kind == "sync"]
         return at, at
     operations = [at for at, _ in bundle_shares(code, clause)]
-    found = [*operations, *clause.sources] or [control.at]
-    return found[0], found[-1]
+    sources = [*operations, *clause.sources] or [control.at]
+    return sources[0], sources[-1]
 
 
 def lines_of_work(

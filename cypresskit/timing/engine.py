@@ -84,11 +84,9 @@ def run(
     which that is done, a hundredth of the clauses each, and may show how they go by.
     """
     chip = make_chip(work, device, slots)
-    clauses, over, steady = (
-        int(work.clauses_run[work.path].sum()),
-        chip.log.over,
-        watch and watch(chip),
-    )
+    clauses = int(work.clauses_run[work.path].sum())
+    over = chip.log.over
+    steady = watch and watch(chip)
     run_chip(chip, slots, 0)  # which dispatches the first workgroups
     for step in parts(range(100)):
         until = clauses * (step + 1) // 100 if step < 99 else MOST_CLAUSES
@@ -119,7 +117,9 @@ def run_chip(chip, room, until):
     e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
     while engines.next_clock[e] < NEVER and log.over[0] < until:
         s = engines.next_slot[e]
-        kind, ended, over = work.clauses[slots.clause[e, s], 0], False, -1.0
+        kind = work.clauses[slots.clause[e, s], 0]
+        ended = False
+        over = -1.0
         if kind == BARRIER:
             ended = arrive(work, slots, groups, ledger, e, s, slots.ready[e, s])
         elif kind == ALU:

@@ -82,12 +82,13 @@ class WhatIf:
     @property
     def losses(self) -> list[tuple[float, Limit]]:
         """Gflop/s that are lost at each step down, the largest first."""
-        before, found = self.report.peak_gflops, []
+        before = self.report.peak_gflops
+        losses = []
         for step in self.steps:
             if step.reached is not None:
-                found.append((before - step.reached, step))
+                losses.append((before - step.reached, step))
                 before = step.reached
-        return sorted(found, key=lambda loss: -loss[0])
+        return sorted(losses, key=lambda loss: -loss[0])
 
     def __repr__(self) -> str:
         rows = [self._names, *self._rows()]
@@ -234,9 +235,9 @@ def _room_for_more(report: Report) -> str:
     launch = report.launch
     assert launch is not None
     room = f"room for {quantity(launch.shape.group_wavefronts, 'more wavefront')} an engine"
-    found = registers_for_more(report)
-    if found:
-        return f"{room} ({found[0]} registers for {report.registers})"
+    fewer = registers_for_more(report)
+    if fewer:
+        return f"{room} ({fewer[0]} registers for {report.registers})"
     return f"{room} (more LDS)" if _uses_lds(launch) else room
 
 

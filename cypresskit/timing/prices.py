@@ -161,8 +161,8 @@ class Prices:
             yield f"{quantity(hidden, 'other line')}: below {100 * SHOWN:.2g} % each"
         turns = ", ".join(map(str, dict.fromkeys(self.turns)))
         loops = f" with {turns} turns of the longest loop" if max(self.turns) > 1 else ""
-        some = quantity(self.wavefronts, "wavefront")
-        yield f"modelled on {some}{loops}; prices don't add up"
+        amount = quantity(self.wavefronts, "wavefront")
+        yield f"modelled on {amount}{loops}; prices don't add up"
 
 
 def launch_prices(report: Report) -> Prices:
@@ -219,14 +219,14 @@ def _groups(demands: list[Demand]) -> list[_Group]:
     alike: dict[tuple[Any, ...], list[Demand]] = defaultdict(list)
     for demand in demands:
         alike[demand.kind].append(demand)
-    ordered = sorted(alike.values(), key=lambda each: -sum(demand.total for demand in each))
-    groups = [_Group(tuple(each), each[len(each) // 2].experiment) for each in ordered]
+    ordered = sorted(alike.values(), key=lambda group: -sum(demand.total for demand in group))
+    groups = [_Group(tuple(group), group[len(group) // 2].experiment) for group in ordered]
     if len(groups) <= EXPERIMENTS:
         return groups
-    rest = tuple(demand for group in groups[EXPERIMENTS - 1 :] for demand in group.demands)
-    bundles = {part: ALL for demand in rest for part in demand.experiment.bundles}
-    accesses = frozenset(at for demand in rest for at in demand.accesses)
-    return [*groups[: EXPERIMENTS - 1], _Group(rest, Experiment(bundles, accesses))]
+    left_over = tuple(demand for group in groups[EXPERIMENTS - 1 :] for demand in group.demands)
+    bundles = {part: ALL for demand in left_over for part in demand.experiment.bundles}
+    accesses = frozenset(at for demand in left_over for at in demand.accesses)
+    return [*groups[: EXPERIMENTS - 1], _Group(left_over, Experiment(bundles, accesses))]
 
 
 def _measured(
@@ -263,13 +263,14 @@ def _line_price(
 
 def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     """The row of a table for lines of a kind: which, work, unit, price, range, IL."""
-    first, last = lines[0], lines[-1]
+    first = lines[0]
+    last = lines[-1]
     numbers = str(first.line) if len(lines) == 1 else f"{first.line} to {last.line}"
     share = sum(line.share for line in lines) / len(lines)
     price_ = sum(line.price for line in lines) / len(lines)
     low, high = min(line.low for line in lines), max(line.high for line in lines)
-    wide = high - low > max(SCATTER, abs(price_) / 2)
-    span = f"({100 * low:.1f} to {100 * high:.1f})" if wide else ""
+    uncertain = high - low > max(SCATTER, abs(price_) / 2)
+    span = f"({100 * low:.1f} to {100 * high:.1f})" if uncertain else ""
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
     cost = f"{100 * price_:.1f} %"
     return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more

@@ -27,12 +27,10 @@ from cypresskit.saving import save_file
 from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
-# By the driver's name; bytes a workgroup has at most, and what CUDA takes itself
-SHARED, SHARED_MOST, SHARED_TAKEN = (
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    48 * 1024,
-    1024,
-)
+# Shared memory: its name for the driver; bytes of a workgroup, at most; what CUDA takes itself
+SHARED = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
+SHARED_MOST = 48 * 1024
+SHARED_TAKEN = 1024
 ASKED = {
     "device": "name",
     "driver": "driver_version",
@@ -151,10 +149,13 @@ class Bench:
             double_double[(n // 8, n // 8), (8, 8)](*arrays, 0.0)
 
         work()
-        exact, some = np.frompyfunc(Fraction, 1, 1), [0, n // 3, n - 1]
+        exact = np.frompyfunc(Fraction, 1, 1)
+        columns = [0, n // 3, n - 1]
         pairs = *zip(high, low), [matrix.copy_to_host() for matrix in arrays[4:]]
-        a, b, c = (exact(high[:, some]) + exact(low[:, some]) for high, low in pairs)
-        if np.any(np.abs(c[some] - a.T @ b) > n * Fraction(2) ** -103 * (np.abs(a).T @ np.abs(b))):
+        a, b, c = (exact(high[:, columns]) + exact(low[:, columns]) for high, low in pairs)
+        if np.any(
+            np.abs(c[columns] - a.T @ b) > n * Fraction(2) ** -103 * (np.abs(a).T @ np.abs(b))
+        ):
             raise ArithmeticError("the double-double product has lost digits")
         self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
 
@@ -162,7 +163,8 @@ class Bench:
         """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each
         multiprocessor.
         """
-        turns, many = self.turns, self.warps * attribute("MULTIPROCESSOR_COUNT")
+        turns = self.turns
+        many = self.warps * attribute("MULTIPROCESSOR_COUNT")
         for name, warps, at_once in (
             ("bank, one warp", 1, 1),
             ("bank, 32 warps", many, self.warps),
@@ -186,10 +188,8 @@ class Bench:
         may.
         """
         numbers = self.megabytes * 2**20 // 4
-        source, on_gpu = (
-            np.arange(numbers, dtype=np.float32),
-            cuda.device_array(numbers, np.float32),
-        )
+        source = np.arange(numbers, dtype=np.float32)
+        on_gpu = cuda.device_array(numbers, np.float32)
         for name, host in (
             ("pageable", np.empty_like(source)),
             ("pinned", cuda.pinned_array(numbers, np.float32)),
@@ -218,7 +218,9 @@ class Bench:
         for experiment in (self.double_double, self.pitches, self.copies, self.library):
             experiment()
         versions = {
-            found.name: found.version for found in distributions() if found.name in PACKAGES
+            distribution.name: distribution.version
+            for distribution in distributions()
+            if distribution.name in PACKAGES
         }
         about = {
             "date": date.today().isoformat(),
@@ -242,7 +244,7 @@ def asked_of_the_driver() -> dict[str, str]:
     uuid = cuda.current_context().device.uuid
     command = ["nvidia-smi", f"--query-gpu={','.join(ASKED.values())}", "--format=csv,noheader"]
     try:
-        said = subprocess.run(
+        answer = subprocess.run(
             [*command, f"--id={uuid}"], check=True, capture_output=True, text=True
         ).stdout
     except FileNotFoundError:
@@ -252,7 +254,7 @@ def asked_of_the_driver() -> dict[str, str]:
     except subprocess.CalledProcessError as error:
         why = (error.stdout + error.stderr).strip()
         raise RuntimeError(f"nvidia-smi could not name the GPU {uuid}: {why}") from None
-    return dict(zip(ASKED, said.strip().split(", "), strict=True))
+    return dict(zip(ASKED, answer.strip().split(", "), strict=True))
 
 
 @cache
@@ -265,7 +267,8 @@ def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> Non
     """Raise ``ArithmeticError`` unless sixteen rows of C are numpy's, in double precision."""
     n = len(c)
     rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
-    left, right = (a[:, rows].T if transposed else a[rows]).astype(float), b.astype(float)
+    left = (a[:, rows].T if transposed else a[rows]).astype(float)
+    right = b.astype(float)
     off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
     if not off <= np.finfo(c.dtype).eps * (
         n if c.dtype != np.float16 else 1

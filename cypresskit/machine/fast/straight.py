@@ -117,7 +117,7 @@ class Straight:
         at = loop.at
         head = ir.new("strips")
         strip = ir.new("strip")
-        rest = ir.new("rest")
+        plain = ir.new("rest")
         done = ir.new("loop_done")
         begun = routine.variable(f"before{at}", "i64")
         turns = routine.variable(f"turns{at}", "i64")
@@ -125,7 +125,7 @@ class Straight:
         self.flow.begun.add(at)
         ir.go(head)
 
-        ir.label(rest)
+        ir.label(plain)
         first = len(self.segments)
         self.translate(at, loop.inside.stop + 1, False)
         of_the_loop = self.segments[first:]
@@ -137,14 +137,14 @@ class Straight:
             routine.add_count(counter, self.registers.gang.count * routine.load(turns))
         routine.add("issued", routine.load(turns) * issued)
         self._strip(loop, routine.load(turns))
-        ir.branch(routine.load(turns).cmp("slt", STRIP), rest, head)
+        ir.branch(routine.load(turns).cmp("slt", STRIP), plain, head)
 
         ir.label(head)
         spare = routine.bound() - (routine.load("issued") - routine.load(begun))
         most = spare.two("sdiv", issued).call("smin", STRIP)
         safe = safe_turns(loop, self.registers, self.coordinates)
         routine.store(turns, safe.call("smin", most).freeze())
-        ir.branch(routine.load(turns).cmp("sgt", 0), strip, rest)
+        ir.branch(routine.load(turns).cmp("sgt", 0), strip, plain)
         ir.label(done)
 
     def _strip(self, loop: StripLoop, turns: Vec) -> None:
