@@ -77,6 +77,50 @@ def test_a_wrong_result_is_found(broken, experiment, said):
     assert said in simulated(code)
 
 
+OWN = """
+from numba import cuda
+from cypresskit.teach import l13_what_is_left as left
+
+def product(a, b):
+    global cuda
+    from numba import cuda
+
+    DECORATOR
+    def kernel(a, b):
+        pass
+
+    kernel[1, 1](a, b)
+
+try:
+    print(left.kernel_of(product).fn.__name__, cuda.jit.__name__)
+except ValueError as error:
+    print(error)
+left.has_gpu = lambda: True
+try:
+    print(left.timed(product))
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "said"),
+    [
+        ("@cuda.jit", "kernel jit"),
+        ("@cuda.jit()", "kernel jit"),
+        ("@cuda.jit(fastmath=True)", "kernel jit"),
+        ("kernel = {(1, 1): lambda *_: None}", "compiled no kernel"),
+    ],
+)
+def test_the_readers_kernel_is_found_and_never_timed_in_the_simulator(decorator, said):
+    code = OWN.replace("DECORATOR", decorator)
+    if "lambda" in decorator:
+        code = code.replace("    def kernel(a, b):\n        pass\n", "")
+    said_all = simulated(code)
+    assert said in said_all and "simulator is on, which has no speed" in said_all
+    assert "Here:" not in said_all
+
+
 def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     clock = "experiments.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
     said = simulated(

@@ -4,6 +4,7 @@ it, and the checks of the exercises.
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from inspect import isfunction
 from shutil import which
 from typing import Any
 
@@ -157,30 +158,64 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
     raise Halted(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
 
 
-def timed(product: Callable, n: int = 4096) -> str:
-    """How fast the kernel of exercise 3 is at N = ``n`` on this computer's GPU; the record's figure
-    without one. Raises ``ArithmeticError`` if its result isn't numpy's.
+NO_DRIVER = "numba.cuda finds no GPU that it can use (`python -m numba -s` says why)"
+
+
+def kernel_of(product: Callable) -> Any:
+    """The kernel that ``product(a, b)`` compiles with ``@cuda.jit``, or ``@cuda.jit(...)``, and
+    launches: its last. It is run once, on 64 x 64 numbers. Raises ``ValueError`` if there is none.
     """
-    speed = figures("block")["8 x 8"]
-    known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
-    if not has_gpu():
-        return f"No CUDA GPU and numba-cuda here. {known}"
     from numba import cuda
 
-    from cypresskit.today.experiments import Bench, operands
+    from cypresskit.today.experiments import operands
 
     kernels: list = []
     compile_kernel = cuda.jit
 
-    def kept(function):
-        kernels.append(compile_kernel(function))
-        return kernels[-1]
+    def kept(given: Any = None, **options: Any) -> Any:
+        made = compile_kernel(given, **options)
+        if not isfunction(given):  # @cuda.jit(...), which gives a decorator
+
+            def decorated(function: Callable) -> Any:
+                kernels.append(made(function))
+                return kernels[-1]
+
+            return decorated
+        kernels.append(made)
+        return made
 
     try:
         cuda.jit = kept
         product(*(part[:, :64].copy() for part in operands(64, "float32")))
     finally:
         cuda.jit = compile_kernel
+    if not kernels:
+        raise ValueError(
+            "product compiled no kernel while it ran: it should have one inside, below @cuda.jit"
+        )
+    return kernels[-1]
+
+
+def timed(product: Callable, n: int = 4096) -> str:
+    """How fast the kernel of exercise 3 is at N = ``n`` on this computer's GPU; the record's figure
+    without one.
+
+    Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` where a GPU is there
+    and can't be used, or numba's simulator stands in its place, and ``ValueError`` for a
+    ``product`` that compiles no kernel.
+    """
+    speed = figures("block")["8 x 8"]
+    known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
+    if not has_gpu():
+        return f"No CUDA GPU and numba-cuda here. {known}"
+    from numba import config, cuda
+
+    from cypresskit.today.experiments import Bench
+
+    if config.ENABLE_CUDASIM or not cuda.is_available():
+        why = "numba's simulator is on, which has no speed" if config.ENABLE_CUDASIM else NO_DRIVER
+        raise RuntimeError(f"this kernel can't be timed here: {why}. {known}")
+    kernel = kernel_of(product)
     bench = Bench(n=n)
-    bench.product("block", "mine", kernels[-1], n, 8)
+    bench.product("block", "mine", kernel, n, 8)
     return f"Here: {bench.rows[-1]['value']:,.0f} Gflop/s at N = {n}. {known}"
