@@ -174,7 +174,7 @@ def test_a_fault_is_reported_under_its_letters_at_the_column_of_assemble(begin, 
     text = ck.kernels["sgemm_tn"].text
     bench = begin(text, "sgemm_tn")
     bench.type_in("mad r12, r2.y, ", "r4", "r4q")
-    said = bench.verdict("fault")
+    said = bench.verdict("fault", "r4q")
     with pytest.raises(ck.ILError) as error:
         ck.assemble(bench.path.read_text())
     assert said.startswith(f"Line {error.value.line}: ")

@@ -4,7 +4,8 @@
 // transparent; below it the same lines are painted, with colours by the CSS Custom Highlight API
 // (without it they are plain). Left out: wrapped lines, several carets.
 import {make} from "../draw/shell.js"
-import {namesIn, parts, wordAt} from "./il_text.js"
+import {namesIn, wordAt} from "./il_text.js"
+import {PaintedLines} from "./painted_lines.js"
 
 const INDENT = "    "
 const OFFERED = 9 // completions in sight
@@ -13,14 +14,13 @@ const LUMINO = "data-lm-suppress-shortcuts" // Lumino, which runs JupyterLab, lo
 const OWN = new Set(
   "z y a c v x / arrowleft arrowright arrowup arrowdown home end backspace delete".split(" "),
 ).add(" ")
+// The gutter's columns: class, head, and what it means.
+const COLUMNS = [
+  ["number", "line", ""],
+  ["live", "live", "registers whose value is still needed here; the most, in bold, is what counts"],
+  ["price", "price", "how many per cent sooner the launch would end if the line took no time"],
+]
 const REST = 350 // milliseconds after which the mouse rests on a word
-
-/** The highlights that all editors of a page share: each adds and removes its own ranges. */
-function highlight(name) {
-  if (!window.CSS?.highlights) return undefined
-  if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
-  return CSS.highlights.get(name)
-}
 
 export class Editor {
   /**
@@ -31,24 +31,15 @@ export class Editor {
    *   words: {begun: (word: string) => string[][]}}} owner */
   constructor(parent, owner) {
     this.owner = owner
-    this.rows = []
     this.faults = []
-    this.letter = 0 // a letter's width, once it is known
     this.free = false // Tab leaves the editor
     this.frame = make(parent, "div", {class: "ckw-frame"})
     const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
-    for (const [name, text, title] of [
-      ["number", "line", ""],
-      ["live", "live", "registers that hold something which is still needed"],
-      ["price", "price", "how much sooner the launch would end if the line took no time"],
-    ])
+    for (const [name, text, title] of COLUMNS)
       make(heads, "span", {class: `ckw-${name}`, title}, text)
-    this.scroll = make(this.frame, "div", {class: "ckw-scroll"})
-    this.gutter = make(this.scroll, "div", {class: "ckw-gutter", "aria-hidden": "true"})
-    const code = make(this.scroll, "div", {class: "ckw-code"})
-    this.paint = make(code, "div", {class: "ckw-paint", "aria-hidden": "true"})
+    this.lines = new PaintedLines(this.frame, (line) => this.goTo(line))
     this.area = /** @type {HTMLTextAreaElement} */ (
-      make(code, "textarea", {
+      make(this.lines.code, "textarea", {
         class: "ckw-area",
         "aria-label": owner.label,
         "aria-autocomplete": "list",
@@ -94,8 +85,7 @@ export class Editor {
     document.removeEventListener("selectionchange", this.onSelection)
     window.removeEventListener("keydown", this.onKey, true)
     clearTimeout(this.resting)
-    for (const row of this.rows) this.forget(row)
-    this.paintFaults([])
+    this.lines.end()
   }
 
   /** Whether a key is the editor's, and not a shortcut of the notebook around it, which looks for
@@ -118,7 +108,7 @@ export class Editor {
   }
 
   line(number) {
-    return this.rows[number - 1]?.text ?? ""
+    return this.lines.all[number - 1]?.text ?? ""
   }
 
   /** Show a text without a trace in the undo list: the first one. */
@@ -145,7 +135,8 @@ export class Editor {
   /** Replace a part of the text, so that undo brings it back. */
   replace(start, end, text) {
     const focused = focusIn(this.area)
-    const top = this.scroll.scrollTop
+    const {scroll} = this.lines
+    const top = scroll.scrollTop
     this.area.focus({preventScroll: true})
     this.area.setSelectionRange(start, end)
     const done = text
@@ -157,135 +148,26 @@ export class Editor {
     }
     if (focused && focused !== this.area) {
       focused.focus?.({preventScroll: true})
-      this.scroll.scrollTop = top
+      scroll.scrollTop = top
     }
   }
 
-  /** Paint the lines that changed. Rows of lines that only moved keep what the gutter says. */
   refresh() {
-    const lines = this.text.split("\n")
-    const {rows} = this
-    let start = 0
-    while (start < rows.length && start < lines.length && rows[start].text === lines[start]) start++
-    let tail = 0
-    const most = Math.min(rows.length, lines.length) - start
-    while (tail < most && rows[rows.length - 1 - tail].text === lines[lines.length - 1 - tail])
-      tail++
-    const old = rows.length - start - tail
-    const fresh = lines.length - start - tail
-    for (const row of rows.splice(start + Math.min(old, fresh), Math.max(0, old - fresh))) {
-      this.forget(row)
-      row.gutter.remove()
-      row.paint.remove()
-    }
-    for (let n = start + old; n < start + fresh; n++) rows.splice(n, 0, this.makeRow(n))
-    for (let n = start; n < start + fresh; n++) this.write(rows[n], lines[n])
-    if (old !== fresh || !start)
-      rows.forEach((row, n) => {
-        if (row.at === n) return
-        row.at = n
-        row.number.textContent = String(n + 1)
-      })
+    this.lines.write(this.text)
   }
 
-  makeRow(n) {
-    const gutter = make(this.gutter, "div", {class: "ckw-row"})
-    const number = make(gutter, "span", {class: "ckw-number"})
-    const live = make(gutter, "span", {class: "ckw-live"})
-    const price = make(gutter, "span", {class: "ckw-price"})
-    const chip = make(gutter, "span", {class: "ckw-chip"})
-    const row = {gutter, number, live, price, chip, paint: make(this.paint, "div")}
-    const next = this.rows[n]
-    if (next) {
-      this.gutter.insertBefore(gutter, next.gutter)
-      this.paint.insertBefore(row.paint, next.paint)
-    }
-    gutter.addEventListener("mousedown", (event) => {
-      event.preventDefault()
-      this.goTo(this.rows.findIndex((one) => one.gutter === gutter) + 1)
-    })
-    return {...row, at: -1, text: null, ranges: []}
-  }
-
-  forget(row) {
-    for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
-    row.ranges = []
-  }
-
-  write(row, text) {
-    this.forget(row)
-    row.text = text
-    row.paint.textContent = text || "\n"
-    if (!window.CSS?.highlights) return
-    for (const {kind, start, end} of parts(text)) {
-      const range = rangeIn(row.paint, start, end)
-      row.ranges.push([kind, range])
-      highlight(`ckw-${kind}`).add(range)
-    }
-  }
-
-  /** Underline faults: [{line, column, length, message, kind}], columns from 1. */
-  paintFaults(faults) {
-    for (const {range, row} of this.faults) {
-      highlight("ckw-fault")?.delete(range)
-      row.gutter.classList.remove("ckw-bad")
-      row.gutter.title = ""
-    }
+  /** The text is another: its faults may be, too. What is underlined looks old until they come. */
+  ageFaults() {
     this.faults = []
-    for (const fault of faults) {
-      const row = this.rows[fault.line - 1]
-      if (!row) continue
-      const length = row.paint.textContent.length
-      const start = Math.min(fault.column - 1, Math.max(0, length - 1))
-      const range = rangeIn(row.paint, start, Math.min(length, start + fault.length))
-      highlight("ckw-fault")?.add(range)
-      row.gutter.classList.add("ckw-bad")
-      row.gutter.title = fault.message
-      this.faults.push({...fault, row, range})
-    }
+    this.lines.ageFaults()
+    this.hideTip()
+  }
+
+  /** Underline faults: [{line, column, length, message}], columns from 1. */
+  paintFaults(faults) {
+    this.faults = faults
+    this.lines.setFaults(faults)
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
-  }
-
-  /** Show each line's live registers: [line, count, names]; the most fill the bar. */
-  showLive(live) {
-    const most = Math.max(1, ...live.map(([, count]) => count))
-    const found = new Map(live.map(([line, ...rest]) => [line, rest]))
-    this.rows.forEach((row, n) => {
-      const [count, names] = found.get(n + 1) ?? [0, ""]
-      row.live.style.setProperty("--part", String(count / most))
-      row.live.toggleAttribute("data-most", count === most && most > 1)
-      row.live.textContent = count ? String(count) : ""
-      row.live.title = count ? `${count} live: ${names}` : ""
-    })
-  }
-
-  /** Show each line's work and price, shares of the launch: Map of line to {work, price, text}. */
-  showPrices(prices) {
-    const most = Math.max(0.01, ...[...prices.values()].map(({price}) => price))
-    this.rows.forEach((row, n) => {
-      const found = prices.get(n + 1)
-      row.price.style.setProperty("--work", String(found ? Math.min(1, found.work / most) : 0))
-      row.price.style.setProperty("--part", String(found ? Math.max(0, found.price / most) : 0))
-      const per = found ? 100 * found.price : 0
-      row.price.textContent = per >= 0.05 ? per.toFixed(1) : ""
-      row.price.title = found?.text ?? ""
-    })
-  }
-
-  /** Give lines their colours: Map of line to the number of a colour. */
-  showColours(colours) {
-    this.rows.forEach((row, n) => {
-      const colour = colours.get(n + 1)
-      row.chip.style.background = colour === undefined ? "" : `var(--ckw-${colour % 8})`
-    })
-  }
-
-  /** Light up lines: those that a selected slot comes from, or a finding's. */
-  light(lines, kind = "lit") {
-    this.rows.forEach((row, n) => {
-      row.paint.classList.toggle(`ckw-${kind}`, lines.has(n + 1))
-      row.gutter.classList.toggle(`ckw-${kind}`, lines.has(n + 1))
-    })
   }
 
   /** Set the caret to a line and column, from 1, and take the focus. */
@@ -295,24 +177,8 @@ export class Editor {
     const at = before + Math.min(column - 1, lines[line - 1]?.length ?? 0)
     this.area.focus({preventScroll: true})
     this.area.setSelectionRange(at, at)
-    this.show(line)
+    this.lines.show(line)
     this.move()
-  }
-
-  /** Scroll the frame so that a line is its first. */
-  toTop(line) {
-    const row = this.rows[Math.max(0, line - 1)]
-    if (row) this.scroll.scrollTop = row.paint.offsetTop
-  }
-
-  /** Scroll the frame so that a line is in sight. */
-  show(line) {
-    const row = this.rows[line - 1]
-    if (!row) return
-    const {scrollTop, clientHeight} = this.scroll
-    const top = row.paint.offsetTop
-    if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
-      this.scroll.scrollTop = top - clientHeight / 2
   }
 
   move() {
@@ -320,22 +186,15 @@ export class Editor {
     if (line === this.lastLine && column === this.lastColumn) return
     this.lastLine = line
     this.lastColumn = column
-    this.light(new Set([line]), "here")
+    this.lines.light(new Set([line]), "here")
     this.owner.moved(line)
   }
 
-  /** The letter's size, and where a line and a column are in the frame. */
+  /** Where a line and a column are in the frame: below them there is room for a box. */
   place(line, column) {
-    const row = this.rows[line - 1]
-    const box = this.scroll.getBoundingClientRect()
-    const paint = row.paint.getBoundingClientRect()
-    this.letter ||= letterWidth(this.paint)
+    const {left, top} = this.lines.placeOf(line, column)
     const frame = this.frame.getBoundingClientRect()
-    return {
-      left: paint.left - frame.left + column * this.letter,
-      top: paint.bottom - frame.top,
-      inside: paint.bottom <= box.bottom + 2 && paint.top >= box.top - 2,
-    }
+    return {left: left - frame.left, top: top - frame.top}
   }
 
   press(event) {
@@ -398,7 +257,7 @@ export class Editor {
 
   comment() {
     const [first, last] = this.selectedLines()
-    const all = this.rows.slice(first - 1, last).every(({text}) => /^\s*(;|$)/.test(text))
+    const all = this.lines.all.slice(first - 1, last).every(({text}) => /^\s*(;|$)/.test(text))
     this.changeLines((text) =>
       all ? text.replace(/^(\s*); ?/, "$1") : text.replace(/^(\s*)(?=\S)/, "$1; "),
     )
@@ -427,11 +286,7 @@ export class Editor {
   }
 
   showTip(x, y) {
-    const box = this.paint.getBoundingClientRect()
-    const high = this.rows[0].paint.getBoundingClientRect().height
-    this.letter ||= letterWidth(this.paint)
-    const line = Math.floor((y - box.top) / high) + 1
-    const column = Math.floor((x - box.left) / this.letter)
+    const {line, column} = this.lines.at(x, y)
     const fault = this.faults.find(
       (one) =>
         one.line === line && column >= one.column - 1 && column < one.column - 1 + one.length,
@@ -569,21 +424,4 @@ export function namesFor(text, live) {
 function focusIn(element) {
   const root = /** @type {Document | ShadowRoot} */ (element.getRootNode())
   return /** @type {HTMLElement | null} */ (root.activeElement ?? null)
-}
-
-function rangeIn(element, start, end) {
-  const node = element.firstChild
-  return new StaticRange({
-    startContainer: node,
-    startOffset: start,
-    endContainer: node,
-    endOffset: end,
-  })
-}
-
-function letterWidth(parent) {
-  const probe = make(parent, "span", {}, "x".repeat(100))
-  const wide = probe.getBoundingClientRect().width / 100
-  probe.remove()
-  return wide
 }

@@ -9,6 +9,16 @@ const WORKING = {
   prices: "pricing lines",
   replay: "replaying a wrong element",
 }
+// The rows of the card, and what they mean.
+const MEANINGS = {
+  "bundles a turn": "Bundles in a turn of the main loop: each holds up to five operations.",
+  registers: "Registers that a work-item takes: the fewer, the more wavefronts an engine holds.",
+  wavefronts: "Wavefronts that an engine holds at once: while some wait, others compute.",
+  "fetches a turn": "Fetches from textures in a turn of the main loop.",
+  "full bundles": "The share of the loop's bundles in which all five slots are taken.",
+  "LDS a turn": "Accesses to the local data share in a turn of the main loop.",
+  nominal: "The speed if nothing but the loop's bundles took time.",
+}
 
 export class Figures {
   /**
@@ -18,7 +28,7 @@ export class Figures {
   constructor(parent, owner) {
     this.owner = owner
     const measured = owner.parts.includes("clocks")
-    this.product = make(parent, "section", {class: "ckw-product", hidden: ""})
+    this.product = make(parent, "section", {class: "ckw-product ckw-of-product", hidden: ""})
     this.productTitle = make(this.product, "h3")
     this.map = make(this.product, "div", {class: "ckw-map", tabindex: "0", role: "img"})
     this.cells = /** @type {HTMLCanvasElement} */ (make(this.map, "canvas"))
@@ -36,11 +46,11 @@ export class Figures {
       this.askTerms()
     })
     this.map.addEventListener("keydown", (event) => this.pressMap(event))
-    this.terms = make(owner.below, "section", {class: "ckw-terms", hidden: ""})
-    this.units = make(parent, "section", {class: "ckw-units"})
+    this.terms = make(owner.below, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
+    this.units = make(parent, "section", {class: "ckw-units ckw-of-clocks"})
     this.units.hidden = !measured
-    this.cardBox = make(parent, "section", {class: "ckw-card"})
-    this.dear = make(parent, "section", {class: "ckw-dear", hidden: ""})
+    this.cardBox = make(parent, "section", {class: "ckw-card ckw-of-code"})
+    this.dear = make(parent, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
     this.working = make(parent, "p", {class: "ckw-working"})
     this.rows = new Map()
   }
@@ -49,36 +59,36 @@ export class Figures {
     this.working.textContent = WORKING[part] ? `${WORKING[part]} …` : ""
   }
 
-  /** A row of the card: its name, its value, and what the bound is. */
+  /** A row of the card: its name, its value, how much that changed, and what belongs to it. */
   row(name, value, rest = "", change = 0) {
     let row = this.rows.get(name)
     if (!row) {
-      const line = make(this.cardBox, "p")
+      const line = make(this.cardBox, "p", {title: MEANINGS[name] ?? ""})
       make(line, "span", {class: "ckw-name"}, name)
-      row = {value: make(line, "b"), rest: make(line, "span", {class: "ckw-soft"}), line}
+      row = {
+        value: make(line, "b"),
+        change: make(line, "span", {class: "ckw-change"}),
+        rest: make(line, "span", {class: "ckw-soft"}),
+      }
       this.rows.set(name, row)
     }
     row.value.textContent = value
-    const sign = change > 0 ? "+" : "−"
-    row.rest.textContent = (change ? ` ${sign}${Math.abs(change)}` : "") + (rest && ` ${rest}`)
+    row.change.textContent = change ? `${change > 0 ? "+" : "−"}${Math.abs(change)}` : ""
+    row.rest.textContent = rest
+    return row
   }
 
   card(card) {
     const before = this.lastCard ?? card
     this.lastCard = card
-    this.least = card.bundles_bound
     const change = (name) => card[name] - before[name]
-    this.row(
-      "bundles a turn",
-      card.loop_bundles,
-      `least ${card.bundles_bound}`,
-      change("loop_bundles"),
-    )
-    this.row("registers", card.gprs, `least ${card.gprs_bound}`, change("gprs"))
+    const bundles = this.row("bundles a turn", card.loop_bundles, "", change("loop_bundles"))
+    bundles.rest.classList.add("ckw-of-best")
+    this.row("registers", card.gprs, "", change("gprs"))
     this.row("wavefronts", card.wavefronts, "an engine", change("wavefronts"))
     this.row("fetches a turn", card.fetches, "", change("fetches"))
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
-    if (card.lds_operations) this.row("LDS a turn", card.lds_operations, "")
+    if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
     if (!this.owner.parts.includes("clocks"))
       this.row(
         "nominal",
@@ -87,11 +97,13 @@ export class Figures {
       )
   }
 
+  /** The fewest bundles that a compiler was seen to need. */
   best({bundles, gprs, wavefronts}) {
     this.works("")
-    this.row("bundles a turn", this.lastCard.loop_bundles, `best ${bundles}, least ${this.least}`)
-    this.rows.get("bundles a turn").line.title =
-      `The best order found: ${bundles} bundles, ${gprs} registers, ${wavefronts} wavefronts`
+    const {rest} = this.row("bundles a turn", this.lastCard.loop_bundles, `best ${bundles}`)
+    rest.title =
+      `The best order found: ${bundles} bundles, ${gprs} registers, ${wavefronts} wavefronts. ` +
+      `The hardware's compiler, and this one by default, orders them less well.`
   }
 
   /** How busy each unit is: a bar each, that of what binds in full colour. */
@@ -102,7 +114,8 @@ export class Figures {
       make(this.units, "p", {class: "ckw-soft"}, answer.problem)
       return
     }
-    make(this.units, "h3", {}, `Bound by ${answer.bound}`)
+    const head = make(this.units, "h3", {}, `Bound by ${answer.bound}`)
+    head.title = "What keeps the launch from ending sooner; below, how busy each unit is."
     for (const unit of UNITS) {
       const share = answer.busy[unit] ?? 0
       const line = make(this.units, "p", {class: "ckw-unit"})
@@ -200,9 +213,17 @@ export class Figures {
     this.owner.ask({type: "replay", row, column})
   }
 
-  prices({message}) {
+  /** The dearest line, a button to it. */
+  prices({message, dearest}) {
     this.works("")
     this.dear.hidden = !message
-    this.dear.textContent = message ?? ""
+    this.dear.replaceChildren()
+    if (!dearest) {
+      this.dear.textContent = message ?? ""
+      return
+    }
+    const button = make(this.dear, "button", {type: "button"}, message)
+    button.title = "What the launch would save if the line took no time. Click: go to the line."
+    button.addEventListener("click", () => this.owner.goTo(dearest))
   }
 }

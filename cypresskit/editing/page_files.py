@@ -8,6 +8,7 @@ from importlib.resources import files
 MODULES = (
     "draw/shell.js",
     "editing/il_text.js",
+    "editing/painted_lines.js",
     "editing/editor.js",
     "editing/bundle_table.js",
     "editing/figures.js",

@@ -11,6 +11,15 @@ const PAUSE = 60 // milliseconds without a key before a text is sent
 const SILENCE = 900 // milliseconds after which nobody has heard a text
 const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
 const UNSENT = "cypresskit-unsaved:"
+const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
+const MOST_SET = 8 // lines that set a register that are named
+const MOST_FAULTS = 50 // that are listed
+// What the page says of a text, each renewed by a part of its answer.
+const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms"].concat([
+  "clocks",
+  "best",
+  "prices",
+])
 
 /** Begin a workbench in an element.
  * @param {HTMLElement} host
@@ -22,6 +31,31 @@ export function beginWorkbench(host, channel) {
   return () => bench.end()
 }
 
+/** Which statements are of a text before this one. A statement's element is of the class
+ * `ckw-of-NAME`; the host's attribute `data-stale` has the names of those that are stale. */
+class Freshness {
+  constructor(host) {
+    this.host = host
+    this.stale = new Set()
+  }
+
+  /** Another text: all that stands here is of the one before. */
+  age() {
+    this.stale = new Set(STATEMENTS)
+    this.show()
+  }
+
+  /** These are of this text. */
+  renew(...names) {
+    for (const name of names) this.stale.delete(name)
+    this.show()
+  }
+
+  show() {
+    this.host.dataset.stale = [...this.stale].join(" ")
+  }
+}
+
 class Workbench {
   constructor(host, channel) {
     this.host = host
@@ -29,6 +63,8 @@ class Workbench {
     this.view = Math.random().toString(36).slice(2, 8)
     this.count = 0
     this.live = []
+    this.faults = []
+    this.fresh = new Freshness(host)
     host.classList.add("cypresskit", "ckw")
     this.stopTheme = followTheme(host)
     this.stopKeys = listenKeys(host, {})
@@ -50,10 +86,12 @@ class Workbench {
   hear(message) {
     if (message.type === "state") return this.begin(message)
     if (!this.editor) return
-    if (message.type === "answer" && message.edit === this.edit) this.answer(message)
-    else if (message.type === "heard" && message.edit === this.edit) this.heard(message)
-    else if (message.type === "working" && message.edit === this.edit) this.works(message.part)
-    else if (message.type === "done" && message.edit === this.edit) this.rest()
+    const ours = message.edit === this.edit
+    const current = ours && this.editor.text === this.sent
+    if (message.type === "answer" && current) this.answer(message)
+    else if (message.type === "heard" && ours) this.heard(message)
+    else if (message.type === "working" && current) this.works(message.part)
+    else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "saved") this.heard({saved: true})
     else if (message.type === "history") this.history.show(message.entries)
@@ -72,9 +110,9 @@ class Workbench {
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
     const head = make(host, "div", {class: "ckw-head"})
-    this.verdict = make(head, "p", {class: "ckw-verdict"})
-    this.speed = make(head, "p", {class: "ckw-speed"})
-    this.unsaved = make(host, "p", {class: "ckw-findings ckw-unsaved", role: "alert", hidden: ""})
+    this.verdict = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
+    this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
+    this.unsaved = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(host, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     this.editor = new Editor(left, {
@@ -86,16 +124,16 @@ class Workbench {
       words: this.words,
     })
     this.help = make(left, "p", {class: "ckw-help"})
-    const middle = make(main, "div", {class: "ckw-middle"})
+    const middle = make(main, "div", {class: "ckw-middle ckw-of-code"})
     this.bundles = new BundleTable(middle, {
       picked: (lines) => {
-        this.editor.light(lines)
-        this.editor.show([...lines][0])
+        this.editor.lines.light(lines)
+        this.editor.lines.show([...lines][0])
         this.bundles.light(lines)
       },
       goTo: (line) => this.editor.goTo(line),
     })
-    this.findings = make(host, "div", {class: "ckw-findings"})
+    this.findings = make(host, "div", {class: "ckw-findings ckw-of-findings"})
     this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
@@ -149,8 +187,21 @@ class Workbench {
 
   changed() {
     this.keep(this.editor.text)
+    this.age()
     clearTimeout(this.soon)
     this.soon = setTimeout(() => this.send(), PAUSE)
+  }
+
+  /** The text is another: what was said is of the one before. */
+  age() {
+    this.fresh.age()
+    this.faults = []
+    this.live = []
+    this.editor.ageFaults()
+    this.figures.works("")
+    clearTimeout(this.speaking)
+    this.spoken.textContent = ""
+    this.note("")
   }
 
   send() {
@@ -162,13 +213,13 @@ class Workbench {
     this.channel.send({type: "text", edit: this.edit, text})
     this.host.setAttribute("aria-busy", "true")
     this.silence = setTimeout(() => {
-      this.note("Nobody answers: the kernel is busy with another cell, or gone. Your text is kept.")
+      this.note(UNHEARD)
     }, SILENCE)
   }
 
   heard({saved, problem}) {
     clearTimeout(this.silence)
-    this.note("")
+    if (this.help.textContent === UNHEARD) this.note("")
     this.showUnsaved(problem)
     if (!saved) return
     this.known = this.sent
@@ -203,6 +254,7 @@ class Workbench {
     this.known = text
     this.sent = text
     if (text !== this.editor.text) this.editor.take(text)
+    this.age()
     clearTimeout(this.soon)
   }
 
@@ -218,7 +270,7 @@ class Workbench {
       code: () => this.showCode(answer),
       verdict: () => this.showVerdict(answer),
       clocks: () => this.showClocks(answer),
-      best: () => this.figures.best(answer),
+      best: () => this.showBest(answer),
       prices: () => this.showPrices(answer),
       replay: () => this.showReplay(answer),
     }[answer.part]
@@ -229,6 +281,7 @@ class Workbench {
 
   /** All that was going to come for this text is here. */
   rest() {
+    this.figures.works("")
     this.host.removeAttribute("aria-busy")
   }
 
@@ -237,19 +290,20 @@ class Workbench {
     this.editor.paintFaults(faults)
     if (!faults.length) {
       this.live = live
-      this.editor.showLive(live)
+      this.editor.lines.setLive(live)
+      this.fresh.renew("live")
+      this.moved(this.editor.caret.line)
       return
     }
     const [first] = faults
     this.headline("fault", `Line ${first.line}: ${first.message}`)
     this.list(faults)
-    this.dim(true)
+    this.moved(this.editor.caret.line)
     this.rest()
     this.speak(`Line ${first.line}, column ${first.column}: ${first.message}`)
   }
 
   showCode(answer) {
-    this.dim(false)
     if (answer.refusal) {
       const {line, message} = answer.refusal
       this.headline("fault", message.split("\n").at(-1).trim())
@@ -259,8 +313,9 @@ class Workbench {
     }
     this.list([])
     this.bundles.show(answer)
-    this.editor.showColours(this.bundles.colours)
+    this.editor.lines.setColours(this.bundles.colours)
     this.figures.card(answer.card)
+    this.fresh.renew("code")
     if (!this.opened) this.open(answer.rows)
     if (!this.state.parts.includes("verdict")) {
       const {loop_bundles: bundles, gprs} = answer.card
@@ -274,7 +329,8 @@ class Workbench {
   open(rows) {
     this.opened = true
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
-    if (lines.length && this.editor.caret.line === 1) this.editor.toTop(Math.min(...lines) - 2)
+    if (lines.length && this.editor.caret.line === 1)
+      this.editor.lines.toTop(Math.min(...lines) - 2)
   }
 
   showVerdict(answer) {
@@ -283,34 +339,44 @@ class Workbench {
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
     this.figures.verdict(answer)
+    this.fresh.renew("product", "terms")
     this.speak(answer.message)
   }
 
+  /** The result. Only a right kernel has gained or lost something. */
   showClocks(answer) {
     this.speed.replaceChildren()
     this.figures.clocks(answer)
+    this.fresh.renew("clocks")
     if (answer.problem) return
     const {gflops, size, bound} = answer
+    const right = Boolean(this.right?.right)
     make(this.speed, "b", {}, Math.round(gflops).toLocaleString("en"))
-    make(this.speed, "span", {}, ` Gflop/s at N = ${size[0].toLocaleString("en")}`)
+    const where = ` Gflop/s at N = ${size[0].toLocaleString("en")}`
+    make(this.speed, "span", {}, right ? where : `${where}, but C is wrong`)
+    this.speed.classList.toggle("ckw-idle", !right)
     const change = Math.round(gflops) - Math.round(this.gflops ?? gflops)
-    if (change)
+    if (change && right)
       make(
         this.speed,
         "span",
         {class: change > 0 ? "ckw-more" : "ckw-less"},
         ` ${change > 0 ? "+" : "−"}${Math.abs(change).toLocaleString("en")}`,
       )
-    this.gflops = gflops
-    this.speed.classList.toggle("ckw-idle", !this.right?.right)
-    this.speak(
-      `${this.right?.message ?? ""} ${Math.round(gflops)} gigaflops at N = ${size[0]}, bound by ${bound}.`,
-    )
+    if (right) this.gflops = gflops
+    const speed = `${Math.round(gflops)} gigaflops at N = ${size[0]}, bound by ${bound}.`
+    this.speak(`${this.right?.message ?? ""} ${speed}`)
+  }
+
+  showBest(answer) {
+    this.figures.best(answer)
+    this.fresh.renew("best")
   }
 
   showPrices(answer) {
-    this.editor.showPrices(new Map(answer.lines.map((row) => [row.line, row])))
+    this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
+    this.fresh.renew("prices")
   }
 
   /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
@@ -337,12 +403,15 @@ class Workbench {
   headline(kind, text) {
     this.verdict.dataset.kind = kind
     this.verdict.textContent = text
+    this.verdict.title = text
+    this.fresh.renew("headline")
   }
 
   /** The list of faults or findings, each with a button to its line. */
   list(faults) {
     this.findings.replaceChildren()
-    for (const fault of faults) {
+    this.fresh.renew("findings")
+    for (const fault of faults.slice(0, MOST_FAULTS)) {
       const item = make(this.findings, "p")
       if (fault.line) {
         const button = make(item, "button", {type: "button"}, `line ${fault.line}`)
@@ -351,11 +420,8 @@ class Workbench {
       make(item, "span", {}, ` ${fault.message}`)
       if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
     }
-  }
-
-  /** Whether what is shown belongs to an older text, since this one has a fault. */
-  dim(old) {
-    this.host.toggleAttribute("data-old", old)
+    const more = faults.length - MOST_FAULTS
+    if (more > 0) make(this.findings, "p", {}, `And ${more.toLocaleString("en")} more.`)
   }
 
   note(text) {
@@ -386,7 +452,7 @@ class Workbench {
   moved(line) {
     const lines = new Set([line])
     this.bundles.light(lines, true)
-    this.editor.light(lines)
+    this.editor.lines.light(lines)
     if (this.help.classList.contains("ckw-note")) return
     const text = this.editor.line(line)
     const word = text.trim().split(/[\s,]/)[0]
@@ -413,13 +479,11 @@ class Workbench {
     const name = register[0]
     const row = this.live.find(([at]) => at === line)
     const held = row?.[2].split(" ").find((one) => one.split(".")[0] === name)
-    const set = this.editor.rows
-      .map(({text}, n) => [n + 1, text.split(/;|\/\//)[0]])
-      .filter(([, text]) => new RegExp(`^\\s*\\S+\\s+${name}\\b`).test(String(text)))
-      .map(([number]) => number)
-    const where = set.length
-      ? `set in line${set.length > 1 ? "s" : ""} ${set.join(", ")}`
-      : "never set"
-    return [name, `${held ? `${held} is live here` : "not live here"}; ${where}`]
+    const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
+    const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
+    const some = set.length > MOST_SET ? `${set.slice(0, MOST_SET).join(", ")} …` : set.join(", ")
+    const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
+    const state = held ? `${held} is live here; ` : this.live.length ? "not live here; " : ""
+    return [name, state + where]
   }
 }

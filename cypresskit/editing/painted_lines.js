@@ -1,0 +1,296 @@
+// The lines of the editor as they are painted, with the gutters beside them.
+//
+// Of every line is known what stands in it and what is said of it; elements and coloured ranges
+// have only the lines in sight, so that a text may be as long as it likes.
+import {make} from "../draw/shell.js"
+import {parts} from "./il_text.js"
+
+const BEYOND = 12 // lines painted above and below those in sight
+const UNSEEN = 700 // pixels painted where nothing is laid out yet
+const TAB = 4
+const FAULTS = ["fault", "was-fault"] // the kinds of ranges that underline
+const LINE_HIGH = 19 // pixels, of a line
+
+/** The highlights that all editors of a page share: each adds and removes its own ranges. */
+function highlight(name) {
+  if (!window.CSS?.highlights) return undefined
+  if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
+  return CSS.highlights.get(name)
+}
+
+/** A line and what is said of it.
+ * @returns {Record<string, any>} */
+function newLine(text) {
+  const wide = text.includes("\t") ? text.length + (TAB - 1) * text.split("\t").length : text.length
+  return {text, wide, live: null, price: null, colour: undefined, faults: [], row: null}
+}
+
+export class PaintedLines {
+  /** @param {HTMLElement} parent
+   * @param {(line: number) => void} goTo called when a line's gutter is clicked */
+  constructor(parent, goTo) {
+    this.goTo = goTo
+    this.all = [newLine("")]
+    this.painted = []
+    this.lit = {lit: new Set(), here: new Set()}
+    this.letter = 0 // a letter's width, once it is known
+    this.high = LINE_HIGH
+    parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
+    this.scroll = make(parent, "div", {class: "ckw-scroll"})
+    this.gutter = make(this.scroll, "div", {class: "ckw-gutter", "aria-hidden": "true"})
+    this.code = make(this.scroll, "div", {class: "ckw-code"})
+    this.paint = make(this.code, "div", {class: "ckw-paint", "aria-hidden": "true"})
+    this.scroll.addEventListener("scroll", () => this.draw())
+    this.gutter.addEventListener("mousedown", (event) => {
+      event.preventDefault()
+      const top = this.gutter.getBoundingClientRect().top
+      this.goTo(Math.min(this.all.length, Math.floor((event.clientY - top) / this.high) + 1))
+    })
+    this.sized = new ResizeObserver(() => this.draw())
+    this.sized.observe(this.scroll)
+  }
+
+  end() {
+    this.sized.disconnect()
+    for (const line of this.painted) this.remove(line)
+    this.painted = []
+  }
+
+  /** Take a text over. What is said of lines that only moved goes with them. */
+  write(text) {
+    const lines = text.split("\n")
+    const {all} = this
+    let start = 0
+    while (start < all.length && start < lines.length && all[start].text === lines[start]) start++
+    let tail = 0
+    const most = Math.min(all.length, lines.length) - start
+    while (tail < most && all[all.length - 1 - tail].text === lines[lines.length - 1 - tail]) tail++
+    const old = all.slice(start, all.length - tail)
+    const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
+      const {live = null, price = null, colour} = old[n] ?? {}
+      return {...newLine(line), live, price, colour}
+    })
+    for (const line of old) this.remove(line)
+    this.all = all.slice(0, start).concat(fresh, all.slice(all.length - tail))
+    const widest = this.all.reduce((most, {wide}) => Math.max(most, wide), 0)
+    this.paint.style.minWidth = `max(100%, calc(${widest}ch + 40px))`
+    const high = `${this.all.length * this.high + 24}px`
+    this.gutter.style.height = high
+    this.paint.style.height = high
+    this.draw()
+  }
+
+  // -- what is said of lines
+
+  /** Faults: [{line, column, length, message}], columns from 1. */
+  setFaults(faults) {
+    for (const line of this.all) if (line.faults.length) line.faults = []
+    for (const fault of faults) this.all[fault.line - 1]?.faults.push(fault)
+    this.redraw()
+  }
+
+  /** What is underlined is of a text before. */
+  ageFaults() {
+    for (const line of this.all)
+      if (line.faults.length) line.faults = line.faults.map((fault) => ({...fault, old: true}))
+    this.redraw()
+  }
+
+  /** Live registers: [line, count, names]; the most fill the bar. */
+  setLive(live) {
+    this.most = Math.max(1, ...live.map(([, count]) => count))
+    for (const line of this.all) line.live = null
+    for (const [line, ...rest] of live) if (this.all[line - 1]) this.all[line - 1].live = rest
+    this.redraw()
+  }
+
+  /** Work and price, shares of the launch: [{line, work, price, text}]. */
+  setPrices(prices) {
+    this.dearest = Math.max(0.01, ...prices.map(({price}) => price))
+    for (const line of this.all) line.price = null
+    for (const row of prices) if (this.all[row.line - 1]) this.all[row.line - 1].price = row
+    this.redraw()
+  }
+
+  /** Colours: Map of line to the number of a colour. */
+  setColours(colours) {
+    this.all.forEach((line, n) => {
+      line.colour = colours.get(n + 1)
+    })
+    this.redraw()
+  }
+
+  /** Light lines up: "lit", those that a slot or a finding is about, or "here", the caret's. */
+  light(lines, kind = "lit") {
+    this.lit[kind] = lines
+    this.redraw()
+  }
+
+  // -- painting
+
+  /** Paint the lines in sight, and only those. */
+  draw() {
+    const top = Math.floor(this.scroll.scrollTop / this.high)
+    const count = Math.ceil((this.scroll.clientHeight || UNSEEN) / this.high)
+    const first = Math.max(0, Math.min(top, this.all.length - count) - BEYOND)
+    const inSight = this.all.slice(first, top + count + BEYOND)
+    const stays = new Set(inSight)
+    for (const line of this.painted) if (!stays.has(line)) this.remove(line)
+    this.gutter.style.paddingTop = `${first * this.high}px`
+    this.paint.style.paddingTop = `${first * this.high}px`
+    let {firstElementChild: number} = this.gutter
+    let {firstElementChild: letters} = this.paint
+    inSight.forEach((line, n) => {
+      line.row ??= this.makeRow(line)
+      const {gutter, paint} = line.row
+      if (gutter === number) {
+        number = number.nextElementSibling
+        letters = letters.nextElementSibling
+      } else {
+        this.gutter.insertBefore(gutter, number)
+        this.paint.insertBefore(paint, letters)
+      }
+      this.fill(line, first + n + 1)
+    })
+    this.painted = inSight
+    this.first = first + 1
+  }
+
+  /** Say anew what is said of the lines in sight. */
+  redraw() {
+    this.painted.forEach((line, n) => {
+      if (line.row) this.fill(line, this.first + n)
+    })
+  }
+
+  makeRow(line) {
+    const gutter = document.createElement("div")
+    gutter.className = "ckw-row"
+    const column = (name) => make(gutter, "span", {class: `ckw-${name}`})
+    const row = {
+      gutter,
+      number: column("number"),
+      live: column("live ckw-of-live"),
+      price: column("price ckw-of-prices"),
+      chip: column("chip ckw-of-code"),
+      paint: document.createElement("div"),
+      ranges: [],
+      said: [],
+    }
+    row.paint.textContent = line.text || "\n"
+    if (window.CSS?.highlights)
+      for (const {kind, start, end} of parts(line.text)) this.colour(row, kind, start, end)
+    return row
+  }
+
+  colour(row, kind, start, end) {
+    const node = row.paint.firstChild
+    const range = new StaticRange({
+      startContainer: node,
+      startOffset: start,
+      endContainer: node,
+      endOffset: end,
+    })
+    row.ranges.push([kind, range])
+    highlight(`ckw-${kind}`)?.add(range)
+  }
+
+  remove(line) {
+    if (!line.row) return
+    for (const [kind, range] of line.row.ranges) highlight(`ckw-${kind}`)?.delete(range)
+    line.row.gutter.remove()
+    line.row.paint.remove()
+    line.row = null
+  }
+
+  /** Write what is said of a line into its row, as far as it changed. */
+  fill(line, number) {
+    const {row, live, price, colour, faults} = line
+    const lit = Object.keys(this.lit).filter((kind) => this.lit[kind].has(number))
+    const said = [number, live, live && this.most, price, price && this.dearest, colour, faults]
+    said.push(lit.join())
+    if (row.said.length && said.every((value, n) => value === row.said[n])) return
+    row.said = said
+    row.number.textContent = String(number)
+    this.fillLive(row.live, live)
+    this.fillPrice(row.price, price)
+    row.chip.style.background = colour === undefined ? "" : `var(--ckw-${colour % 8})`
+    for (const kind of Object.keys(this.lit)) {
+      row.paint.classList.toggle(`ckw-${kind}`, lit.includes(kind))
+      row.gutter.classList.toggle(`ckw-${kind}`, lit.includes(kind))
+    }
+    this.fillFaults(row, faults)
+  }
+
+  fillLive(cell, live) {
+    const [count, names] = live ?? [0, ""]
+    cell.style.setProperty("--part", String(count / this.most || 0))
+    cell.toggleAttribute("data-most", count === this.most && count > 1)
+    cell.textContent = count ? String(count) : ""
+    cell.title = count ? `${count} live: ${names}` : ""
+  }
+
+  fillPrice(cell, price) {
+    cell.style.setProperty("--work", String(price ? Math.min(1, price.work / this.dearest) : 0))
+    cell.style.setProperty("--part", String(price ? Math.max(0, price.price / this.dearest) : 0))
+    const percent = price ? 100 * price.price : 0
+    cell.textContent = percent >= 0.05 ? percent.toFixed(1) : ""
+    cell.title = price?.text ?? ""
+  }
+
+  fillFaults(row, faults) {
+    row.ranges = row.ranges.filter(([kind, range]) => {
+      const isFault = FAULTS.includes(kind)
+      if (isFault) highlight(`ckw-${kind}`)?.delete(range)
+      return !isFault
+    })
+    const fresh = faults.filter(({old}) => !old)
+    row.gutter.classList.toggle("ckw-bad", fresh.length > 0)
+    row.gutter.classList.toggle("ckw-wasbad", faults.length > fresh.length)
+    row.gutter.title = fresh[0]?.message ?? ""
+    const length = row.paint.textContent.length
+    for (const {column, length: letters, old} of faults) {
+      const start = Math.min(column - 1, Math.max(0, length - 1))
+      this.colour(row, old ? "was-fault" : "fault", start, Math.min(length, start + letters))
+    }
+  }
+
+  // -- places
+
+  /** Scroll so that a line is the first in sight. */
+  toTop(line) {
+    this.scroll.scrollTop = (line - 1) * this.high
+    this.draw()
+  }
+
+  /** Scroll so that a line is in sight. */
+  show(line) {
+    const {scrollTop, clientHeight} = this.scroll
+    const top = (line - 1) * this.high
+    if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
+      this.scroll.scrollTop = top - clientHeight / 2
+    this.draw()
+  }
+
+  /** The line, from 1, and the column, from 0, at a place of the window. */
+  at(x, y) {
+    const box = this.paint.getBoundingClientRect()
+    const line = Math.floor((y - box.top) / this.high) + 1
+    return {line, column: Math.floor((x - box.left) / this.letterWidth())}
+  }
+
+  /** Where a line and a column are in the window, from the top of the next line. */
+  placeOf(line, column) {
+    const box = this.paint.getBoundingClientRect()
+    return {left: box.left + column * this.letterWidth(), top: box.top + line * this.high}
+  }
+
+  letterWidth() {
+    if (this.letter) return this.letter
+    const probe = make(this.paint, "span", {}, "x".repeat(100))
+    const wide = probe.getBoundingClientRect().width / 100
+    probe.remove()
+    this.letter = wide
+    return wide || 7.5
+  }
+}

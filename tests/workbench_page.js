@@ -1,0 +1,175 @@
+// A channel that a test holds, in the page: it answers each text after a while, in parts, as Python
+// does. All that it says of a text holds the text's stamp, a number of five digits, so that a test
+// can tell of which text each statement on the page is.
+
+const PARTS = ["text", "code", "verdict", "clocks", "replay", "best", "prices"]
+
+/** The stamp of a text: 20000 to 29999, so that no difference between two is one. */
+function stampOf(text) {
+  let stamp = 7
+  for (const letter of text) stamp = (stamp * 31 + letter.codePointAt(0)) % 9973
+  return 20000 + stamp
+}
+
+/** What becomes of a text: letters in it decide. */
+function fateOf(text) {
+  if (text.includes("fault")) return "fault"
+  if (text.includes("refuse")) return "refusal"
+  return text.includes("wrong") ? "wrong" : "right"
+}
+
+function answersTo(text) {
+  const stamp = stampOf(text)
+  const fate = fateOf(text)
+  const lines = text.split("\n")
+  const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
+  const fault = {line: Math.min(3, lines.length), column: 1, length: 3, message: `fault ${stamp}`}
+  if (fate === "fault") return [{part: "text", faults: [fault], live: []}]
+  const live = some.map((line) => [line, stamp, `r${stamp}`])
+  const answers = [{part: "text", faults: [], live}]
+  if (fate === "refusal")
+    return [...answers, {part: "code", refusal: {line: 1, message: `refused ${stamp}`}}]
+  const rows = some.slice(0, 40).map((line) => ({
+    kind: "alu",
+    clause: 0,
+    loop: true,
+    new: false,
+    text: "",
+    parts: [[0, `OP${stamp}`, line, `op ${stamp}`]],
+  }))
+  const card = {
+    loop_bundles: stamp,
+    bundles_bound: stamp,
+    gprs: stamp,
+    gprs_bound: stamp,
+    wavefronts: stamp,
+    fetches: stamp,
+    slots5_pct: stamp,
+    nominal_gflops: stamp,
+  }
+  const right = fate === "right"
+  const verdict = {part: "verdict", right, message: `verdict ${stamp}`, findings: []}
+  if (!right) {
+    verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
+    verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1, wrong: "QA=="}
+  }
+  const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3}
+  const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
+  const replay = {part: "replay", message: `replay ${stamp}`, notes, terms: [term], more: 0}
+  return [
+    ...answers,
+    {part: "code", rows, gone: 0, card},
+    verdict,
+    {
+      part: "clocks",
+      size: [stamp, stamp, stamp],
+      gflops: stamp,
+      percent: stamp,
+      clocks: stamp,
+      bound: `texture ${stamp}`,
+      busy: {ALU: stamp / 100, texture: stamp / 100},
+      error: 0,
+    },
+    ...(right ? [] : [replay]),
+    {part: "best", bundles: stamp, gprs: stamp, wavefronts: stamp},
+    {
+      part: "prices",
+      lines: some.map((line) => ({line, work: stamp / 100, price: stamp / 100, text: `${stamp}`})),
+      dearest: 3,
+      message: `Dearest ${stamp}`,
+    },
+  ]
+}
+
+class Answerer {
+  /** @param {(low: number, high: number) => number} wait milliseconds between two parts
+   * @param {string} text what is in the file */
+  constructor(wait, text) {
+    this.wait = wait
+    this.text = text
+    this.heard = []
+    this.hearers = []
+    this.silent = false
+    this.history = []
+  }
+
+  listen(hear) {
+    this.hearers.push(hear)
+    return () => {
+      this.hearers = this.hearers.filter((other) => other !== hear)
+    }
+  }
+
+  say(message) {
+    for (const hear of this.hearers) hear(message)
+  }
+
+  send(message) {
+    this.heard.push(message)
+    if (message.type === "hello") this.begin()
+    if (message.type === "text" && !this.silent) this.answer(message)
+  }
+
+  begin() {
+    const words = {
+      opcodes: [
+        ["mad", "d, a, b, c", "any slot", "d = a * b + c", ""],
+        ["mov", "d, a", "any slot", "d = a", ""],
+        ["mul", "d, a, b", "any slot", "d = a * b", ""],
+      ],
+      others: [],
+    }
+    const {text, history} = this
+    const name = "my.il"
+    setTimeout(() => {
+      this.say({type: "state", name, like: "", text, words, parts: PARTS, n: 0, history})
+    })
+  }
+
+  async answer({edit, text}) {
+    const pause = () => new Promise((go) => setTimeout(go, this.wait(0, 60)))
+    await pause()
+    this.say({type: "heard", edit, saved: true, problem: ""})
+    for (const answer of answersTo(text)) {
+      this.say({type: "working", edit, part: answer.part})
+      await pause()
+      this.say({type: "answer", edit, ...answer})
+    }
+    this.say({type: "done", edit})
+  }
+}
+
+/** How well an element is seen: its own opacity, times that of all around it. */
+function opacityOf(element) {
+  let seen = 1
+  for (let at = element; at; at = at.parentElement) {
+    const style = getComputedStyle(at)
+    if (style.display === "none" || style.visibility === "hidden") return 0
+    seen *= Number(style.opacity)
+  }
+  return seen
+}
+
+/** The statements that are of another text than the one in the editor, and don't look it. */
+function unmarkedStatements(host) {
+  const stamp = String(stampOf(host.querySelector(".ckw-area").value))
+  const wrong = []
+  const check = (element, words, where) => {
+    if (!words || element.closest(".ckw-history")) return
+    for (const [said] of words.replaceAll(",", "").matchAll(/(?<!\d)2\d{4}(?!\d)/g))
+      if (said !== stamp && opacityOf(element) > 0.7) wrong.push(`${where}: ${words}`)
+  }
+  const walker = document.createTreeWalker(host, NodeFilter.SHOW_ELEMENT)
+  while (walker.nextNode()) {
+    const element = /** @type {Element} */ (walker.currentNode)
+    const name = `${element.tagName} ${element.getAttribute("class") ?? ""}`
+    const own = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)
+    check(element, own.map((node) => node.textContent).join(""), name)
+    for (const attribute of ["title", "aria-label"])
+      check(element, element.getAttribute(attribute), `${attribute} of ${name}`)
+  }
+  const gain = host.querySelector(".ckw-more")
+  if (gain && opacityOf(gain) > 0.7 && fateOf(host.querySelector(".ckw-area").value) !== "right")
+    wrong.push(`a gain of a wrong kernel: ${gain.textContent}`)
+  return wrong
+}
