@@ -5,6 +5,7 @@ as it likes: late, out of turn, or never. Laws on random edits; long texts; keys
 from pathlib import Path
 
 import pytest
+from pages import axe_finds
 
 from cypresskit.editing import page_files
 from cypresskit.il.parser import MAX_TEXT
@@ -55,7 +56,7 @@ RANDOM_EDITS = """async (count) => {
     }
     const watch = new MutationObserver(look)
     watch.observe(host, {subtree: true, childList: true, attributes: true, characterData: true})
-    const typed = ["x", "fault", "wrong", " ", "refuse", "\\n", "mov r3, r4\\n", "r2", "wrong ", "7"]
+    const typed = ["x", "fault", "wrong", " ", "refuse", "\\n", "mov r3, r4\\n", "r2", "7"]
     for (let n = 0; n < count; n++) {
         area.focus()
         const at = random(0, area.value.length)
@@ -73,7 +74,8 @@ RANDOM_EDITS = """async (count) => {
             document.execCommand("insertText", false, `mad r1, r2, r3, r${n}\\n`.repeat(9))
         }
         look()
-        const places = host.querySelectorAll(".ckw-slot, .ckw-term, .ckw-map, .ckw-row")
+        const all = [...host.querySelectorAll(".ckw-slot, .ckw-term, .ckw-map, .ckw-row")]
+        const places = all.filter((one) => one.getClientRects().length)
         if (kind === 5 && places.length) places[random(0, places.length)].click()
         if (kind === 6) channel.silent = !channel.silent
         await new Promise((go) => setTimeout(go, random(0, 12) ? random(0, 150) : 900))
@@ -135,3 +137,236 @@ def test_a_long_text_is_edited_like_any_other(begin, page, letters):
         }"""
     )
     assert inside
+
+
+# -- keys, focus, and what is heard
+
+FOCUS = "() => document.activeElement.className"
+
+
+def test_escape_closes_completions_first_then_frees_tab(begin, page):
+    begin()
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.type("mu")
+    page.wait_for_selector(".ckw-offers:not([hidden])")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".ckw-offers", state="hidden")
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUS) == "ckw-area", "Tab still indents"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUS) != "ckw-area"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUS) == "ckw-area"
+    page.keyboard.press("Control+Space")
+    page.wait_for_selector(".ckw-offers:not([hidden])")
+
+
+def test_completions_begin_with_the_live_registers_of_the_line(begin, page):
+    begin()
+    page.wait_for_selector("#bench[data-stale='']")
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("End")
+    page.keyboard.type(", ")
+    page.keyboard.press("Control+Space")
+    page.wait_for_selector(".ckw-offers:not([hidden])")
+    names = page.eval_on_selector_all(".ckw-offers code", "all => all.map(x => x.textContent)")
+    assert {"r0", "r1", "r2"} <= set(names)
+
+
+def test_undo_and_redo_go_through_edits_and_texts_from_outside(begin, page):
+    begin()
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("x")
+    page.evaluate("() => channel.say({type: 'text', text: 'mov r1, r2', why: 'file'})")
+    assert page.input_value(AREA) == "mov r1, r2"
+    page.keyboard.press("Control+z")
+    assert page.input_value(AREA) == "x" + TEXT
+    page.keyboard.press("Control+z")
+    assert page.input_value(AREA) == TEXT
+    page.keyboard.press("Control+y")
+    page.keyboard.press("Control+Shift+z")
+    assert page.input_value(AREA) == "mov r1, r2"
+
+
+def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
+    begin()
+    entry = "{number: %d, gflops: %d, right: true, bundles: 3, registers: 4, wavefronts: 5,"
+    entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
+    entries = ", ".join(entry % (n, n) for n in (1, 2))
+    page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
+    page.focus(AREA)
+    page.keyboard.type("wrong")
+    page.wait_for_selector("#bench[data-stale='']")
+    controls = page.evaluate(
+        """() => [...host.querySelectorAll("button, [tabindex='0']")]
+            .filter((one) => one.getClientRects().length && !one.disabled).length"""
+    )
+    page.keyboard.press("Escape")
+    reached = set()
+    for _ in range(controls + 3):
+        page.keyboard.press("Tab")
+        place = "() => [...host.querySelectorAll('*')].indexOf(document.activeElement)"
+        reached.add(page.evaluate(place))
+    assert len(reached - {-1}) >= controls
+    page.focus(".ckw-dots")
+    for key in ("Home", "Space", "ArrowRight", "Space"):
+        page.keyboard.press(key)
+    lines = "[[' ', 1, 1, 'mad'], ['-', 2, 0, 'mov'], ['+', 0, 2, 'mul']]"
+    page.evaluate(f"() => channel.say({{type: 'comparison', first: 1, second: 2, lines: {lines}}})")
+    assert page.evaluate("() => channel.heard.at(-1)") == {
+        "type": "compare",
+        "first": 1,
+        "second": 2,
+    }
+    page.focus(".ckw-sheet button")
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUS) == "ckw-dots"
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 2}
+    page.focus(".ckw-ask")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".ckw-legend:not([hidden])")
+    page.keyboard.press("Escape")
+    assert page.evaluate(FOCUS) == "ckw-ask"
+    assert page.locator(".ckw-legend").is_hidden()
+
+
+def test_hover_on_a_dot_says_what_it_changed_and_a_click_goes_back(begin, page):
+    begin()
+    entry = "{number: 7, gflops: 70, right: true, bundles: 3, registers: 4, wavefronts: 5,"
+    entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
+    page.evaluate(f"() => channel.say({{type: 'history', entries: [{entry}]}})")
+    page.hover(".ckw-dot")
+    assert "line 3 is now mov; 70 Gflop/s at N = 64" in page.text_content(".ckw-history")
+    page.click(".ckw-dot")
+    assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 7}
+
+
+def test_verdicts_and_faults_are_heard(begin, page):
+    begin()
+    heard = "words => host.querySelector('[aria-live]').textContent.includes(words)"
+    page.wait_for_function(heard, arg="verdict")
+    page.focus(AREA)
+    page.keyboard.type("fault")
+    page.wait_for_function(heard, arg="Line 3, column 1: fault")
+    assert page.get_attribute(AREA, "aria-invalid") == "true"
+
+
+def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
+    begin()
+    page.focus(AREA)
+    page.keyboard.type("wrong")
+    page.wait_for_selector(".ckw-term")
+    page.click(".ckw-map")
+    assert page.evaluate("() => channel.heard.at(-1).type") == "replay"
+    page.click(".ckw-term")
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
+    assert page.locator(".ckw-slot.ckw-lit").count() == 1
+    page.wait_for_selector(".ckw-dear button")
+    page.keyboard.press("Control+Home")
+    page.click(".ckw-dear button")
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
+    assert page.evaluate(FOCUS) == "ckw-area"
+
+
+# -- screens
+
+SMALL = """() => {
+    const seen = (one) => one.getClientRects().length && one.textContent.trim()
+    const letters = [...host.querySelectorAll("*")].filter(
+        (one) => seen(one) && [...one.childNodes].some((node) => node.nodeType === 3))
+    return letters.filter((one) => parseFloat(getComputedStyle(one).fontSize) < 11)
+        .map((one) => one.className)
+}"""
+CUT = """() => [...host.querySelectorAll(".ckw-share, .ckw-unit .ckw-name, .ckw-slot")]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.offsetHeight > 24)
+    .map((one) => `${one.className}: ${one.textContent}`)"""
+
+
+@pytest.mark.parametrize("width, height", [(1366, 768), (683, 384), (390, 844)])
+def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
+    """At 200 per cent a screen of 1366 x 768 is one of 683 x 384."""
+    page.set_viewport_size({"width": width, "height": height})
+    begin()
+    page.evaluate(
+        """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "clocks",
+            size: [64, 64, 64], gflops: 1, percent: 100, clocks: 1, error: 0, bound: "texture",
+            busy: {ALU: 1, texture: 1, LDS: 1, L2: 1, DRAM: 1}})"""
+    )
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert page.evaluate(SMALL) == []
+    assert page.evaluate(CUT) == []
+    page.focus(AREA)
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\nmov")
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == "13"
+    assert page.locator(".ckw-paint > .ckw-here").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_forced_colours_hide_nothing(begin, page, scheme):
+    page.emulate_media(forced_colors="active", color_scheme=scheme, reduced_motion="reduce")
+    begin()
+    page.focus(AREA)
+    page.keyboard.type("wrong")
+    page.wait_for_selector("#bench[data-stale='']")
+    ink = "(place) => getComputedStyle(host.querySelector(place)).color"
+    black = page.evaluate("() => getComputedStyle(document.body).color")
+    assert page.evaluate(ink, AREA) == black, "the letters are the text area's"
+    assert page.evaluate(ink, ".ckw-paint").endswith(", 0)"), "and not painted twice"
+    bar = "() => getComputedStyle(host.querySelector('.ckw-bar i')).backgroundColor"
+    page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert page.evaluate(bar) != page_colour
+    assert not axe_finds(page)
+
+
+# -- over many edits
+
+
+def test_200_edits_leave_as_much_as_20(begin, page):
+    """Nodes, listeners and coloured ranges are counted; those of 200 are those of 20."""
+    begin()
+    edit = """async (count) => {
+        const area = host.querySelector(".ckw-area")
+        area.focus()
+        for (let n = 0; n < count; n++) {
+            area.select()
+            const lines = Array.from({length: 10}, (_, m) => `mad r${m}, r${n}, r2, r3`)
+            const word = ["wrong", "", "fault", "wrong"][n % 4]
+            document.execCommand("insertText", false, [...lines, word].join("\\n"))
+            await new Promise((go) => setTimeout(go, n % 10 ? 5 : 250))
+        }
+        area.select()
+        document.execCommand("insertText", false, ["wrong", "mad r1, r2, r3, r4"].join("\\n"))
+    }"""
+    counts = """() => ({
+        nodes: host.querySelectorAll("*").length,
+        ranges: [...CSS.highlights.values()].reduce((sum, all) => sum + all.size, 0),
+    })"""
+    client = page.context.new_cdp_session(page)
+
+    def measured(edits):
+        begin()
+        page.evaluate(edit, edits)
+        page.wait_for_selector("#bench[data-stale='']")
+        page.wait_for_selector("#bench:not([aria-busy])")
+        alive = page.evaluate(counts)
+        # The browser's own list of edits, for undo, has nodes of each: it goes with the text area.
+        page.evaluate("() => host.querySelector('.ckw-area').remove()")
+        client.send("HeapProfiler.collectGarbage")
+        kept = client.send("Memory.getDOMCounters")
+        return alive, kept["nodes"], kept["jsEventListeners"]
+
+    first, nodes_20, listeners_20 = measured(20)
+    second, nodes_200, listeners_200 = measured(200)
+    assert first == second
+    assert nodes_200 <= nodes_20 + 50
+    assert listeners_200 <= listeners_20 + 2
+    page.evaluate("() => window.end()")
+    assert page.evaluate("() => [...CSS.highlights.values()].every((all) => !all.size)")

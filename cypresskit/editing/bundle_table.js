@@ -6,16 +6,17 @@ const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [
   ["_IEEE", ""],
   ["_DX10", ""],
-  ["PRED_SET", "P_"],
   ["_UINT", "_U"],
   ["_INT", "_I"],
   ["LDS_", ""],
   ["MULADD", "MAD"],
 ]
+const MOST_ROWS = 400 // that are drawn
 const NAMES = {fetch: "fetch", store: "store", flow: ""}
 
 /** An operation's name in about six letters. */
 function short(name) {
+  if (name.startsWith("PRED_SET")) return "PRED"
   const made = SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
   return made.length > 7 ? `${made.slice(0, 6)}…` : made
 }
@@ -89,7 +90,7 @@ export class BundleTable {
     const colours = this.colours
     let number = 0
     let clause = -1
-    for (const row of shown) {
+    for (const row of shown.slice(0, MOST_ROWS)) {
       const line = make(this.box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-new", row.new)
       line.classList.toggle("ckw-first", row.clause !== clause)
@@ -107,6 +108,9 @@ export class BundleTable {
       else make(line, "span", {class: "ckw-jump"}, row.text)
       if (cells.length) this.cells.push(cells)
     }
+    const more = shown.length - MOST_ROWS
+    if (more > 0)
+      make(this.box, "p", {class: "ckw-soft"}, `… and ${more.toLocaleString("en")} more`)
     this.box.scrollTop = scrollTop
     this.light(this.lit ?? new Set())
   }

@@ -27,6 +27,7 @@ export class Figures {
    *   ask: (question: object) => void, below: HTMLElement}} owner */
   constructor(parent, owner) {
     this.owner = owner
+    this.replays = owner.parts.includes("replay")
     const measured = owner.parts.includes("clocks")
     this.product = make(parent, "section", {class: "ckw-product ckw-of-product", hidden: ""})
     this.productTitle = make(this.product, "h3")
@@ -90,11 +91,7 @@ export class Figures {
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
     if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
     if (!this.owner.parts.includes("clocks"))
-      this.row(
-        "nominal",
-        Math.round(card.nominal_gflops),
-        "Gflop/s if nothing but bundles took time",
-      )
+      this.row("nominal", Math.round(card.nominal_gflops), "Gflop/s")
   }
 
   /** The fewest bundles that a compiler was seen to need. */
@@ -141,7 +138,8 @@ export class Figures {
     this.terms.hidden = true
     this.product.hidden = !product || right
     if (this.product.hidden) return
-    const {size, wrong, row, column, count} = product
+    const {size, wrong, row, column, count, name = "C"} = product
+    this.name = name
     const [m, n] = size
     this.size = [m, n]
     const bits = Uint8Array.from(atob(wrong), (letter) => letter.charCodeAt(0))
@@ -171,9 +169,11 @@ export class Figures {
     this.cursor.style.height = `${100 / m}%`
     this.map.setAttribute(
       "aria-label",
-      `C, ${this.productTitle.textContent}. At C[${y}, ${x}]. Arrows move, Enter shows its terms.`,
+      `${this.name}, ${this.productTitle.textContent}. At ${this.name}[${y}, ${x}].` +
+        (this.replays ? " Arrows move, Enter shows its terms." : " Arrows move."),
     )
-    this.place.textContent = `C[${y}, ${x}]: click for its terms`
+    const hint = this.replays ? ": click for its terms" : ""
+    this.place.textContent = `${this.name}[${y}, ${x}]${hint}`
   }
 
   /** The terms that went into an element, those that don't belong there in red. */
@@ -209,6 +209,7 @@ export class Figures {
   }
 
   askTerms() {
+    if (!this.replays) return
     const [row, column] = this.at
     this.owner.ask({type: "replay", row, column})
   }

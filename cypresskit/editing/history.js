@@ -1,8 +1,11 @@
-// The history of edits: a dot for each, as high as it is fast. A click brings a text back; two that
-// are picked are shown side by side.
+// The history of edits: a dot for each, as high as it is fast. Hover says what it changed, a click
+// goes back to its text, and two that are picked are compared.
 import {make} from "../draw/shell.js"
 
 const HIGH = 84
+const MOST_LINES = 500 // of a comparison, that are shown
+const HINT = "Hover: what it changed. Click: back to its text."
+const PICK = "Pick two edits."
 const STEP = 16
 
 export class History {
@@ -17,36 +20,40 @@ export class History {
     this.picked = []
     const head = make(parent, "div", {class: "ckw-panelhead"})
     make(head, "h3", {}, "Your edits, by Gflop/s")
-    this.words = make(head, "span", {class: "ckw-soft"})
-    this.buttons = make(head, "span", {class: "ckw-buttons"})
-    this.back = make(this.buttons, "button", {type: "button", disabled: ""}, "bring back")
-    this.both = make(this.buttons, "button", {type: "button", disabled: ""}, "compare")
-    this.back.addEventListener("click", () => {
-      this.owner.recall(this.entries[this.picked.at(-1)].number)
-    })
-    this.both.addEventListener("click", () => {
-      const [first, second] = [...this.picked].sort((a, b) => a - b)
-      this.owner.compare(this.entries[first].number, this.entries[second].number)
-    })
+    this.words = make(head, "span", {class: "ckw-soft"}, HINT)
+    this.both = make(
+      head,
+      "button",
+      {
+        type: "button",
+        "aria-pressed": "false",
+        title: "What differs between two edits: press, then pick two (or Shift and click them)",
+      },
+      "compare two",
+    )
+    this.both.addEventListener("click", () => this.choosePair(!this.pairing))
     this.box = make(parent, "div", {
       class: "ckw-dots",
       role: "listbox",
       tabindex: "0",
       "aria-multiselectable": "true",
-      "aria-label": "Your edits. Arrows move, Space picks, Enter brings the text back.",
+      "aria-label":
+        "Your edits. Arrows move, Enter goes back to a text, Space on two compares them.",
     })
     this.box.addEventListener("keydown", (event) => this.press(event))
+    this.box.addEventListener("mouseleave", () => this.mark())
     this.sheet = make(parent, "div", {class: "ckw-sheet", hidden: ""})
     this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
   }
 
   /** @param {{number: number, gflops: number, right: boolean, bundles: number, registers: number,
-   *   wavefronts: number, bound: string, n: number, note: string}[]} entries */
+   *   wavefronts: number, bound: string, n: number, note: string, change?: string}[]} entries */
   show(entries) {
     this.parent.hidden = !entries.length
     const grown = entries.length !== this.entries.length
     this.entries = entries
-    this.picked = this.picked.filter((n) => n < entries.length)
+    this.picked = []
+    if (this.at >= entries.length) this.at = undefined
     this.draw()
     if (grown) this.box.scrollLeft = this.box.scrollWidth
   }
@@ -78,25 +85,58 @@ export class History {
       make(group, "circle", {r: 9, class: "ckw-hit"})
       if (entry.right) make(group, "circle", {r: n === best ? 5.5 : 4.5})
       else make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
-      group.addEventListener("click", (event) => this.pick(n, event.shiftKey || event.ctrlKey))
-      group.addEventListener("dblclick", () => this.owner.recall(entry.number))
+      group.addEventListener("mouseenter", () => this.tell(n))
+      group.addEventListener("click", ({shiftKey, ctrlKey, metaKey}) => {
+        if (this.pairing || shiftKey || ctrlKey || metaKey) this.pick(n)
+        else this.goBack(n)
+      })
     })
     this.mark()
   }
 
-  sentence({gflops, right, bundles, registers, wavefronts, bound, n, note}) {
+  /** What an edit changed, and what it became. */
+  sentence({gflops, right, bundles, registers, wavefronts, bound, n, note, change}) {
+    const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
     const speed = gflops
-      ? `${Math.round(gflops)} Gflop/s at N = ${n}, bound by ${bound}`
+      ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, bound by ${bound}`
       : "not timed"
-    const state = right ? speed : `C is wrong; ${speed}`
-    return `${note ? `${note}: ` : ""}${state}; ${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
+    const code = `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
+    const origin = [note, change].filter(Boolean).join(", ")
+    return [origin, right ? speed : `C is wrong; ${speed}`, bundles ? code : ""]
+      .filter(Boolean)
+      .join("; ")
   }
 
-  pick(n, also) {
+  /** Say in words what a dot is. */
+  tell(n) {
+    this.words.textContent = this.sentence(this.entries[n])
+    this.words.title = this.words.textContent
+  }
+
+  goBack(n) {
     this.at = n
-    this.picked = also || this.picked.length === 1 ? [...this.picked.slice(-1), n] : [n]
-    if (this.picked[0] === this.picked[1]) this.picked = [n]
     this.mark()
+    this.owner.recall(this.entries[n].number)
+  }
+
+  /** Begin to pick two, or leave it. */
+  choosePair(begins) {
+    this.pairing = begins
+    this.picked = []
+    this.both.setAttribute("aria-pressed", String(begins))
+    this.mark()
+  }
+
+  /** Pick a dot, or leave it out again. Two are compared. */
+  pick(n) {
+    this.at = n
+    if (this.picked.includes(n)) this.picked = this.picked.filter((other) => other !== n)
+    else this.picked.push(n)
+    this.mark()
+    if (this.picked.length < 2) return
+    const [first, second] = [...this.picked].sort((a, b) => a - b)
+    this.owner.compare(this.entries[first].number, this.entries[second].number)
+    this.choosePair(false)
   }
 
   mark() {
@@ -104,14 +144,12 @@ export class History {
       dot.setAttribute("aria-selected", String(this.picked.includes(n)))
       dot.classList.toggle("ckw-at", n === this.at)
     })
-    if (this.at !== undefined)
-      this.box.setAttribute("aria-activedescendant", `${this.id}-${this.at}`)
-    const [last] = this.picked.slice(-1)
-    /** @type {HTMLButtonElement} */
-    this.back.disabled = last === undefined
-    /** @type {HTMLButtonElement} */
-    this.both.disabled = this.picked.length < 2
-    this.words.textContent = last === undefined ? "" : this.sentence(this.entries[last])
+    if (this.at === undefined) this.box.removeAttribute("aria-activedescendant")
+    else this.box.setAttribute("aria-activedescendant", `${this.id}-${this.at}`)
+    if (this.picked.length) this.words.textContent = "And the other?"
+    else if (this.pairing) this.words.textContent = PICK
+    else if (this.at === undefined) this.words.textContent = HINT
+    else this.tell(this.at)
   }
 
   press(event) {
@@ -122,10 +160,11 @@ export class History {
     if (event.key in moves) {
       this.at = Math.max(0, Math.min(moves[event.key], last))
       this.mark()
-      this.words.textContent = this.sentence(this.entries[this.at])
+      this.tell(this.at)
       this.box.querySelectorAll(".ckw-dot")[this.at].scrollIntoView({block: "nearest"})
-    } else if (event.key === " ") this.pick(at, event.shiftKey)
-    else if (event.key === "Enter") this.owner.recall(this.entries[at].number)
+    } else if (event.key === " ") this.pick(at)
+    else if (event.key === "Enter") this.goBack(at)
+    else if (event.key === "Escape" && (this.pairing || this.picked.length)) this.choosePair(false)
     else return
     event.preventDefault()
     event.stopPropagation()
@@ -133,10 +172,11 @@ export class History {
 
   /** Two texts side by side: what differs, with the lines around it. */
   compare({first, second, lines}) {
+    const [one, two] = [first, second].map((n) => this.entries.find(({number}) => number === n))
+    if (!one || !two) return
     this.sheet.hidden = false
     this.sheet.replaceChildren()
     const head = make(this.sheet, "div", {class: "ckw-panelhead"})
-    const [one, two] = [first, second].map((n) => this.entries.find(({number}) => number === n))
     make(head, "h3", {}, `${Math.round(one.gflops)} → ${Math.round(two.gflops)} Gflop/s`)
     make(
       head,
@@ -167,6 +207,7 @@ export class History {
       "aria-label": "What differs",
     })
     let skipped = false
+    let shown = 0
     lines.forEach(([mark, , , text], n) => {
       const near = lines.slice(Math.max(0, n - 2), n + 3).some(([other]) => other !== " ")
       if (!near) {
@@ -175,9 +216,11 @@ export class History {
         return
       }
       skipped = false
+      if (++shown > MOST_LINES) return
       const kind = {"+": "ckw-plus", "-": "ckw-minus"}[mark] ?? ""
       make(table, "div", {class: kind}, `${mark} ${text}`)
     })
+    if (shown > MOST_LINES) make(table, "div", {class: "ckw-skipped"}, "and more lines differ")
     if (lines.every(([mark]) => mark === " ")) make(table, "div", {}, "The texts are the same.")
   }
 }

@@ -13,6 +13,7 @@ MODULES = (
     "editing/bundle_table.js",
     "editing/figures.js",
     "editing/history.js",
+    "editing/legend.js",
     "editing/workbench.js",
 )
 STYLES = ("draw/look.css", "editing/workbench.css")

@@ -85,7 +85,10 @@ export class PaintedLines {
   /** Faults: [{line, column, length, message}], columns from 1. */
   setFaults(faults) {
     for (const line of this.all) if (line.faults.length) line.faults = []
-    for (const fault of faults) this.all[fault.line - 1]?.faults.push(fault)
+    for (const fault of faults) {
+      const line = this.all[fault.line - 1]
+      if (line) line.faults = [...line.faults, fault]
+    }
     this.redraw()
   }
 

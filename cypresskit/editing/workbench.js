@@ -6,6 +6,7 @@ import {Editor, namesFor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {Words} from "./il_text.js"
+import {Legend} from "./legend.js"
 
 const PAUSE = 60 // milliseconds without a key before a text is sent
 const SILENCE = 900 // milliseconds after which nobody has heard a text
@@ -113,6 +114,7 @@ class Workbench {
     this.verdict = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.unsaved = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
+    this.offer = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(host, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     this.editor = new Editor(left, {
@@ -123,7 +125,9 @@ class Workbench {
       names: (line) => namesFor(this.editor.text, this.liveAt(line)),
       words: this.words,
     })
-    this.help = make(left, "p", {class: "ckw-help"})
+    const foot = make(left, "div", {class: "ckw-foot"})
+    this.help = make(foot, "p", {class: "ckw-help"})
+    new Legend(foot, left, state.parts)
     const middle = make(main, "div", {class: "ckw-middle ckw-of-code"})
     this.bundles = new BundleTable(middle, {
       picked: (lines) => {
@@ -137,7 +141,10 @@ class Workbench {
     this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
-      ask: (question) => this.channel.send({...question, edit: this.edit}),
+      ask: (question) => {
+        this.asked = true
+        this.channel.send({...question, edit: this.edit})
+      },
       below: make(host, "div"),
     })
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
@@ -148,7 +155,7 @@ class Workbench {
     this.editor.begin(state.text)
     this.history.show(state.history)
     this.known = state.text
-    this.showUnsaved(state.problem)
+    this.showUnsaved(state.problem ?? "")
     this.restore()
     this.send()
   }
@@ -161,23 +168,49 @@ class Workbench {
     else this.send()
   }
 
-  /** Bring back a text that nobody had heard when the page was left. */
+  /** Bring back a text that nobody had heard when the page was left; or offer it, if the file has
+   * changed since. */
   restore() {
-    try {
-      const kept = JSON.parse(localStorage.getItem(UNSENT + this.state.name))
-      if (!kept || kept.base !== this.state.text || kept.text === kept.base) return
+    const kept = this.kept()
+    if (!kept || kept.text === kept.base || kept.text === this.state.text) return
+    if (kept.base === this.state.text) {
       this.editor.take(kept.text)
       this.say("Your last edit, which had not reached the file, is back.", true)
+      return
+    }
+    this.offer.hidden = false
+    make(this.offer, "span", {}, "An edit of yours never reached the file, which changed since. ")
+    const back = make(this.offer, "button", {type: "button"}, "bring it back")
+    const drop = make(this.offer, "button", {type: "button"}, "drop it")
+    back.addEventListener("click", () => {
+      this.offer.hidden = true
+      this.editor.take(kept.text)
+      this.editor.area.focus()
+    })
+    drop.addEventListener("click", () => {
+      this.offer.hidden = true
+      this.editor.area.focus()
+    })
+  }
+
+  get keptAt() {
+    return UNSENT + (this.state.file ?? this.state.name)
+  }
+
+  /** What this page kept of an edit: the text, and what was in the file then. */
+  kept() {
+    try {
+      const {base, text} = JSON.parse(localStorage.getItem(this.keptAt))
+      return typeof base === "string" && typeof text === "string" ? {base, text} : undefined
     } catch {
-      // What is stored there is none of ours.
+      return undefined // nothing is stored there, or nothing of ours
     }
   }
 
   keep(text) {
     try {
-      const key = UNSENT + this.state.name
-      if (text === undefined) localStorage.removeItem(key)
-      else localStorage.setItem(key, JSON.stringify({base: this.known, text}))
+      if (text === undefined) localStorage.removeItem(this.keptAt)
+      else localStorage.setItem(this.keptAt, JSON.stringify({base: this.known, text}))
     } catch {
       // A page that may keep nothing.
     }
@@ -217,7 +250,7 @@ class Workbench {
     }, SILENCE)
   }
 
-  heard({saved, problem}) {
+  heard({saved, problem = ""}) {
     clearTimeout(this.silence)
     if (this.help.textContent === UNHEARD) this.note("")
     this.showUnsaved(problem)
@@ -227,7 +260,7 @@ class Workbench {
   }
 
   /** Why the text isn't in the file, as long as it isn't. */
-  showUnsaved(problem = "") {
+  showUnsaved(problem) {
     if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
     this.unsaved.hidden = !problem
   }
@@ -352,8 +385,8 @@ class Workbench {
     const {gflops, size, bound} = answer
     const right = Boolean(this.right?.right)
     make(this.speed, "b", {}, Math.round(gflops).toLocaleString("en"))
-    const where = ` Gflop/s at N = ${size[0].toLocaleString("en")}`
-    make(this.speed, "span", {}, right ? where : `${where}, but C is wrong`)
+    const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
+    make(this.speed, "span", {}, right ? ` Gflop/s at ${where}` : ` Gflop/s of a wrong C, ${where}`)
     this.speed.classList.toggle("ckw-idle", !right)
     const change = Math.round(gflops) - Math.round(this.gflops ?? gflops)
     if (change && right)
@@ -364,7 +397,7 @@ class Workbench {
         ` ${change > 0 ? "+" : "−"}${Math.abs(change).toLocaleString("en")}`,
       )
     if (right) this.gflops = gflops
-    const speed = `${Math.round(gflops)} gigaflops at N = ${size[0]}, bound by ${bound}.`
+    const speed = `${Math.round(gflops)} gigaflops at ${where}, bound by ${bound}.`
     this.speak(`${this.right?.message ?? ""} ${speed}`)
   }
 
@@ -384,6 +417,7 @@ class Workbench {
     this.figures.replay(answer)
     const {notes = [], terms = []} = answer
     const first = terms.find(({right}) => !right)
+    this.lightTerms(terms)
     if (notes.length && this.right?.product) {
       const sentence = notes[0].split(/(?<=\.) /)[0]
       this.headline("wrong", sentence)
@@ -397,6 +431,16 @@ class Workbench {
       }
     }
     this.speak([answer.problem ?? answer.message, ...notes].join(" "))
+  }
+
+  /** Light up the lines that spoiled an element, and what became of them. */
+  lightTerms(terms) {
+    const lines = new Set(terms.flatMap(({right, line}) => (right || !line ? [] : [line])))
+    if (!lines.size) return
+    this.editor.lines.light(lines)
+    this.bundles.light(lines, true)
+    if (this.asked) this.editor.lines.show(Math.min(...lines))
+    this.asked = false
   }
 
   /** The first sentence of the picture. */
