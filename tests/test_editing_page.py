@@ -2,6 +2,7 @@
 as it likes: late, out of turn, or never. Laws on random edits; long texts; keys; other hosts.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,8 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     page.wait_for_selector(".ckw-term")
     page.click(".ckw-map")
     assert page.evaluate("() => channel.heard.at(-1).type") == "replay"
+    page.hover(".ckw-term")
+    assert page.locator(".ckw-slot.ckw-lit").count() == 2, "of all lines that touched the term"
     page.click(".ckw-term")
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
     assert page.locator(".ckw-slot.ckw-lit").count() == 1
@@ -324,6 +327,88 @@ def test_forced_colours_hide_nothing(begin, page, scheme):
     page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert page.evaluate(bar) != page_colour
     assert not axe_finds(page)
+
+
+# -- other hosts
+
+FRAME = """<!doctype html><html><head><meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'">
+</head><body%s><div id="cell"></div><script type="module">
+%s
+const channel = new Answerer(() => 5, %s)
+const listeners = new Set()
+channel.listen((message) => listeners.forEach((hear) => hear(message)))
+const model = {
+  send: (message) => channel.send(message),
+  on: (kind, hear) => kind === "msg:custom" && listeners.add(hear),
+  off: (kind, hear) => listeners.delete(hear),
+}
+const cell = document.querySelector("#cell")
+const root = %s ? cell.attachShadow({mode: "open"}) : cell
+const style = document.createElement("style")
+style.textContent = %s
+const el = document.createElement("div")
+root.append(style, el)
+const code = new Blob([%s], {type: "text/javascript"})
+const widget = (await import(URL.createObjectURL(code))).default
+const leave = widget.render({model, el})
+Object.assign(window, {host: el, channel, leave, unmarkedStatements, stampOf})
+</script></body></html>"""
+
+
+@pytest.mark.parametrize("shadow", [False, True], ids=["plain", "shadow root"])
+@pytest.mark.parametrize(
+    "body",
+    [" data-vscode-theme-kind='vscode-dark'", " data-theme='light'"],
+    ids=["vscode", "other"],
+)
+def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
+    """As hosts of widgets do it: the module from a blob, in a frame whose policy allows no request,
+    perhaps in a shadow tree.
+    """
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and faults.append(said.text))
+    texts = [
+        json.dumps(text).replace("</", "<\\/")
+        for text in (TEXT, page_files.style(), page_files.widget_module())
+    ]
+    own, style, module = texts
+    inner = FRAME % (body, FAKE, own, json.dumps(shadow), style, module)
+    page.set_content("<!doctype html><iframe id='frame' style='width: 1200px; height: 700px'>")
+    page.evaluate(
+        """(text) => {
+            const frame = document.querySelector("#frame")
+            frame.setAttribute("sandbox", "allow-scripts")
+            frame.srcdoc = text
+        }""",
+        inner,
+    )
+    frame = page.frame_locator("#frame")
+    frame.locator(".ckw-verdict[data-kind=right]").wait_for()
+    area = frame.locator(AREA)
+    area.focus()
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("wrong ")
+    frame.locator(".ckw-verdict[data-kind=wrong]").wait_for()
+    frame.locator(".ckw-dear button").wait_for()
+    assert frame.locator(".ckw-row.ckw-here .ckw-number").text_content() == "1"
+    assert area.input_value() == "wrong " + TEXT
+    inside = page.frames[-1]
+    assert not inside.evaluate("() => unmarkedStatements(host)")
+    look = inside.evaluate("() => host.dataset.look")
+    assert look == ("dark" if "dark" in body else "light")
+    ink = "() => getComputedStyle(host.querySelector('.ckw-paint')).color"
+    assert inside.evaluate(ink) == ("rgb(236, 236, 241)" if look == "dark" else "rgb(27, 27, 31)")
+    for _ in "wrong ":
+        page.keyboard.press("Control+z")
+    frame.locator(".ckw-verdict[data-kind=right]").wait_for()
+    inside.evaluate("() => leave()")
+    assert not faults
+
+
+def test_the_script_is_small():
+    assert len(page_files.widget_module().encode()) < 80_000
 
 
 # -- over many edits

@@ -13,9 +13,9 @@ from conftest import JS, READY
 from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
+from cypresskit.draw.player import cell_script
 from cypresskit.draw.predict import KEPT
 from cypresskit.draw.shown import Shown
-from cypresskit.draw.theme import packaged
 
 LESSON = "01_register_block.ipynb"
 SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}
@@ -515,5 +515,5 @@ def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
     page.set_content(
         '<div class="jp-OutputArea-output">Error displaying widget: model not found</div>'
     )
-    page.add_script_tag(content=packaged("cells.js"))
+    page.add_script_tag(content=cell_script())
     page.get_by_text("What you guessed has to be entered again").wait_for()

@@ -53,7 +53,7 @@ function answersTo(text) {
     verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
     verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1, wrong: "QA=="}
   }
-  const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3}
+  const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
   const replay = {part: "replay", message: `replay ${stamp}`, notes, terms: [term], more: 0}
   return [

@@ -1,5 +1,6 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
-//
+import {KINDS, parts} from "./il_colours.js"
+
 // One that runs for over a second says so, beside it; after 15, which button stops it. What a
 // kernel that is gone has left of fields for guesses, sliders and the workbench says how they come
 // back.
@@ -41,18 +42,6 @@
 ;(() => {
   if (!window.CSS?.highlights || window.cypresskitColours) return
   window.cypresskitColours = true
-  const PARTS = new RegExp(
-    [
-      "(?<comment>;.*)",
-      // The instruction, with what belongs to its name.
-      "(?<keyword>^\\s*\\w+(?:\\([\\w.,]+\\)\\w*)*)",
-      "(?<def>\\b(?:[rlogx]|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
-        "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
-      "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
-    ].join("|"),
-    "g",
-  )
-  const KINDS = ["comment", "keyword", "def", "number"]
   const rules = KINDS.map(
     (kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`,
   )
@@ -84,15 +73,15 @@
       at += text.length
     }
     const place = (offset) => nodes.findLast(([, start]) => start <= offset)
-    return [...line.textContent.matchAll(PARTS)].map((found) => {
-      const [first, last] = [place(found.index), place(found.index + found[0].length - 1)]
+    return parts(line.textContent).map(({kind, start, end}) => {
+      const [first, last] = [place(start), place(end - 1)]
       const range = new StaticRange({
         startContainer: first[0],
-        startOffset: found.index - first[1],
+        startOffset: start - first[1],
         endContainer: last[0],
-        endOffset: found.index + found[0].length - last[1],
+        endOffset: end - last[1],
       })
-      return [KINDS.find((kind) => found.groups[kind] !== undefined), range]
+      return [kind, range]
     })
   }
   const paint = () => {

@@ -25,7 +25,7 @@ from cypresskit import session
 from cypresskit.draw import still, theme
 from cypresskit.draw.keeper import KEEPER, Asked
 from cypresskit.draw.predict import KEPT
-from cypresskit.draw.shown import Shown, embed, scripts, still_image
+from cypresskit.draw.shown import Shown, embed, joined, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
@@ -356,6 +356,11 @@ def _placed(part: Plot | str) -> str:
 HTML = Template(theme.packaged("player.html"))
 
 
+def cell_script() -> str:
+    """What ``load`` does to a notebook's cells."""
+    return f"(() => {{\n{joined('il_colours.js', 'cells.js')}}})()"
+
+
 def load(frames: bool | None = None) -> None:
     """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells
     gets colours, a running cell shows its seconds.
@@ -368,6 +373,6 @@ def load(frames: bool | None = None) -> None:
     session.begin()
     # JupyterLab's breaks long lines in a word
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
-    code = f"<script>{scripts()}</script>{wrap}<script>{theme.packaged('cells.js')}</script>"
+    code = f"<script>{scripts()}</script>{wrap}<script>{cell_script()}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))
     KEEPER.show()

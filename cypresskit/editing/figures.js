@@ -24,7 +24,7 @@ export class Figures {
   /**
    * @param {HTMLElement} parent
    * @param {{parts: string[], goTo: (line: number, column?: number) => void,
-   *   ask: (question: object) => void, below: HTMLElement}} owner */
+   *   light: (lines: Set<number>) => void, ask: (question: object) => void, below: HTMLElement}} owner */
   constructor(parent, owner) {
     this.owner = owner
     this.replays = owner.parts.includes("replay")
@@ -184,7 +184,7 @@ export class Figures {
     make(this.terms, "h3", {}, problem ?? message)
     for (const note of (notes ?? []).slice(1)) make(this.terms, "p", {class: "ckw-fault"}, note)
     const list = make(this.terms, "div", {class: "ckw-termlist"})
-    for (const {text, right, note, line} of terms ?? []) {
+    for (const {text, right, note, line, lines = [line]} of terms ?? []) {
       const button = make(list, "button", {
         type: "button",
         class: right ? "ckw-term" : "ckw-term ckw-fault",
@@ -193,6 +193,8 @@ export class Figures {
       make(button, "small", {}, line ? `${line} ` : "")
       make(button, "span", {}, text)
       button.addEventListener("click", () => this.owner.goTo(line || 1))
+      for (const event of ["mouseenter", "focus"])
+        button.addEventListener(event, () => this.owner.light(new Set(lines)))
     }
     if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
   }

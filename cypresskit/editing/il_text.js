@@ -1,28 +1,4 @@
-// IL as text in an editor: the parts of a line that have colours, and the word at a place.
-
-const PARTS = new RegExp(
-  [
-    "(?<comment>(?:;|//).*)",
-    // The instruction, with what belongs to its name.
-    "(?<keyword>^\\s*[A-Za-z_]\\w*(?:\\([\\w.,+-]*\\)\\w*)*)",
-    "(?<def>\\b(?:[rlogx]|in|out|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
-      "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
-    "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
-  ].join("|"),
-  "g",
-)
-const KINDS = ["comment", "keyword", "def", "number"]
-
-/** The coloured parts of a line.
- * @param {string} line
- * @returns {{kind: string, start: number, end: number}[]} */
-export function parts(line) {
-  return [...line.matchAll(PARTS)].map((found) => {
-    const kind = KINDS.find((name) => found.groups[name] !== undefined)
-    const indent = found[0].length - found[0].trimStart().length
-    return {kind, start: found.index + indent, end: found.index + found[0].length}
-  })
-}
+// IL as text in an editor: the word at a place, and what words mean.
 
 /** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line

@@ -7,6 +7,7 @@ from importlib.resources import files
 #: The modules, each after those that it imports from.
 MODULES = (
     "draw/shell.js",
+    "draw/il_colours.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
     "editing/editor.js",
@@ -25,11 +26,12 @@ def _packaged(path: str) -> str:
 
 def joined(*paths: str) -> str:
     """Modules as one script, in which the last may export something; they import only from each
-    other.
+    other. Comments on lines of their own are left out: they are for who reads the modules.
     """
     *inner, last = map(_packaged, paths)
     text = "\n".join([re.sub(r"(?m)^export ", "", module) for module in inner] + [last])
-    return re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
+    text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
+    return re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
 
 
 @cache

@@ -2,8 +2,8 @@
 //
 // Of every line is known what stands in it and what is said of it; elements and coloured ranges
 // have only the lines in sight, so that a text may be as long as it likes.
+import {parts} from "../draw/il_colours.js"
 import {make} from "../draw/shell.js"
-import {parts} from "./il_text.js"
 
 const BEYOND = 12 // lines painted above and below those in sight
 const UNSEEN = 700 // pixels painted where nothing is laid out yet

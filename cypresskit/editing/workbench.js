@@ -141,6 +141,7 @@ class Workbench {
     this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
+      light: (lines) => this.light(lines),
       ask: (question) => {
         this.asked = true
         this.channel.send({...question, edit: this.edit})
@@ -433,12 +434,17 @@ class Workbench {
     this.speak([answer.problem ?? answer.message, ...notes].join(" "))
   }
 
+  /** Light up lines, and what became of them. */
+  light(lines) {
+    this.editor.lines.light(lines)
+    this.bundles.light(lines, true)
+  }
+
   /** Light up the lines that spoiled an element, and what became of them. */
   lightTerms(terms) {
     const lines = new Set(terms.flatMap(({right, line}) => (right || !line ? [] : [line])))
     if (!lines.size) return
-    this.editor.lines.light(lines)
-    this.bundles.light(lines, true)
+    this.light(lines)
     if (this.asked) this.editor.lines.show(Math.min(...lines))
     this.asked = false
   }

@@ -36,7 +36,7 @@ RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.j
 CORE = (*RUNTIME, "python_stdlib.zip")
 OWN = ("page.js", "worker.js")
 #: The workbench as it is in a notebook: what its modules import lies where they look for it.
-WORKBENCH = ("draw/shell.js", "editing/*.js", "editing/workbench.css")
+WORKBENCH = ("draw/shell.js", "draw/il_colours.js", "editing/*.js", "editing/workbench.css")
 #: What of the package goes to the page as it is.
 PACKED = (
     "il/*.py",

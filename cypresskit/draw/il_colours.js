@@ -1,0 +1,25 @@
+// Which parts of a line of IL have colours: in the cells of a notebook, and in the workbench.
+
+const PARTS = new RegExp(
+  [
+    "(?<comment>(?:;|//).*)",
+    // The instruction, with what belongs to its name.
+    "(?<keyword>^\\s*[A-Za-z_]\\w*(?:\\([\\w.,+-]*\\)\\w*)*)",
+    "(?<def>\\b(?:[rlogx]|in|out|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
+      "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
+    "(?<number>-?\\b\\d+(?:\\.\\d+)?(?:e-?\\d+)?\\b)",
+  ].join("|"),
+  "g",
+)
+export const KINDS = ["comment", "keyword", "def", "number"]
+
+/** The coloured parts of a line.
+ * @param {string} line
+ * @returns {{kind: string, start: number, end: number}[]} */
+export function parts(line) {
+  return [...line.matchAll(PARTS)].map((found) => {
+    const kind = KINDS.find((name) => found.groups[name] !== undefined)
+    const indent = found[0].length - found[0].trimStart().length
+    return {kind, start: found.index + indent, end: found.index + found[0].length}
+  })
+}
