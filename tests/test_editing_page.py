@@ -326,6 +326,10 @@ def test_forced_colours_hide_nothing(begin, page, scheme):
     bar = "() => getComputedStyle(host.querySelector('.ckw-bar i')).backgroundColor"
     page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert page.evaluate(bar) != page_colour
+    bad = "() => getComputedStyle(host.querySelector('.ckw-bad .ckw-number')).backgroundColor"
+    assert page.evaluate(bad) != page_colour, "the number of a line with a fault"
+    chip = "() => getComputedStyle(host.querySelector('.ckw-chip[style]')).backgroundColor"
+    assert page.evaluate(chip) != page_colour
     assert not axe_finds(page)
 
 

@@ -86,7 +86,7 @@ export class Figures {
     const bundles = this.row("bundles a turn", card.loop_bundles, "", change("loop_bundles"))
     bundles.rest.classList.add("ckw-of-best")
     this.row("registers", card.gprs, "", change("gprs"))
-    this.row("wavefronts", card.wavefronts, "an engine", change("wavefronts"))
+    this.row("wavefronts", card.wavefronts, "", change("wavefronts"))
     this.row("fetches a turn", card.fetches, "", change("fetches"))
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
     if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
