@@ -92,7 +92,7 @@ def test_solving_only_adds_lines(path):
         assert "SOLUTION" not in cell.source and book.FOLD not in cell.source
 
 
-def test_what_is_to_be_replaced_stands_in_the_students_notebook_alone(tmp_path):
+def test_what_is_to_be_replaced_is_in_the_students_notebook_alone(tmp_path):
     source = "# A\n\n```python\n### BEGIN GIVEN\nslow = 1\n### END GIVEN\n"
     source += "### BEGIN SOLUTION\nfast = 1\n### END SOLUTION\n```\n"
     path = tmp_path / "lesson.md"

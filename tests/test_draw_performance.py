@@ -133,7 +133,7 @@ def test_what_its_points_say_are_the_reports_figures():
     assert_held(player, rules)
 
 
-def test_a_launch_that_is_not_steady_says_by_how_much_it_may_be_off():
+def test_an_unsteady_launch_says_by_how_much_it_may_be_off():
     row = simulate("sgemm_tn", 64).row()
     steady, unsteady = (draw.performance([row | {"error": error}]) for error in (0.004, 0.031))
     assert "±" not in str(steady) + "".join(steady.captions)

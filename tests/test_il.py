@@ -245,11 +245,11 @@ def test_a_faulty_instruction_hides_no_undeclared_name(line):
 
 
 @pytest.mark.parametrize("line", ["dcl_literal l3, 1", "dlc_literal l3, 0, 0, 0, 0", "dcl_cb r0"])
-def test_what_a_faulty_declaration_may_have_declared_is_not_missed(line):
+def test_a_faulty_declaration_counts_for_what_it_may_declare(line):
     assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2]
 
 
-def test_a_word_behind_a_semicolon_is_reported_where_it_is_missed():
+def test_a_word_behind_a_semicolon_is_missed_where_it_is_used():
     """A comment may be the name of an instruction: `endloop ; end of the loop`, or `; end`."""
     loop = pixel("whileloop", "break_logicalnz r0.x", "maad r0, r1", "endloop ; end")
     assert [f.line for f in fault(loop).faults] == [4]

@@ -138,7 +138,7 @@ def test_a_term_that_was_added_twice_is_named():
     assert trace.notes[0].startswith("Term k = 1 was added twice, at line 72 and at line 71.")
 
 
-def test_a_term_that_is_missing_is_named_with_what_was_read_for_it():
+def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(
         "Term k = 1, A[1, 0] B[1, 0], is missing: what is read at line 49 and 51 is multiplied"
@@ -167,7 +167,7 @@ def test_a_layout_of_the_lds_is_followed_through_it():
     assert all(set(reading.path) & set(stores) for reading in readings)
 
 
-def test_the_planted_line_of_the_exercises_wrong_answers_is_named():
+def test_names_the_planted_line_of_wrong_answers():
     """The lines that differ from a right answer; where those add nothing, what is missing."""
     outcomes: list[bool] = []
     missed: list[str] = []

@@ -151,7 +151,7 @@ FUNCTIONS = (
 
 
 @pytest.mark.parametrize("name", ck.kernels)
-def test_with_its_convention_a_copy_does_what_the_catalogue_s_does(name):
+def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
     rng = np.random.default_rng(list(name.encode()))
     mine = ck.kernel(ck.kernels[name].text, like=name, name="mine")
     assert convention(mine) == convention(ck.kernels[name])
@@ -160,7 +160,7 @@ def test_with_its_convention_a_copy_does_what_the_catalogue_s_does(name):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_function_takes_a_text_a_file_a_program_and_a_kernel(function, tmp_path):
+def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     path = tmp_path / "mine.il"
     path.write_text(TEXT, encoding="utf-8")
     sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.kernel(TEXT))
@@ -305,7 +305,7 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
     assert report.again(device=ck.HD5850).launched.block == (1, 1)
 
 
-def test_a_kernel_of_the_catalogue_may_be_launched_in_another_way():
+def test_a_catalogue_kernel_may_be_launched_in_another_way():
     assert ck.kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
     renamed = ck.kernel("sgemm_tn", name="mine")
     assert renamed.name == "mine" and convention(renamed) == convention(ck.kernels["sgemm_tn"])

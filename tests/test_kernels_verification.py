@@ -100,7 +100,7 @@ def test_a_kernel_that_is_right_at_one_size_only_names_the_other():
     assert not checked.right
 
 
-def test_an_endless_loop_is_a_finding_and_ends_by_its_instructions():
+def test_reports_an_endless_loop_by_its_instructions():
     checked = ck.verify(mine("sgemm_tn", TEXT.replace("add r0.z, r0.z, l0.x", "", 1)))
     assert [finding.kind for finding in checked.findings] == ["endless loop"]
     assert checked.result is None and checked.wrong is None and not checked.right

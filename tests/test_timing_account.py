@@ -91,7 +91,7 @@ def shifted_waits(few, whole):
         ("sgemm_64x64_lds", 24, law.SMALL, "rounds"),
     ],
 )
-def test_a_sampled_report_has_its_waits_at_the_lines_of_the_whole_launch(name, k, board, skips):
+def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, k, board, skips):
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(1024, 1024, k, 1.0, 0.0)
     policy = Policy(whole=2e5, patience=0)

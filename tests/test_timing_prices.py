@@ -84,7 +84,7 @@ def test_no_price_is_above_the_launch(nn):
 
 
 @pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])
-def test_with_everything_free_only_what_is_between_clauses_is_left(name):
+def test_with_all_free_only_what_is_between_clauses_is_left(name):
     launch = ck.simulate(name, 128, exact=True).launch
     work, outcome = everything_free(launch)
     assert not any(outcome.counts.values())
@@ -181,7 +181,7 @@ def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
 
 
 @pytest.mark.parametrize("name", ["rows", 3])
-def test_a_limit_that_there_is_not_is_rejected_with_those_that_there_are(nn, name):
+def test_rejects_an_unknown_limit_and_names_the_known(nn, name):
     with pytest.raises(KeyError, match=r"there is no limit .*; there are slots without a mul"):
         nn.what_if[name]
 

@@ -55,16 +55,12 @@ def test_the_first_number_is_what_is_simulated_whole(effort, outcome, monkeypatc
 
 
 @pytest.mark.parametrize(("effort", "outcome"), [(1.49e8, WHOLE), (1.51e8, SAMPLED)])
-def test_the_second_number_is_what_is_simulated_whole_where_the_pace_is_not_steady(
-    effort, outcome, monkeypatch
-):
+def test_the_second_number_is_what_is_simulated_whole_if_unsteady(effort, outcome, monkeypatch):
     assert decision(monkeypatch, effort, error=0.5)[0] == outcome
 
 
 @pytest.mark.parametrize(("wavefronts", "in_sample"), [(25, 25), (26, 12), (41, 13)])
-def test_the_third_number_is_the_rounds_that_stand_for_more_than_twelve(
-    wavefronts, in_sample, monkeypatch
-):
+def test_the_third_number_is_the_rounds_that_stand_for_more(wavefronts, in_sample, monkeypatch):
     assert decision(monkeypatch, 9e6, wavefronts=wavefronts)[1] == in_sample
 
 
@@ -75,7 +71,7 @@ def test_the_fourth_number_is_the_error_that_is_called_steady(error, outcome, mo
     assert decision(monkeypatch, 1e8, error=error)[0] == outcome
 
 
-def test_the_fifth_number_is_the_turns_between_two_looks_and_before_a_loops_end(monkeypatch):
+def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
     """A wavefront alone takes eight turns from look to look, and is never moved nearer to the end
     of its loop.
     """
@@ -110,7 +106,7 @@ def test_the_fifth_number_is_the_turns_between_two_looks_and_before_a_loops_end(
     assert np.median(stretches) == pytest.approx(8)
 
 
-def test_the_sixth_number_is_the_share_of_waiting_for_channels_that_may_change():
+def test_the_sixth_number_is_the_waiting_that_may_change():
     assert steady.unsure(1.0, 0.9) == 0
     assert steady.unsure(0.4, 0.0) == 0
     assert steady.unsure(0.4, 0.3) == pytest.approx(0.6 * 0.3 / 3)

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from cypresskit import draw, host
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
+from cypresskit.marks import course
 from cypresskit.marks.course import PLACE
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.teach import l06_double_double as double_double
@@ -102,9 +103,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "exponents": ("Two-sum, bit by bit", draw.exponents),
 }
 
-SOLUTION = re.compile(
-    r"(?s)<details><summary>(?:Solution|A good sentence)</summary>.*?</details>\s*"
-)
+SOLUTION = re.compile(rf"{course.SOLUTION}\s*")
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {

@@ -19,6 +19,8 @@ ASKS = "**In one sentence:** "
 PLACE = "*Double-click here, and write your sentence below this line.*"
 HEADING = re.compile(r"## (?:Exercise (\d+): (.+))?")
 QUESTION = re.compile(rf"{re.escape(ASKS)}(.*?\?)", re.S)
+#: What a lesson folds away that answers a question, as a pattern
+SOLUTION = r"(?s:<details><summary>(?:Solution|A good sentence)</summary>.*?</details>)"
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
 WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # in a source: question, answer
 LONGEST = 1000  # characters of a sentence or a guess

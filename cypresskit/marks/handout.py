@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cypresskit.marks import course
 from cypresskit.saving import save_file
 from cypresskit.teach.check import own_seed
 
-SOLUTION = re.compile(
-    r"\s*<details><summary>(?:Solution|A good sentence)</summary>.*?</details>", re.S
-)
+SOLUTION = re.compile(rf"\s*{course.SOLUTION}")
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(#[^)]*)?\)")
 GLOSSARY = "glossary.ipynb"
 WORDS = re.compile(r"<details><summary>All words</summary>\s*(.*?)\s*</details>", re.S)

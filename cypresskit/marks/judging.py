@@ -24,7 +24,8 @@ from cypresskit.isolated.process import CallLimits, Family, walls
 from cypresskit.teach import bindings, check
 from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
 
-CHECK = re.compile(r"^(?:\w+ = )?ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)\s*\Z", re.M)
+#: Takes apart what `course.CHECK` finds: the lesson's module, the check, the name of the answer
+CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
 MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
 BUDGET = 300.0  # seconds by the clock for all that a student handed in
 STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
@@ -46,7 +47,7 @@ def judge(
     seed : what the numbers that the check draws belong to.
     family : where processes come from; by default a new one, in a sandbox.
     """
-    match = CHECK.search(asked)
+    match = CALL.fullmatch(asked)
     if not match:
         raise ValueError(f"{asked} is no check")
     module, name, answer = match.groups()
