@@ -16,6 +16,7 @@ from conftest import ROOT
 from cypresskit import cli
 from cypresskit.draw.predict import KEPT
 from cypresskit.isolated.process import Family
+from cypresskit.kernels import generated
 from cypresskit.marks import course, gradebook, judging, submissions
 from cypresskit.teach import check
 from tools import book
@@ -133,6 +134,41 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, family)
     verdict = judging.judge([SETUP, *cells], CHECK, family=family)
     assert not verdict.right and not verdict.broken and verdict.hint, verdict
     assert said in verdict.finding, verdict
+
+
+ENTRY = [
+    "import cypresskit as ck",
+    "text, block, steps = ck.teach.climb.start('12')",
+    "mine = ck.teach.contest.entry(text, block=block, k_step=steps)",
+]
+
+
+@pytest.mark.parametrize("kernel", ["fast", "", "nonsense", "il_ps_2_0\nend\n"])
+def test_a_students_own_kernel_is_judged_where_it_is_handed_in(kernel, family):
+    if kernel == "fast":  # the book's: the loop's body twice in a turn
+        fast = generated.write(12, 8, 3).text
+        body = fast.partition("whileloop\n")[2].partition("endloop")[0]
+        kernel = fast.replace(body, 2 * body)
+    asked = "ck.teach.contest.check_entry(mine)"
+    verdict = judging.judge(ENTRY, asked, family=family, kernel=kernel)
+    assert not verdict.broken and verdict.right == (len(kernel) > 99), verdict
+
+
+def test_the_kernel_beside_a_notebook_is_read_with_care(tmp_path):
+    file = tmp_path / submissions.KERNEL
+    assert submissions.own_kernel(tmp_path) == ""
+    file.write_text("il_ps_2_0")
+    assert submissions.own_kernel(tmp_path) == "il_ps_2_0"
+    for data, said in ((b"\xff\xfe", "isn't text"), (b"x" * 300_000, "more than")):
+        file.write_bytes(data)
+        with pytest.raises(ValueError, match=said):
+            submissions.own_kernel(tmp_path)
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert submissions.own_kernel(tmp_path) == ""
+    file.unlink()
+    os.mkfifo(file)
+    assert submissions.own_kernel(tmp_path) == ""
 
 
 def test_a_sandbox_has_no_right_answers(family):

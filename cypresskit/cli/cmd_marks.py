@@ -169,7 +169,8 @@ def student_work(
         for folder in student.folders
         for path, kind in other_files(folder)
     ]
-    handed: list[tuple[str, list | None, str]] = []  # lesson, cells, what is wrong with the file
+    # Lesson, cells, the student's own kernel, and what is wrong with the notebook
+    handed: list[tuple[str, list | None, str, str]] = []
     for notebook in (path for folder in student.folders for path in submissions.notebooks(folder)):
         shown = one_line(str(notebook))
         stem = next((stem for stem in lessons if stem in notebook.stem), None)
@@ -177,21 +178,30 @@ def student_work(
             notes.append(f"{shown} is not marked: no lesson's name is in its own")
             continue
         try:
-            handed.append((stem, submissions.read_cells(notebook), ""))
+            kernel = submissions.own_kernel(notebook.parent)
         except ValueError as error:
-            handed.append((stem, None, f"{one_line(notebook.name)} is no notebook: {error}"))
+            kernel = ""
+            notes.append(f"{shown} is marked without its kernel: {error}")
+        try:
+            handed.append((stem, submissions.read_cells(notebook), kernel, ""))
+        except ValueError as error:
+            handed.append(
+                (stem, None, kernel, f"{one_line(notebook.name)} is no notebook: {error}")
+            )
             notes.append(f"{shown} can't be marked: {error}")
     tasks = []
-    for stem, cells, _ in handed:
+    for stem, cells, kernel, _ in handed:
         code = [c["source"] for c in cells or () if c["cell_type"] == "code"]
         code = [source for source in code if not course.CHECK.search(source)]
         tasks += [
-            (code, exercise.check) for exercise in lessons[stem].exercises if cells is not None
+            (code, exercise.check, kernel)
+            for exercise in lessons[stem].exercises
+            if cells is not None
         ]
     verdicts, kept = judging.judged(tasks, seed, stored, family)
     left = iter(verdicts)
     parts: dict[str, list] = {}
-    for stem, cells, wrong in handed:
+    for stem, cells, _, wrong in handed:
         exercises = lessons[stem].exercises
         if cells is None:
             fault = Verdict(False, wrong, "hand in what JupyterLab saved.")

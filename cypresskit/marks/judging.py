@@ -39,13 +39,19 @@ CELLS, LENGTH = 2_000, 200_000  # of a notebook, and characters of a cell, that 
 
 
 def judge(
-    cells: Sequence[str], asked: str, *, seed: str = "", family: Family | None = None
+    cells: Sequence[str],
+    asked: str,
+    *,
+    seed: str = "",
+    family: Family | None = None,
+    kernel: str = "",
 ) -> Verdict:
     """The verdict on the answer in a notebook's code ``cells``, whatever they do.
 
     asked : the check, spelled as in the lesson, ``ck.teach.bus.check_seconds(seconds)``.
     seed : what the numbers that the check draws belong to.
     family : where processes come from; by default a new one, in a sandbox.
+    kernel : the text of the student's own kernel, ``my_kernel.il``, with which lesson 12 begins.
     """
     match = CALL.fullmatch(asked)
     if not match:
@@ -54,7 +60,7 @@ def judge(
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = family or Family(sandbox=True)
     try:
-        return _judged([plain(cell) for cell in cells], answer, run, seed, own)
+        return _judged([plain(cell) for cell in cells], answer, run, seed, own, kernel)
     except Exception as error:
         return check.broken(error)
     finally:
@@ -62,7 +68,7 @@ def judge(
             own.end()
 
 
-def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Verdict:
+def _judged(cells: list[str], answer: str, run, seed: str, family: Family, kernel: str) -> Verdict:
     numbers = bindings.needed(cells, answer)
     wanted = bindings.names_behind([cells[number] for number in numbers], answer)
     if not any(bindings.sets(cells[number], answer) for number in numbers):
@@ -77,7 +83,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Ve
     ]
     limits = CallLimits(check.SECONDS, check.WALL, check.MEGABYTES)
     made = Answer(
-        {"cells": taken, "name": answer},
+        {"cells": taken, "name": answer, "kernel": kernel},
         services=dict.fromkeys(run.services, not_served),
         limits=limits,
         making=MAKING,
@@ -116,9 +122,9 @@ def plain(cell: str) -> str:
 
 
 def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> list[list]:
-    """[right, finding, hint, broken, lasting] for each exercise of a student: its ``check`` and
-    the ``cells``. ``lasting`` is whether the verdict would be the same another time; ``command``
-    and ``warm`` are those of ``isolated.process.walls``.
+    """[right, finding, hint, broken, lasting] for each exercise of a student: its ``check``, the
+    ``cells`` and the ``kernel`` beside them. ``lasting`` is whether the verdict would be the same
+    another time; ``command`` and ``warm`` are those of ``isolated.process.walls``.
     """
     family = Family(sandbox=True, known=(command, warm))
     begun = time.monotonic()
@@ -130,7 +136,9 @@ def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> lis
                 late = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
                 verdicts.append([False, late.finding, late.hint, False, False])
                 continue
-            verdict = judge(part["cells"], part["check"], seed=seed, family=family)
+            verdict = judge(
+                part["cells"], part["check"], seed=seed, family=family, kernel=part["kernel"]
+            )
             lasting = not verdict.broken and "by the clock" not in verdict.finding
             verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, lasting])
     finally:
@@ -144,14 +152,15 @@ def judging_family() -> Family:
 
 
 def judged(
-    work: list[tuple[list[str], str]], seed: str, stored: Mapping[str, list], family: Family
+    work: list[tuple[list[str], str, str]], seed: str, stored: Mapping[str, list], family: Family
 ) -> tuple[list[Verdict], dict[str, list]]:
-    """The verdicts on a student's answers, each given by its notebook's code cells and its check,
-    and those to be kept, by their keys. What is ``stored`` isn't judged again.
+    """The verdicts on a student's answers, each given by its notebook's code cells, its check and
+    the student's own kernel ("" if none was handed in), and those to be kept, by their keys. What
+    is ``stored`` isn't judged again.
     """
-    keys = [key_of(cells, asked, seed) for cells, asked in work]
+    keys = [key_of(cells, asked, seed, kernel) for cells, asked, kernel in work]
     new = [n for n, key in enumerate(keys) if not _usable(stored.get(key))]
-    parts = [{"cells": _cut(work[n][0]), "check": work[n][1]} for n in new]
+    parts = [{"cells": _cut(work[n][0]), "check": work[n][1], "kernel": work[n][2]} for n in new]
     results: dict[int, list] = {}
     if parts:
         try:
@@ -182,9 +191,9 @@ def _usable(verdict: object) -> bool:
     return [type(part) for part in verdict] == [bool, str, str, bool]
 
 
-def key_of(cells: Sequence[str], asked: str, seed: str) -> str:
-    """The hash of all that a verdict depends on: cells, check, seed and package."""
-    parts = "\0".join([asked, seed, version(), *_cut(cells)])
+def key_of(cells: Sequence[str], asked: str, seed: str, kernel: str = "") -> str:
+    """The hash of all that a verdict depends on: cells, check, seed, kernel and package."""
+    parts = "\0".join([asked, seed, version(), kernel, *_cut(cells)])
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 
 

@@ -16,6 +16,8 @@ from cypresskit.saving import LEFT_OUT, plain_files, read_plain
 from cypresskit.tables import one_line
 
 MOODLE = re.compile(r"(.+?)_(\d+)_assignsubmission", re.S)
+KERNEL = "my_kernel.il"  # the student's own, beside the notebooks
+LONGEST = 200_000  # bytes of it that are looked at
 LARGEST = 30_000_000  # bytes of a notebook; a lesson with all its outputs has less than one million
 NAME = 100  # characters of a page's name
 
@@ -64,3 +66,16 @@ def notebooks(folder: Path) -> list[Path]:
 def read_cells(notebook: Path) -> list[Cell]:
     """A notebook's cells. Raises ``ValueError`` for what is no notebook, or can't be read."""
     return cells_of(read_plain(notebook, LARGEST))
+
+
+def own_kernel(folder: Path) -> str:
+    """The text of ``my_kernel.il`` in a folder, "" if there is none. Raises ``ValueError`` for one
+    that is no text, or longer than ``LONGEST`` bytes.
+    """
+    file = next((file for file in plain_files(folder) if file == folder / KERNEL), None)
+    if file is None:
+        return ""
+    try:
+        return read_plain(file, LONGEST).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{KERNEL} isn't text: {error}"[:200]) from None
