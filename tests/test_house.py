@@ -54,6 +54,7 @@ LATE = (
     "llvmlite",
     "numba",
     "tqdm",
+    "traitlets",
 )
 #: Our own modules that may be imported late, since they pull in numba, which takes longer than all
 #: the rest of `import cypresskit`, or need a GPU.

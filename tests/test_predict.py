@@ -1,11 +1,13 @@
 """Guesses: what a reader enters, what is shown over it, and that nothing is told before."""
 
 import numpy as np
+import pages
 import pytest
 from conftest import without_a_loop
 from said import Said, assert_true
 
 from cypresskit import draw
+from cypresskit.draw import theme
 from cypresskit.draw.predict import number
 
 SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
@@ -13,6 +15,9 @@ SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
 
 def entered(guess, *values):
     guess._repr_mimebundle_()
+    if guess.curve and values:
+        guess._entries[0].value = [float(value) for value in values]
+        return guess
     for entry, value in zip(guess._entries, values):
         entry.value = value
     return guess
@@ -175,3 +180,41 @@ def test_every_number_of_an_answer_is_the_guess_or_the_truth(entry, truth):
     assert_true([Said(guess.said(truth), 0, "said")], rules)
     noted = {r".*Noted: #\. Now run the next cell.*": lambda *_: [number(entry)]}
     assert_true([Said(guess._status.value, 0, "status")], noted)
+
+
+MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(source)).then((made) => {
+    const values = {name: "How fast?", places: [256, 512, 3072], top: 2720, value: [0, 0, 0]}
+    const el = document.body.appendChild(document.createElement("div"))
+    window.saved = []
+    const model = {
+        get: (name) => values[name],
+        set: (name, value) => { values[name] = value },
+        save_changes: () => saved.push(values.value),
+        on() {},
+        off() {},
+    }
+    made.default.render({model, el})
+})"""
+
+
+def test_a_curve_is_drawn_on_its_chart(page):
+    """In Chromium: with the mouse in one stroke, or by the keys of each point."""
+    page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
+    page.evaluate(MODEL, theme.packaged("guess_chart.js"))
+    points = page.get_by_role("slider")
+    names = [point.get_attribute("aria-label") for point in points.all()]
+    assert names == [f"How fast? at {place}" for place in (256, 512, 3072)]
+    first, last = (points.nth(n).bounding_box() for n in (0, 2))
+    high = page.locator(".level").last.bounding_box()["y"]
+    page.mouse.move(first["x"] + 7, (first["y"] + high) / 2)
+    page.mouse.down()
+    page.mouse.move(last["x"] + 7, high, steps=30)
+    page.mouse.up()
+    drawn = page.evaluate("() => saved.at(-1)")
+    assert 0 < drawn[0] < drawn[1] < drawn[2] == 2720
+    points.nth(0).press("Home")
+    points.nth(0).press("PageUp")
+    points.nth(0).press("ArrowUp")
+    assert page.evaluate("() => saved.at(-1)")[0] == pytest.approx(2720 * 0.11)
+    assert points.nth(0).get_attribute("aria-valuenow") == "299"
+    assert not pages.axe_finds(page)

@@ -1,9 +1,10 @@
 """Predict, then see: a widget for a reader's guess, which the next cell shows beside the result.
 
 ``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
-``guess.said(31)`` puts question, guess and result into a line; ``curves`` draws a guess below its
-curves. Both also keep guess and result in the saved notebook, in the metadata of the output that
-asks, where ``cypresskit marks`` reads them.
+``guess.said(31)`` puts question, guess and result into a line. A curve is guessed on a chart of its
+own, and ``curves`` draws it below what came out. Both also keep guess and result in the saved
+notebook, in the metadata of the output that asks, where ``cypresskit marks`` and ``guesses`` read
+them.
 """
 
 import re
@@ -12,6 +13,7 @@ from math import inf, isfinite
 from typing import Any
 
 from cypresskit.draw import theme
+from cypresskit.draw.guess_chart import guess_chart
 
 KEPT = "cypresskit"  # what of an output's metadata is ours
 BETWEEN = " | "  # choices, in the text form
@@ -66,7 +68,8 @@ class Prediction:
         """
         entered = [entry.value for entry in self._entries]
         if self.curve:
-            return dict(zip(self.curve, entered)) if any(entered) else None
+            heights = entered[0] if entered else []
+            return dict(zip(self.curve, heights)) if any(heights) else None
         if self.choices or not entered:
             return entered[0] if entered else None
         return number(entered[0], self.unit)
@@ -128,18 +131,7 @@ class Prediction:
         unit = []
         asked = f"Your guess: {self.question}"
         if self.curve:
-            look = {
-                "orientation": "vertical",
-                "readout_format": ".0f",
-                "layout": {"height": "170px", "width": "64px"},
-            }
-            scale = {"value": 0, "min": 0, "max": self.top, "step": self.top / 100}
-            self._entries = [
-                widgets.FloatSlider(
-                    description=f"{x:g}", tooltip=f"{asked} at {x:g}", **scale, **look
-                )
-                for x in self.curve
-            ]
+            self._entries = [guess_chart(asked, self.curve, self.top)]
         elif self.choices:
             options = [(theme.readable(str(choice)), choice) for choice in self.choices]
             self._entries = [

@@ -1,0 +1,134 @@
+// A curve to be guessed: a chart on which it is drawn with the mouse, or point by point by keys.
+// Python has it as a widget whose value are the heights.
+const WIDE = 640
+const HIGH = 250
+const LEFT = 64
+const RIGHT = 616
+const TOP = 16
+const FOOT = 206
+const LABELS = 4 // of the heights
+const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // hundredths of the top
+const SUPPRESS = "data-lm-suppress-shortcuts" // JupyterLab leaves keys alone where this is
+
+const STYLE = `
+  .cypresskit-guess-chart { display: block; width: 100%; max-width: ${WIDE}px;
+    touch-action: none; user-select: none; font: 13px Helvetica, Arial, sans-serif;
+    color: var(--jp-content-font-color1, light-dark(#1b1b1f, #ececf1)); cursor: crosshair }
+  .cypresskit-guess-chart text { fill: currentColor }
+  .cypresskit-guess-chart .level { stroke: currentColor; opacity: 0.2 }
+  .cypresskit-guess-chart .mine { fill: none; stroke: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5));
+    stroke-width: 2 }
+  .cypresskit-guess-chart circle { fill: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5));
+    stroke: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5)); stroke-width: 2 }
+  .cypresskit-guess-chart .untouched { fill: none }
+  .cypresskit-guess-chart circle:focus { outline: 2px solid currentColor; outline-offset: 3px }
+`
+
+function make(parent, tag, attributes = {}, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag)
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
+  made.textContent = text
+  return parent.appendChild(made)
+}
+
+/** The x of each place: by its logarithm where the last is many times the first. */
+function across(places) {
+  const [first, last] = [places[0], places.at(-1)]
+  const by = first > 0 && last / first >= 8 ? Math.log : Number
+  const long = by(last) - by(first) || 1
+  return places.map((place) => LEFT + 24 + ((RIGHT - LEFT - 48) * (by(place) - by(first))) / long)
+}
+
+function render({model, el}) {
+  const places = model.get("places")
+  const top = model.get("top")
+  const name = model.get("name")
+  const xs = across(places)
+  const yOf = (height) => FOOT - ((FOOT - TOP) * height) / top
+  const style = document.createElement("style")
+  style.textContent = STYLE
+  el.append(style)
+  const svg = make(el, "svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, class: "cypresskit-guess-chart"})
+  svg.setAttribute("role", "group")
+  svg.setAttribute("aria-label", name)
+  for (let n = 0; n <= LABELS; n++) {
+    const height = (top * n) / LABELS
+    const y = yOf(height)
+    make(svg, "line", {class: "level", x1: LEFT, x2: RIGHT, y1: y, y2: y})
+    const text = Number(height.toPrecision(4)).toLocaleString("en")
+    make(svg, "text", {x: LEFT - 8, y: y + 4, "text-anchor": "end"}, text)
+  }
+  places.forEach((place, n) => {
+    make(svg, "text", {x: xs[n], y: FOOT + 20, "text-anchor": "middle"}, String(place))
+  })
+  const line = make(svg, "polyline", {class: "mine"})
+  const points = places.map((place, n) => {
+    const about = {
+      role: "slider",
+      tabindex: "0",
+      "aria-label": `${name} at ${place}`,
+      "aria-valuemin": "0",
+      "aria-valuemax": String(top),
+      "aria-orientation": "vertical",
+    }
+    return make(svg, "circle", {...about, cx: xs[n], r: 7})
+  })
+
+  const draw = () => {
+    const heights = model.get("value")
+    line.setAttribute("points", heights.map((height, n) => `${xs[n]},${yOf(height)}`).join(" "))
+    points.forEach((point, n) => {
+      point.setAttribute("cy", String(yOf(heights[n])))
+      point.setAttribute("class", heights[n] ? "" : "untouched")
+      point.setAttribute("aria-valuenow", String(Math.round(heights[n])))
+    })
+  }
+  const put = (n, height) => {
+    const heights = [...model.get("value")]
+    const step = top / 100
+    heights[n] = Math.max(0, Math.min(top, Math.round(height / step) * step))
+    model.set("value", heights)
+    draw()
+  }
+  /** The place nearest to the pointer gets the pointer's height. */
+  const follow = (event) => {
+    const at = new DOMPoint(event.clientX, event.clientY)
+    const {x, y} = at.matrixTransform(svg.getScreenCTM().inverse())
+    const away = xs.map((place) => Math.abs(place - x))
+    const n = away.indexOf(Math.min(...away))
+    put(n, (top * (FOOT - y)) / (FOOT - TOP))
+    points[n].focus({preventScroll: true})
+  }
+  svg.addEventListener("pointerdown", (event) => {
+    event.preventDefault()
+    svg.setPointerCapture(event.pointerId)
+    follow(event)
+  })
+  svg.addEventListener("pointermove", (event) => {
+    if (svg.hasPointerCapture(event.pointerId)) follow(event)
+  })
+  svg.addEventListener("pointerup", () => model.save_changes())
+  svg.addEventListener("keydown", (event) => {
+    const n = points.indexOf(/** @type {SVGCircleElement} */ (event.target))
+    const step = KEYS[event.key]
+    if (n < 0 || (step === undefined && !["Home", "End"].includes(event.key))) return
+    event.preventDefault()
+    event.stopPropagation()
+    const now = model.get("value")[n]
+    put(n, step === undefined ? (event.key === "End" ? top : 0) : now + (step * top) / 100)
+    model.save_changes()
+  })
+  const leaveKeys = (event) => {
+    const mine = points.includes(event.composedPath()[0])
+    svg.toggleAttribute(SUPPRESS, mine && (event.key in KEYS || /^(Home|End)$/.test(event.key)))
+  }
+  window.addEventListener("keydown", leaveKeys, true)
+  model.on("change:value", draw)
+  draw()
+  return () => {
+    window.removeEventListener("keydown", leaveKeys, true)
+    model.off("change:value", draw)
+  }
+}
+
+export default {render}

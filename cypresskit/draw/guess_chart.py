@@ -1,0 +1,27 @@
+"""A chart on which a reader draws the curve that they expect: with the mouse, or point by point.
+
+The widget's value are the heights, 0 where nothing was drawn; ``guess_chart.js`` is what the page
+has of it. Left out: the result, which ``curves`` draws over the guess.
+"""
+
+from collections.abc import Sequence
+
+from cypresskit.draw import theme
+
+
+def guess_chart(name: str, places: Sequence[float], top: float):
+    """A widget with a point at each of the ``places``, from 0 to ``top``; ``name`` is what a screen
+    reader calls it.
+    """
+    import anywidget  # here, since it takes its time and only notebooks have it
+    from traitlets import Float, List, Unicode
+
+    class GuessChart(anywidget.AnyWidget):
+        _esm = theme.packaged("guess_chart.js")
+        name = Unicode().tag(sync=True)
+        places = List(Float()).tag(sync=True)
+        top = Float().tag(sync=True)
+        value = List(Float()).tag(sync=True)
+
+    heights = [0.0] * len(places)
+    return GuessChart(name=name, places=list(places), top=top, value=heights, tooltip=name)
