@@ -445,6 +445,25 @@ def test_a_guess_in_a_picture_is_kept_in_the_notebook(lab, page):
     assert kept[0]["truth"] == "neither" and "miss rate" in kept[0]["question"]
 
 
+def test_a_curve_that_is_drawn_reaches_python(lab, page):
+    """By the keys of its points, which JupyterLab leaves alone; and it stays when it is kept."""
+    lab.write(
+        page,
+        "curve.ipynb",
+        "import cypresskit as ck\nguess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
+        "ck.draw.curves({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
+        "guess.value",
+    )
+    lab.run(page, "import cypresskit")
+    points = page.get_by_role("slider", name="how fast at")
+    points.nth(2).press("End")
+    points.nth(0).press("PageUp")
+    lab.run(page, "ck.draw.curves(", "guess.value")
+    last = lab.outputs(page)[-1][0]["data"]["text/plain"]
+    assert "".join(last) == "{1: 20.0, 2: 0.0, 4: 200.0}"
+    assert points.nth(2).get_attribute("aria-valuenow") == "200", "it is still there"
+
+
 def test_it_follows_jupyterlabs_theme(lab, page):
     lab.write(
         page,

@@ -111,7 +111,8 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
 @pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
 def test_fields_of_a_guess_have_names_for_those_who_listen(how):
     guess = entered(draw.predict("How many?", **how))
-    assert all("How many?" in entry.tooltip for entry in guess._entries)
+    names = [getattr(entry, "name", "") or entry.tooltip for entry in guess._entries]
+    assert all("How many?" in name for name in names)
 
 
 def test_a_guessed_curve_is_drawn_with_the_result():

@@ -309,5 +309,5 @@ def _draw_path(
                 x = window.to_x(np.array(late.start))
                 y = [_middle(rows.index(_row(span))) for span in (early, late)]
                 ends[:, w, r, n] = x, y[0], x, y[1]
-    ends = ends.reshape(4, -1, most)
-    sheet.arrows("path", ends[:2], ends[2:], width=2, size=5)
+    by_frame = ends.reshape(4, -1, most)
+    sheet.arrows("path", by_frame[:2], by_frame[2:], width=2, size=5)

@@ -7,7 +7,6 @@ digits down to where its error begins, and from there on the error's own. Left o
 themselves, and infinite numbers.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, log10
 from typing import NamedTuple
@@ -94,7 +93,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
     """The sum of the first product, the first two, and so on, exactly as each precision has it."""
-    given = {
+    given: dict[str, tuple] = {
         "single": (a.astype(np.float32), b.astype(np.float32)),
         "double": (a.astype(np.float64), b.astype(np.float64)),
         "double-double": (DD(a), DD(b)),
@@ -157,7 +156,7 @@ def _raised(power: int) -> str:
 
 
 def _draw_row(
-    sheet: Sheet, name: str, values: Sequence, exact: np.ndarray, ruler: Ruler, y: float
+    sheet: Sheet, name: str, values: np.ndarray, exact: np.ndarray, ruler: Ruler, y: float
 ) -> None:
     """A number's digits in each frame, and how far it is from the exact one."""
     is_exact = name == "exact"

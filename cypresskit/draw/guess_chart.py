@@ -24,4 +24,4 @@ def guess_chart(name: str, places: Sequence[float], top: float):
         value = List(Float()).tag(sync=True)
 
     heights = [0.0] * len(places)
-    return GuessChart(name=name, places=list(places), top=top, value=heights, tooltip=name)
+    return GuessChart(name=name, places=list(places), top=top, value=heights)

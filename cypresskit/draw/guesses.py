@@ -144,9 +144,9 @@ def _draw_guesses(sheet: Sheet, lessons: list[str], made: Mapping[str, list[Judg
     for ink, marks in kinds.items():
         if not marks:
             continue
-        x, y, come, words = zip(*marks)
-        place = np.where(np.array(come) <= frame, np.array(x), np.nan).astype(np.float32)
-        sheet.boxes(f"guesses {ink}", place, y, 10, 10, ink=ink, round=5, words=list(words))
+        across, down, comes, words = zip(*marks)
+        place = np.where(np.array(comes) <= frame, np.array(across), np.nan).astype(np.float32)
+        sheet.boxes(f"guesses {ink}", place, down, 10, 10, ink=ink, round=5, words=list(words))
 
 
 def _median(made: list[Judged]) -> float | None:
