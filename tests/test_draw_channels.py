@@ -28,8 +28,13 @@ def rules(reports: list[Report], player) -> dict[str, Rule]:
     def caption(say: Said, _):
         now = end * say.frame / (FRAMES - 1)
         done = [name for name, r in of.items() if r.use.clocks[-1] <= now + 1e-6]
-        assert say.text.endswith(f"Done: {', '.join(done) or 'none'}."), say.text
-        return [now]
+        said, _, winner = say.text.partition(" **")
+        assert said.endswith(f"Done: {', '.join(done) or 'none'}."), say.text
+        if say.frame < FRAMES - 1 or len(of) < 2:
+            return [now]
+        order = sorted(of, key=lambda name: of[name].clocks)
+        assert winner.startswith(f"{order[0]}** ") and winner.endswith(f" as {order[-1]}.")
+        return [now, of[order[-1]].clocks / of[order[0]].clocks]
 
     def tick(say: Said, _):
         """A tick of the axis of time, in thousands of clocks, where the play head is then."""

@@ -53,6 +53,8 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     captions = [
         f"Clock {now:,.0f}. Done: {', '.join(names) or 'none'}." for now, names in zip(clocks, done)
     ]
+    if len(runs) > 1:
+        captions[-1] += _winner(runs)
     key = sheet.key(
         ("engine with a wavefront", "c", "box"),
         ("that had one, at the end", "c", "pale"),
@@ -61,6 +63,13 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     )
     lines = (f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)
     return sheet.player(captions, lines, step="Moment", below=[key], guess=_question(runs))
+
+
+def _winner(runs: Sequence[Report]) -> str:
+    """The launch that was done first, and by how much."""
+    first, *_, last = sorted(runs, key=lambda report: report.clocks)
+    times = last.clocks / first.clocks
+    return f" **{first.kernel}** was first: {times:.2f} times as fast as {last.kernel}."
 
 
 def _awake(report: Report) -> int:
