@@ -1,12 +1,14 @@
 """Curves of any figures."""
 
+import re
+
 import numpy as np
 import pytest
 from bokeh.models import LinearAxis
 from pages import (
     drawn,
 )
-from said import Said, assert_held, tick
+from said import Said, assert_held, tick, unheld
 
 from cypresskit import draw
 
@@ -37,6 +39,23 @@ def test_what_its_points_say_are_the_figures():
 
     player = draw.curves({"a": heights}, "x", "y")
     assert_held(player, {r"a: # at #": point, r"x = #: a #": caption, r"#": tick})
+
+
+def test_a_tick_that_says_ten_times_its_number_is_found():
+    player = draw.curves({"a": {1: 2.0, 10: 20.0}}, "x", "y", log="xy")
+    axis = player.figures[0].left[0]
+    axis.major_label_overrides = {n: f"{10 * n:g}" for n in axis.ticker.ticks}
+    rules = {r"a: # at #|x = #: a #": lambda say, shown: True, r"#": tick}
+    assert len(unheld(player, rules)) == len(axis.ticker.ticks)
+
+
+def test_a_still_draws_the_axes_of_its_chart():
+    player = draw.curves({"a": {1: 2.0, 10: 20.0}, "b": {4: 5.0}}, "bytes", "flops", log="x")
+    (figure,) = player.figures
+    texts = re.findall(r">([^<]+)</text>", player.still())
+    axes = [*figure.left, *(part for part in figure.below if isinstance(part, LinearAxis))]
+    labels = [axis.major_label_overrides[n] for axis in axes for n in axis.ticker.ticks]
+    assert sorted(texts[2:]) == sorted([*labels, "bytes", "flops", "a", "b"])
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40, 100, 1000])

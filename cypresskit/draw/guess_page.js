@@ -17,9 +17,9 @@ function answer(question, guess) {
       const you = it === "It is" ? "You" : "you"
       const end = at + question.length
       const said = `${before}${you} said ${guess}, and it is`
-      const told = said + rest.slice(all.length)
-      text.data = text.data.slice(0, end) + told
-      sentence ||= told.split("\n")[0].replace(/^:? /, "")
+      const answered = said + rest.slice(all.length)
+      text.data = text.data.slice(0, end) + answered
+      sentence ||= answered.split("\n")[0].replace(/^:? /, "")
     }
   return sentence && sentence[0].toUpperCase() + sentence.slice(1)
 }

@@ -564,7 +564,7 @@ async function embed(saved, inside, ends) {
   try {
     managers = await Bokeh.embed.embed_items({made: saved}, [{docid: "made", roots, root_ids}])
   } finally {
-    made = Bokeh.documents.find((one) => !before.has(one))
+    made = Bokeh.documents.find((document) => !before.has(document))
   }
   return made
 }

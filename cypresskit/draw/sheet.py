@@ -252,14 +252,18 @@ class Sheet(Parts):
         """
         look = BoxStyle(**style)
         geometry = {"x": x, "y": y, "w": w, "h": h}
-        arrays = {side: value for side, value in geometry.items() if np.ndim(value)}
-        count = max((np.shape(value)[-1] for value in arrays.values()), default=1)
-        data = dict(columns or {})
-        data |= {side: np.asarray(value, np.float32) for side, value in arrays.items()}
+        arrays = {
+            side: np.asarray(value, np.float32)
+            for side, value in geometry.items()
+            if np.ndim(value)
+        }
+        count = max((value.shape[-1] for value in arrays.values()), default=1)
+        data = dict(columns or {}) | arrays
         for side in "xy":
             if side not in arrays:
                 data[side] = np.full(count, geometry[side], np.float32)
         width, height = (side if side in arrays else geometry[side] for side in "wh")
+
         fill = look.fill
         if isinstance(fill, tuple):
             palette, data["shade"] = fill[0], np.asarray(fill[1])
@@ -270,29 +274,39 @@ class Sheet(Parts):
         if isinstance(look.words, tuple):
             texts, index = look.words
             self.track(source, "said", index, text="words", names=texts)
-        glyph_look: dict = {
+
+        box = self._draw_boxes(source, width, height, fill, look)
+        if look.words is not None:
+            hover = HoverTool(renderers=[box], tooltips=look.tip, attachment="vertical")
+            self.fig.add_tools(hover)
+        if look.key is not None:
+            self._choose_boxes(source, width, height, look)
+        return source
+
+    def _draw_boxes(
+        self, source: ColumnDataSource, width, height, fill, look: BoxStyle
+    ) -> GlyphRenderer:
+        """Draw the boxes of a source."""
+        properties: dict = {
             "fill_alpha": look.alpha,
             "line_width": 1 if look.line else 0,
             "border_radius": look.round,
             "line_color": None,
         }
         if not look.ink:
-            glyph_look["fill_color"] = fill
-        box = self.glyph(Rect, "x", "y", width, height, source=source, **glyph_look)
+            properties["fill_color"] = fill
+        box = self.glyph(Rect, "x", "y", width, height, source=source, **properties)
         inks = {"fill_color": look.ink, "line_color": look.line}
-        self.inks(box, **{part: ink for part, ink in inks.items() if ink})
-        if look.words is not None:
-            hover = HoverTool(renderers=[box], tooltips=look.tip, attachment="vertical")
-            self.fig.add_tools(hover)
-        if look.key is not None:
-            frame = self.ring(
-                source, width, height, "lit", "ink", border_radius=look.round, level="annotation"
-            )
-            # A thick frame would hide the colour of a flat box.
-            flat = isinstance(height, int | float) and height < 8
-            size = {"w": width, "h": height, "on": 1 if flat else 3}
-            self._pick(source, [frame], figure=self.fig, **size)
-        return source
+        return self.inks(box, **{part: ink for part, ink in inks.items() if ink})
+
+    def _choose_boxes(self, source: ColumnDataSource, width, height, look: BoxStyle) -> None:
+        """Let a click choose boxes of a source, which then have a frame."""
+        style: dict = {"border_radius": look.round, "level": "annotation"}
+        frame = self.ring(source, width, height, "lit", "ink", **style)
+        # A thick frame would hide the colour of a flat box.
+        is_flat = isinstance(height, int | float) and height < 8
+        size = {"w": width, "h": height, "on": 1 if is_flat else 3}
+        self._pick(source, [frame], figure=self.fig, **size)
 
     def star(self, source: ColumnDataSource, starred, size: int = 20, y: str = "y", **style):
         """Put a star on those boxes of a source for which ``starred``, of shape (boxes,) or
@@ -351,19 +365,20 @@ class Sheet(Parts):
         moments, to_x = axis
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {field: given for field, given in style.items() if field not in ("key", "words")}
-        whole_look, passed_look = style, plain
+        whole_look, passed_look = (plain, style) if future == "hidden" else (style, plain)
         if future == "hidden":
-            whole_look, passed_look = plain | {"alpha": 0.0}, style
-        now = moments if moments.ndim == 2 else moments[:, np.newaxis]
-        passed = np.fmax(to_x(np.clip(now, start, end)) - to_x(start) - 0.7, 0.001)
-        # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
-        whole = np.maximum(to_x(end) - to_x(start) - 0.7, 0.001)
-        absent = 0 * moments if moments.ndim == 2 else 0  # NaN where a bar is absent
-        if future in ("", "hidden"):
-            whole_look = whole_look | {"alpha": 0.3 * whole_look.get("alpha", 1.0)}
-        else:
+            whole_look = whole_look | {"alpha": 0.0}
+        elif future:
             whole_look = whole_look | {"ink": future}
+        else:
+            whole_look = whole_look | {"alpha": 0.3 * whole_look.get("alpha", 1.0)}
+
+        now = moments if moments.ndim == 2 else moments[:, np.newaxis]
+        absent = 0 * moments if moments.ndim == 2 else 0  # NaN where a bar is absent
         left, y, height = to_x(start), bars.y, bars.height
+        # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
+        whole = np.maximum(to_x(end) - left - 0.7, 0.001)
+        passed = np.fmax(to_x(np.clip(now, start, end)) - left - 0.7, 0.001)
         self.boxes(f"{name} to come", left + whole / 2 + absent, y, whole, height, **whole_look)
         middle = left + 0 * now + passed / 2
         self.boxes(name, middle, y, passed, height, moves=("x", "w"), **passed_look)

@@ -110,7 +110,7 @@ def _is_chart(fig: Plot) -> bool:
 
 def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
     """Where numbers stand between the ends of an axis, 0 to 1."""
-    start, end, number = (np.asarray(each, float) for each in (ends.start, ends.end, value))
+    start, end, number = np.asarray(ends.start), np.asarray(ends.end), np.asarray(value, float)
     if isinstance(scale, LogScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             start, end, number = np.log10(start), np.log10(end), np.log10(number)

@@ -28,19 +28,18 @@ class Toy(Shown):
         return theme.readable(self.text)
 
     def still(self) -> str:
-        colours = (
+        light, dark = (
             ";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)
         )
-        light, dark = (
-            f"svg{{{some};background:{page}}}" for some, page in zip(colours, ("#fff", "#17171b"))
-        )
-        wide, high = self.size
+        width, height = self.size
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}"'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+            f' width="{width}"'
             ' font-size="14"'
-            f' font-family="sans-serif"><style>{light}'
+            f' font-family="sans-serif"><style>svg{{{light};background:#fff}}'
             "rect{stroke:var(--line)}text{fill:var(--ink)}"
-            f"@media(prefers-color-scheme:dark){{{dark}}}</style>{self.marks}</svg>"
+            f"@media(prefers-color-scheme:dark){{svg{{{dark};background:#17171b}}}}</style>"
+            f"{self.marks}</svg>"
         )
 
     def embedded(self, *, links: bool = True, still: bool = True) -> str:
