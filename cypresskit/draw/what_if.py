@@ -8,23 +8,24 @@ other, but for the order of the steps.
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.price import prices_of
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source
-from cypresskit.timing import Prices, Report
+from cypresskit.timing import Prices, Report, WhatIf, simulate
+from cypresskit.timing.limits import what_if as steps_down
 
 WIDE, TOP, ROW = 1120, 46, 38  # of the stage; where the rows begin, and how high one is
 NAME, BARS, ALONE, LESSON = 262, (276, 560), 960, 1090  # edges of the names, bars and columns
 
 
-def what_if(given: Prices | Report | Source = "sgemm_tn", n: int = 2048) -> Player:
+def what_if(given: WhatIf | Prices | Report | Source = "sgemm_tn", n: int = 2048) -> Player:
     """A player of the steps from the chip's peak down to what a launch reaches.
 
-    ``given`` are prices of ``ck.price``, a report, or a kernel, which is simulated with size ``n``.
-    Raises ``ValueError`` for a program whose flops aren't known.
+    ``given`` are these steps (``Prices.what_if``), prices of ``ck.price``, a report, or a kernel,
+    which is simulated with size ``n``. Raises ``ValueError`` for a program whose flops aren't
+    known.
     """
-    prices = prices_of(given, n)
-    report, found = prices.report, prices.what_if
+    found = _steps_of(given, n)
+    report = found.report
     if not report.flops:
         raise ValueError(f"{report.kernel}: nobody said how many flops it does: simulate(flops=)")
     steps = [step for step in found if step.reached is not None]
@@ -52,6 +53,16 @@ def what_if(given: Prices | Report | Source = "sgemm_tn", n: int = 2048) -> Play
     captions = _captions(report, steps, reached)
     lines = str(found).splitlines()[1:]
     return sheet.player(captions, lines, below=[note], step="Limit", first_frame=len(steps))
+
+
+def _steps_of(given: WhatIf | Prices | Report | Source, n: int) -> WhatIf:
+    """The steps that are given, or those of prices, of a report or of a kernel at size ``n``."""
+    if isinstance(given, WhatIf):
+        return given
+    if isinstance(given, Prices):
+        return given.what_if
+    report = given if isinstance(given, Report) else simulate(given, n, progress=False)
+    return steps_down(report)
 
 
 def _captions(report: Report, steps, reached: np.ndarray) -> list[str]:
