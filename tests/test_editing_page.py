@@ -278,6 +278,22 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
+BOUNDS = "ALU, texture, LDS, L2, DRAM, DRAM rows, DRAM channel 3, latency, too few wavefronts, tail"
+
+
+@pytest.mark.parametrize("bound", BOUNDS.split(", "))
+def test_each_bound_says_what_would_help(begin, page, bound):
+    begin()
+    page.wait_for_selector("#bench[data-stale='']")
+    answer = {"part": "clocks", "size": [8, 8, 8], "gflops": 1, "percent": 1, "clocks": 1}
+    answer |= {"error": 0, "bound": bound, "busy": {}}
+    say = "answer => channel.say({type: 'answer', edit: channel.heard.at(-1).edit, ...answer})"
+    page.evaluate(say, answer)
+    said = page.text_content(".ckw-units")
+    assert said.startswith(f"Bound by {bound}")
+    assert " would " in said
+
+
 # -- screens
 
 SMALL = """() => {

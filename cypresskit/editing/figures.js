@@ -9,6 +9,20 @@ const WORKING = {
   prices: "pricing lines",
   replay: "replaying a wrong element",
 }
+// What would help a kernel that is bound so; the words are those of `Report.bound`.
+const HELPS = [
+  ["ALU", "Fewer bundles a turn would help: fuller ones, or less work beside the multiply-adds."],
+  ["texture", "Fewer fetches for each multiply-add would help."],
+  ["LDS", "Fewer accesses to LDS would help, or fewer to one bank at once."],
+  ["L2", "Fetching less often what lies farther than L1 would help."],
+  ["DRAM", "Fetching fewer bytes from memory would help."],
+  [
+    "latency",
+    "More wavefronts would help, thus fewer registers; or longer clauses to wait behind.",
+  ],
+  ["too few wavefronts", "A larger N would fill the chip."],
+  ["tail", "A larger N would make less of the last round."],
+]
 // The rows of the card, and what they mean.
 const MEANINGS = {
   "bundles a turn": "Bundles in a turn of the main loop: each holds up to five operations.",
@@ -113,6 +127,8 @@ export class Figures {
     }
     const head = make(this.units, "h3", {}, `Bound by ${answer.bound}`)
     head.title = "What keeps the launch from ending sooner; below, how busy each unit is."
+    const help = HELPS.find(([words]) => answer.bound.startsWith(words))
+    if (help) make(this.units, "p", {class: "ckw-soft"}, help[1])
     for (const unit of UNITS) {
       const share = answer.busy[unit] ?? 0
       const line = make(this.units, "p", {class: "ckw-unit"})
