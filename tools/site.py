@@ -64,11 +64,11 @@ def faults(site: Path) -> list[str]:
 
 def sizes(site: Path) -> dict[bool, int]:
     """The bytes of a built site, by whether they are the compile page's."""
-    found = dict.fromkeys(MOST_BYTES, 0)
+    bytes_of = dict.fromkeys(MOST_BYTES, 0)
     for file in site.rglob("*"):
         if file.is_file():
-            found[file.relative_to(site).parts[0] == COMPILE] += file.stat().st_size
-    return found
+            bytes_of[file.relative_to(site).parts[0] == COMPILE] += file.stat().st_size
+    return bytes_of
 
 
 def build(site: Path, solutions: bool = False) -> None:

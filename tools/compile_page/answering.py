@@ -23,8 +23,8 @@ def warm_up(text: str) -> None:
     import tokenize  # noqa: F401
     import traceback  # noqa: F401
 
-    for each in (text, text + "0"):
-        for _ in Session().answer("", each):
+    for kernel in (text, text + "0"):
+        for _ in Session().answer("", kernel):
             pass
 
 
