@@ -6,6 +6,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
+from answers import kernel_answers
 from pages import axe_finds
 
 import cypresskit as ck
@@ -168,6 +169,31 @@ def test_a_wrong_term_is_found_shown_and_mended(begin, page, before, inside, typ
         page.keyboard.press("Control+z")
     bench.verdict("right")
     assert bench.path.read_text() == text
+
+
+@pytest.mark.parametrize("exercise", ["check_four_by_four", "check_four_by_eight", "check_c_late"])
+def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin, page, exercise):
+    """One wrong answer of each; all of them, without a browser, are in test_editing_journeys."""
+    answers = [(right, wrong) for name, right, wrong in kernel_answers() if name == exercise]
+    right = answers[0][0]
+    like = ck.kernel(right)
+    for _, wrong in answers:
+        try:
+            mine = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+        except ValueError:
+            continue
+        if ck.verify(mine).wrong is not None:
+            break
+    trace = ck.trace_element(mine)
+    bench = begin(right, None)
+    bench.verdict("right")
+    bench.paste(wrong)
+    bench.verdict("wrong", trace.notes[0].split(". ")[0])
+    lines = page.eval_on_selector_all(
+        ".ckw-term.ckw-fault small", "all => all.map(one => parseInt(one.textContent))"
+    )
+    red = [term.blame or term.line for term in trace.terms if not term.right]
+    assert [line for line in lines if line == line] == [line for line in red if line]
 
 
 def test_a_fault_is_reported_under_its_letters_at_the_column_of_assemble(begin, page):
