@@ -8,9 +8,10 @@ import threading
 import pytest
 
 import cypresskit as ck
+from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.editing import measured_answers, page_files, pure_answers
-from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.answering import FORGET, JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -365,6 +366,19 @@ def test_random_edits_are_all_answered_and_none_raises():
         assert said[-1]["type"] == "done"
         assert not [message for message in said if message["type"] == "trouble"], text
         assert {message["edit"] for message in said} == {str(number)}
+
+
+def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
+    """Else a process grows by half a megabyte with each edit."""
+    memory, kept = JobMemory(), []
+    for number in range(FORGET + 1):
+        text = NAIVE + f"; {number}\n"
+        job = {"edit": str(number), "text": text, "name": "my.il", "parts": ["code", "verdict"]}
+        answer_job(job | SETTINGS, memory, lambda message: None, lambda _: False)
+        caches = compiler._compiled, compiler._in_order, own._with_convention, own.assembled
+        kept.append(sum(cache.cache_info().currsize for cache in caches))
+    assert kept[-3] > kept[0]
+    assert kept[FORGET - 1] == 0 < kept[-1]
 
 
 # -- the file

@@ -102,6 +102,12 @@ def passes(program: Program, device: Device = HD5870, style: str = "amd") -> lis
 # Equal programs may differ in name and lines, which errors show: both belong to the keys below.
 
 
+def forget_code() -> None:
+    """Forget the code that is kept of programs, which a process that sees many has no use for."""
+    _compiled.cache_clear()
+    _in_order.cache_clear()
+
+
 @lru_cache(maxsize=128)
 def _compiled(program: Program, device: Device, style: str, *names: object) -> Code:
     if style == "amd":

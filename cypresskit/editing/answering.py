@@ -16,13 +16,16 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from cypresskit.compiler import forget_code
 from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import launched_answers, measured_answers, pure_answers
 from cypresskit.editing.given_launch import GivenLaunch, load_launch
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.own import forget_kernels
 from cypresskit.kernels.verification import Verification
+from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
 BOOT = """
@@ -31,6 +34,7 @@ sys.path[:] = json.loads(sys.argv[1])
 from cypresskit.editing.answering import main
 main()
 """
+FORGET = 20  # jobs after which what is kept of programs is forgotten
 IDLY = 10  # the niceness of what works while nobody types
 
 
@@ -184,13 +188,24 @@ def assembled(text: str, name: str) -> Program | None:
 
 @dataclass
 class JobMemory:
-    """What is kept from job to job: the ``signatures`` of the last code, the N that fits, and the
-    last kernel that was ``right``.
+    """What is kept from job to job: the ``signatures`` of the last code, the N that fits, the last
+    kernel that was ``right``, and how many ``jobs`` there were.
     """
 
     signatures: list[Signature] = field(default_factory=list)
     n: int | None = None
     right: Kernel | None = None
+    jobs: int = 0
+
+    def count_job(self) -> None:
+        """A job is done. From time to time, what the package keeps of programs is forgotten: an
+        edited text hardly ever comes back, and a long day has thousands.
+        """
+        self.jobs += 1
+        if self.jobs % FORGET == 0:
+            forget_code()
+            forget_kernels()
+            forget_reports()
 
 
 def unknown_launch(error: Exception) -> Answer:
@@ -278,6 +293,7 @@ def answer_job(
         message = f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
         say({"type": "trouble", "edit": edit, "message": message})
     say({"type": "done", "edit": edit, "parts": job["parts"]})
+    memory.count_job()
 
 
 class AnswerProcess:

@@ -25,7 +25,7 @@ from cypresskit.kernels.inference import (
     share_right,
     transposes,
 )
-from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
+from cypresskit.kernels.text_kernel import TextKernel, as_launched_like, assembled
 from cypresskit.machine import KernelError
 
 LARGEST = 256  # rows or columns of a block, and steps of k in a turn
@@ -243,6 +243,12 @@ def _with_convention(
     if block is None or k_step is None:
         alike = _measured(alike, block, k_step)
     return _resized(alike, block, k_step), ""
+
+
+def forget_kernels() -> None:
+    """Forget the kernels that are kept of texts, which a process that sees many has no use for."""
+    _with_convention.cache_clear()
+    assembled.cache_clear()
 
 
 def _resized(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | None) -> TextKernel:

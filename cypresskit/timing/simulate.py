@@ -33,7 +33,8 @@ from cypresskit.timing.limits import why
 from cypresskit.timing.prices import Prices, launch_prices
 from cypresskit.timing.report import Explanation, Report, Use, bound, read_only
 from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
-from cypresskit.timing.walk import keep
+from cypresskit.timing.slicing import address_slice, branch_registers
+from cypresskit.timing.walk import forget_walks, keep
 
 LONGEST = 1 << 20  # of a vector
 INTERVALS = 64  # of ``Report.use``, at most
@@ -126,6 +127,14 @@ def simulate(
         launched=launched,
     )
     return keep(_reports, key, report, KEPT) if key else report
+
+
+def forget_reports() -> None:
+    """Forget what is kept of launches, which a process that sees many has no use for."""
+    _reports.clear()
+    forget_walks()
+    address_slice.cache_clear()
+    branch_registers.cache_clear()
 
 
 def price(kernel: Source | Code, n: int | None = None, **options: Any) -> Prices:

@@ -98,6 +98,11 @@ def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None
         )
 
 
+def forget_walks() -> None:
+    """Forget the walks that are kept."""
+    _walks.clear()
+
+
 def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
     """The result, which is kept under its key: the last ``most`` are."""
     kept[key] = result
