@@ -76,6 +76,12 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
     def caption(say: Said, shown):
         now = end * say.frame / (FRAMES - 1)
         lines = re.sub(r"^At [\d.]+ ms\. ", "", say.text).split("\n")
+        race = len(runs) > 1 and len({run.flops for run in runs.values()}) == 1
+        winner: list[float] = []
+        if race and say.frame == FRAMES - 1:
+            order = sorted(runs, key=lambda name: runs[name].seconds)
+            assert lines.pop().startswith(f"**{order[0]}** ended first: ")
+            winner = [runs[order[-1]].seconds / runs[order[0]].seconds]
         for line, (name, timed) in zip(lines, runs.items(), strict=True):
             running = {s.task.name for s in timed.spans if s.start <= now + 1e-12 < s.end}
             said = line.removeprefix(f"**{name}**: ")
@@ -91,7 +97,8 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
                 assert said == "idle", line
             else:
                 assert told <= running and len(running) == min(4, len(running)) + left_out, line
-        return [1e3 * now, *shown[1:]]
+        told = shown[1 : len(shown) - len(winner)]
+        return [1e3 * now, *told, *winner]
 
     def worked(say: Said, _):
         run = runs[named(say.where)]

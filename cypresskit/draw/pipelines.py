@@ -116,6 +116,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     captions = [
         f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments
     ]
+    if race:
+        captions[-1] += "\n" + _winner(panels)
     lines = (line for panel in panels for line in panel.text())
     shown = 4 + any(slower)
     full = [("full: each gets less of it", "wait", "box")] * any(panel.full for panel in panels)
@@ -129,6 +131,13 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         key += " &ensp;" + sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
     guess = _question(panels) if race else None
     return sheet.player(captions, lines, step="Moment", below=[key], marks=marks, guess=guess)
+
+
+def _winner(panels: Sequence["_Chart"]) -> str:
+    """The run that ended first, and by how much before the last."""
+    first, *_, last = sorted(panels, key=lambda panel: panel.run.seconds)
+    times = last.run.seconds / first.run.seconds
+    return f"**{first.name}** ended first: {times:.2f} times as fast as {last.name}."
 
 
 def _question(panels: Sequence["_Chart"]) -> Guess:
