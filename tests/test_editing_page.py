@@ -200,6 +200,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
     entry = "{number: %d, gflops: %d, right: true, bundles: 3, registers: 4, wavefronts: 5,"
     entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
     entries = ", ".join(entry % (n, n) for n in (1, 2))
+    entries = entries.replace("true", "false", 1)
     page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
     page.focus(AREA)
     page.keyboard.type("wrong")
@@ -225,6 +226,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
         "first": 1,
         "second": 2,
     }
+    assert page.text_content(".ckw-sheet h3") == "1 (C is wrong) → 2 Gflop/s"
     page.focus(".ckw-sheet button")
     page.keyboard.press("Enter")
     assert page.evaluate(FOCUS) == "ckw-dots"

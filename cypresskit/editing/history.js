@@ -177,7 +177,10 @@ export class History {
     this.sheet.hidden = false
     this.sheet.replaceChildren()
     const head = make(this.sheet, "div", {class: "ckw-panelhead"})
-    make(head, "h3", {}, `${Math.round(one.gflops)} → ${Math.round(two.gflops)} Gflop/s`)
+    const [from, to] = [one, two].map(({gflops, right}) => {
+      return `${Math.round(gflops)}${right ? "" : " (C is wrong)"}`
+    })
+    make(head, "h3", {}, `${from} → ${to} Gflop/s`)
     make(
       head,
       "span",
