@@ -8,6 +8,7 @@ hardly any work, and all engines but one.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -142,55 +143,103 @@ def _revealed() -> np.ndarray:
     return np.clip(np.linspace(-1, 2.5, FRAMES), 0, 1)
 
 
-def _heights(rows: list[list[LinePrice]]) -> tuple[np.ndarray, float]:
-    """The height of each row, and of a line in it."""
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Where the rows of the listing and their lines stand, in pixels from the top of the stage.
+
+    ``rows`` has lines of a kind together. For each row: ``heights``, and ``middle``, the middle of
+    its first line of letters. For each line, all rows one after another: ``y``, its middle, and
+    ``thick``, its height.
+    """
+
+    rows: list[list[LinePrice]]
+    heights: np.ndarray
+    middle: np.ndarray
+    y: np.ndarray
+    thick: np.ndarray
+
+    @property
+    def lines(self) -> list[LinePrice]:
+        return [line for row in self.rows for line in row]
+
+
+def _listing(rows: list[list[LinePrice]]) -> Listing:
+    """The rows below each other. A line alone has room for letters; lines of a kind are as thin as
+    it takes for all rows to fit the stage.
+    """
     counts = np.array([len(row) for row in rows])
+    thin = _height_of_line(counts)
+    heights = np.maximum(counts * thin, LEAST)
+    tops = TOP + np.concatenate(([0], np.cumsum(heights)[:-1]))
+
+    y, thick = [], []
+    for top, count in zip(tops, counts):
+        height = thin if count > 1 else LEAST
+        y += [top + (n + 0.5) * height for n in range(count)]
+        thick += [height] * count
+
+    middle = tops + np.minimum(heights, LEAST) / 2
+    return Listing(rows, heights, middle, np.array(y), np.array(thick))
+
+
+def _height_of_line(counts: np.ndarray) -> float:
+    """The height of a line in rows of so many, if all rows are to fit the stage."""
     room = HIGH - TOP - 4
-    line = float(LEAST)
-    while line > 2 and np.maximum(counts * line, LEAST).sum() > room:
-        line -= 0.1
-    return np.maximum(counts * line, LEAST), line
+    height = float(LEAST)
+    while height > 2 and np.maximum(counts * height, LEAST).sum() > room:
+        height -= 0.1
+    return height
 
 
 def _draw_lines(
     sheet: Sheet, prices: Prices, rows: list[list[LinePrice]], keys: dict[int, int]
 ) -> None:
-    """The lines of IL, their live registers, and their bars."""
-    heights, high = _heights(rows)
-    tops = TOP + np.concatenate(([0], np.cumsum(heights)[:-1]))
-    lines = [line for row in rows for line in row]
-    y = np.concatenate(
-        [
-            top + (np.arange(len(row)) + 0.5) * (high if len(row) > 1 else LEAST)
-            for top, row in zip(tops, rows)
-        ]
-    )
-    thick = np.concatenate([[high if len(row) > 1 else LEAST] * len(row) for row in rows])
+    """The lines of IL, their live registers, and their bars with figures."""
+    listing = _listing(rows)
     sheet.words([LIVE[0], TEXT, BARS[0]], 14, ["live", "line of IL", ""], bold=True, size=14)
     sheet.words(BARS[0], 14, "work and price", bold=True, size=14)
     sheet.words([WORK, PRICE], 32, ["work", "price"], "soft", align="right", size=12)
-    _draw_live(sheet, prices.report, lines, y, thick)
-    middle = tops + np.minimum(heights, LEAST) / 2
-    numbers = [f"{row[0].line}" + (f"-{row[-1].line}" if len(row) > 1 else "") for row in rows]
-    sheet.words(NUMBER, middle, numbers, "soft", align="right", size=12)
-    texts = [_elided(row[0].text) for row in rows]
-    sheet.words(TEXT, middle, texts, size=12, font=value("monospace"))
-    many = [n for n, row in enumerate(rows) if len(row) > 1]
-    if many:
-        count = [f"{len(rows[n])} such lines" for n in many]
-        below = [n for n in many if heights[n] >= 2 * LEAST]
-        counted = [count[many.index(n)] for n in below]
-        if below:
-            sheet.words(TEXT, middle[below] + LEAST, counted, "soft", size=12)
-    _draw_bars(sheet, lines, y, thick, keys)
-    work = [f"{100 * np.mean([line.share for line in row]):.1f} %" for row in rows]
-    sheet.words(WORK, middle, work, "soft", align="right", size=12)
-    cost = [f"{100 * np.mean([line.price for line in row]):.1f} %" for row in rows]
-    scattered = [any(line.scatters for line in row) for row in rows]
-    names = ["", *(f"~ {c}" if wide else c for c, wide in zip(cost, scattered))]
-    shown = np.where(_revealed()[:, np.newaxis] == 1, 1 + np.arange(len(rows)), 0)
-    x = np.full(len(rows), PRICE)
-    sheet.numbers("prices", x, middle, shown, names=names, align="right", bold=True, size=12)
+
+    _draw_live(sheet, prices.report, listing.lines, listing.y, listing.thick)
+    _draw_texts(sheet, listing)
+    _draw_bars(sheet, listing.lines, listing.y, listing.thick, keys)
+    _draw_figures(sheet, listing)
+
+
+def _draw_texts(sheet: Sheet, listing: Listing) -> None:
+    """The number and the text of each row's first line, and how many lines there are."""
+    numbers = [
+        f"{row[0].line}" + (f"-{row[-1].line}" if len(row) > 1 else "") for row in listing.rows
+    ]
+    sheet.words(NUMBER, listing.middle, numbers, "soft", align="right", size=12)
+
+    texts = [_elided(row[0].text) for row in listing.rows]
+    sheet.words(TEXT, listing.middle, texts, size=12, font=value("monospace"))
+
+    tall = [
+        n for n, row in enumerate(listing.rows) if len(row) > 1 and listing.heights[n] >= 2 * LEAST
+    ]
+    if tall:
+        counts = [f"{len(listing.rows[n])} such lines" for n in tall]
+        sheet.words(TEXT, listing.middle[tall] + LEAST, counts, "soft", size=12)
+
+
+def _draw_figures(sheet: Sheet, listing: Listing) -> None:
+    """Work and price of each row in per cent; prices once they are revealed."""
+    work = [f"{100 * np.mean([line.share for line in row]):.1f} %" for row in listing.rows]
+    sheet.words(WORK, listing.middle, work, "soft", align="right", size=12)
+
+    names = [""]
+    for row in listing.rows:
+        cost = f"{100 * np.mean([line.price for line in row]):.1f} %"
+        names.append(f"~ {cost}" if any(line.scatters for line in row) else cost)
+
+    count = len(listing.rows)
+    shown = np.where(_revealed()[:, np.newaxis] == 1, 1 + np.arange(count), 0)
+    x = np.full(count, PRICE)
+    sheet.numbers(
+        "prices", x, listing.middle, shown, names=names, align="right", bold=True, size=12
+    )
 
 
 def _draw_bars(
