@@ -192,83 +192,75 @@ class Player(Shown):
             )
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
-        guess, dials, listing = settings.guess, settings.dials, settings.listing
+        guess = settings.guess
         self._asked = Asked(guess.question, tuple(guess.choices), guess.right) if guess else None
         usual = len(captions) // 3 if guess else -1
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
-        several = len(self.scenes) > 1
-        moving = not dials and (most > 1 or several)
-        keys = self._keys() if moving else ""
-        hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
-        hint = hint if keys else ""
-        lines, current = listing
+        is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)
+        keys = self._keys() if is_moving else ""
+        hint = ""
+        if keys:
+            hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+        self.html = self._html(picture, settings, is_moving, hint)
+        # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
+        # those of ``shown.FIELDS``.
+        placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
+        self.figures[0].tags = [
+            {
+                "captions": [theme.html(caption) for caption in self.captions],
+                "hint": hint,
+                "label": f"{self.title}. {keys}".strip(),
+                "labels": [parts.labels[fig.id] for fig in placed],
+                "sceneOfKey": list(parts.scene_of_key.items()),
+                "heads": parts.heads,
+                "picks": parts.picks,
+                **self._recording(),
+                **_settings_fields(settings),
+                **_guess_fields(guess),
+            }
+        ]
+
+    def _html(self, picture: Sequence[Plot], settings: Settings, is_moving: bool, hint: str) -> str:
+        """The player's elements, with places for its figures."""
         beside = [_placed(part) for part in settings.side]
-        if lines:
+        if settings.listing[0]:
             beside.insert(0, '<div data-part="listing" class="code"></div>')
         below = list(settings.below)
         if hint and not self.about:
             below.append(hint)
         shown = {
-            "moving": moving,
-            "several": several,
-            "turned": dials,
-            "asks": guess,
+            "moving": is_moving,
+            "several": len(self.scenes) > 1,
+            "turned": settings.dials,
+            "asks": settings.guess,
             "clicks": self.about,
         }
-        self.html = HTML.substitute(
+        most = max(frames for _, frames in self.scenes)
+        return HTML.substitute(
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
             css=theme.packaged("player.css"),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
             step=theme.escaped(settings.step),
-            dials="".join(map(_dial, dials)),
+            dials="".join(map(_dial, settings.dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
             below="".join(map(_placed, below)),
         )
+
+    def _recording(self) -> dict:
+        """What the script gets of the frames, and of what can be chosen in them."""
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
-        question = theme.html(guess.question) if guess else ""
-        late = "Without a guess (go back to the start to make one):"
-        placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
-        # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
-        # those of ``shown.FIELDS``.
-        self.figures[0].tags = [
-            {
-                "asked": guess.question if guess else "",
-                "about": [[int(key), _words(words)] for key, words in self.about.items()],
-                "firstFrame": settings.first_frame,
-                "captions": [theme.html(caption) for caption in self.captions],
-                "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
-                "dials": [
-                    [theme.readable(name), [theme.readable(v) for v in values]]
-                    for name, values in dials
-                ],
-                "figures": self.figures,
-                "fitted": [list(text) for text in self._inks.fitted],
-                "sceneOfKey": list(parts.scene_of_key.items()),
-                "heads": parts.heads,
-                "hint": hint,
-                "inks": [list(ink) for ink in self._inks.pairs],
-                "label": f"{self.title}. {keys}".strip(),
-                "labels": [parts.labels[fig.id] for fig in placed],
-                "listing": {
-                    "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
-                    "current": current,
-                },
-                "marks": list(settings.marks),
-                "picks": parts.picks,
-                "question": f"<b>Guess first:</b> {question}",
-                "right": theme.html(guess.right) if guess else "",
-                "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-                "step": theme.readable(settings.step),
-                "stillFrame": self.still_frame,
-                "tracks": [track.as_dict() for track in self.tracks],
-                "truth": theme.html(guess.truth) if guess else "",
-                "unguessed": f"<b>{late}</b> {question}",
-                "wheel": settings.wheel,
-            }
-        ]
+        return {
+            "about": [[int(key), _words(words)] for key, words in self.about.items()],
+            "figures": self.figures,
+            "fitted": [list(text) for text in self._inks.fitted],
+            "inks": [list(ink) for ink in self._inks.pairs],
+            "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
+            "stillFrame": self.still_frame,
+            "tracks": [track.as_dict() for track in self.tracks],
+        }
 
     def metadata(self) -> dict:
         """The answer to what the picture asks. A guess that is made in the browser is kept by the
@@ -313,6 +305,39 @@ class Player(Shown):
         data = json.dumps({"document": saved, "html": self.html})
         inside = still_image(self.still(), repr(self)) if still else ""
         return embed("player", data if links else theme.without_links(data), inside)
+
+
+def _settings_fields(settings: Settings) -> dict:
+    """What the script gets of a player's settings."""
+    lines, current = settings.listing
+    return {
+        "dials": [
+            [theme.readable(name), [theme.readable(value) for value in values]]
+            for name, values in settings.dials
+        ],
+        "firstFrame": settings.first_frame,
+        "listing": {
+            "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
+            "current": current,
+        },
+        "marks": list(settings.marks),
+        "step": theme.readable(settings.step),
+        "wheel": settings.wheel,
+    }
+
+
+def _guess_fields(guess: Guess | None) -> dict:
+    """What the script gets of the question that is asked first."""
+    question = theme.html(guess.question) if guess else ""
+    late = "Without a guess (go back to the start to make one):"
+    return {
+        "asked": guess.question if guess else "",
+        "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
+        "question": f"<b>Guess first:</b> {question}",
+        "right": theme.html(guess.right) if guess else "",
+        "truth": theme.html(guess.truth) if guess else "",
+        "unguessed": f"<b>{late}</b> {question}",
+    }
 
 
 def _words(words: About) -> str | list:
