@@ -76,9 +76,9 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     each appears when b gets there, and the picture first asks which is the fastest.
     """
     paces = dict(reports) if isinstance(reports, Mapping) else {}
-    given = [] if isinstance(reports, Mapping) else list(reports)
-    if reports != ():
-        nonempty([*paces.values(), *given], "pass reports of simulate", Report)
+    given = [] if isinstance(reports, Mapping) or reports == () else _reports(reports)
+    if isinstance(reports, Mapping):
+        _reports(reports.values())
     sheet = Sheet("Roofline: the HD 5870 against the Tesla C2050")
     _draw_block(sheet)
 
@@ -117,6 +117,11 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     return sheet.player(
         captions, lines, step="Block", below=[key, note], guess=_guess(paces), seconds=8
     )
+
+
+def _reports(given) -> list[Report]:
+    """Reports as a list, at least one."""
+    return nonempty(given, "pass reports of simulate", Report)
 
 
 def _guess(paces: Mapping[int, Report]) -> Guess | None:
