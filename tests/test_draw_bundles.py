@@ -12,7 +12,7 @@ from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.draw.bundles import bundles
 
 LOOPS = [("sgemm_tn",), ("ddgemm_tn_fma", "sgemm_tn"), ("sgemm_64x64_lds",)]
@@ -44,6 +44,15 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         numbers = [at + 1, len(loops[loop]), bundle.filled, 5, *lines, len(ports), 12]
         return numbers + [len(handed)] * bool(handed)
 
+    def last(say: Said, shown):
+        """A loop's last caption: the bundle, and then what the card says of a turn."""
+        loop, at = frames[say.frame]
+        assert at + 1 == len(loops[loop])
+        card = kernel_card(ck.kernels[kernels[loop]], codes[loop])
+        slots = [len(bundle.operations) for bundle in loops[loop]]
+        turn = [card.loop_bundles, card.mads, sum(slots), 5 * len(slots), card.slots5_pct]
+        return caption(say, shown) + turn + [card.loop_clocks]
+
     def story(say: Said, _):
         loop, line = divmod(say.index, 10_000)
         places = [
@@ -70,6 +79,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
 
     return {
         r"@, bundle # of #.*": caption,
+        r"@, bundle # of #.*\nA turn of the loop: .*": last,
         r"Line #, .*": story,
         r"cycle #, bank .": lambda say, _: [say.index // 4],
         r"cycle #": lambda say, _: [say.index],
@@ -89,6 +99,14 @@ def test_a_port_too_many_is_found(monkeypatch):
     true = loop.say
     monkeypatch.setattr(loop, "say", lambda self, n: true(self, n).replace(" 5 slots", " 4 slots"))
     assert unheld(draw.bundles("sgemm_tn"), rules(("sgemm_tn",)))
+
+
+def test_a_loop_ends_on_what_its_card_says():
+    """Each scene's last frame does, and no other."""
+    player = draw.bundles("ddgemm_tn_fma", "sgemm_tn")
+    ends = np.cumsum([count for _, count in player.scenes]) - 1
+    sums = [n for n, words in enumerate(player.captions) if "A turn of the loop" in words]
+    assert sums == ends.tolist()
 
 
 def test_another_kernels_loop_is_found():

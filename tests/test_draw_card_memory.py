@@ -1,5 +1,6 @@
 """The card's memory: what it says is what the tasks write, read and move."""
 
+import re
 import sys
 
 import numpy as np
@@ -55,12 +56,26 @@ def rules(run: Timeline, card: float) -> dict[str, Rule]:
     def caption(say: Said, shown):
         now = np.linspace(0, run.seconds, FRAMES)[say.frame]
         _, on_card, running = say.text.split(". ")
+        assert say.frame < FRAMES - 1
         told = set(on_card.removeprefix("On the card: ").replace("], ", "]; ").split("; "))
         assert told == (parts_on_card(run, now) or {"nothing"}), say.text
         names = [s.task.name for s in run.spans if s.start <= now < s.end]
         words = running.removeprefix("Running: ").removesuffix(".").replace("], ", "]; ")
         assert words == ("; ".join(names) or "nothing"), say.text
         return [1e3 * now, *shown[1:]]
+
+    def last(say: Said, shown):
+        """The last caption: what lies on the card, and then what the timeline comes to."""
+        assert say.frame == FRAMES - 1
+        on_card = re.search(r"On the card: (.*)\.\n", say.text)[1].replace("], ", "]; ")
+        assert set(on_card.split("; ")) == parts_on_card(run, run.seconds), say.text
+        products = [task for task in tasks if task.stage == "mult"]
+        blocks = {task.place for task in products}
+        strips = [task for task in tasks if re.match(r"load2 [AB]", task.name)]
+        indices = shown[1 : 1 + 2 * on_card.count("[")]
+        chip = 100 * run.busy["chip 0"]
+        sums = [len(blocks), run.gflops, chip, len(strips), len(products), 2 * len(products)]
+        return [1e3 * run.seconds, *indices, *sums]
 
     def buffer(say: Said, _):
         name, _, size = say.text.partition(", ")
@@ -77,6 +92,7 @@ def rules(run: Timeline, card: float) -> dict[str, Rule]:
 
     return {
         r"At # ms\. On the card: .*": caption,
+        r"At # ms\. On the card: .*\nDone: .*": last,
         r"Buffers on the card: # MB of #": lambda *_: [sum(buffers.values()) / 1e6, card / 1e6],
         r"card # [ABC]\d(, # MB)?": buffer,
         r"# MB": size,

@@ -60,6 +60,22 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
         assert say.text.startswith(head), head
         return result(say, say.text.removeprefix(head), recording, step)
 
+    def last(say: Said, shown):
+        """A run's last caption: its last step, and then what the run came to."""
+        recording, step, _ = at(say)
+        assert step + 1 == len(recording)
+        words, _, summary = say.text.partition("\n")
+        top, below, left, right = block(say, ())
+        products = 8 * 8 * len(A)
+        numbers = 2 * 8 * len(A)
+        uses = 2 * products / numbers
+        true = [len(recording.fetches), numbers, uses, products, len(recording.stores)]
+        return (
+            caption(say._replace(text=words), shown)
+            and summary.startswith(f"**C[{top}:{below}, {left}:{right}] is done**: ")
+            and [value(n) for n in NUMBER.findall(summary.partition(": ")[2])] == true
+        )
+
     def result(say: Said, words: str, recording, step: int) -> bool:
         """Whether what an instruction did is told as it was recorded."""
         numbers = [value(n) for n in NUMBER.findall(words.split("to ")[-1].split(": ")[-1])]
@@ -124,6 +140,7 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
 
     return {
         r"Step # of #, line #: .*": caption,
+        r"Step # of #, line #: .*\nC\[#:#, #:#\] is done: .*": last,
         r"C\[#, #\], in r\d+\.\w.*": total,
         r"r\d+\.\w = #": cell,
         r"[wW]ork-item \(#, #\): C\[#:#, #:#\](, not recorded here)?\.?": item,
@@ -137,6 +154,12 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
 def test_every_number_is_the_recordings(recordings):
     player = draw.register_block(*recordings, element=(5, 3))
     assert_held(player, rules(recordings))
+
+
+def test_a_run_that_is_cut_off_has_no_summary(recordings):
+    steps = len(recordings[0]) - 1
+    assert "is done" not in draw.register_block(recordings[0], steps=steps).captions[-1]
+    assert "is done" in draw.register_block(recordings[0]).captions[-1]
 
 
 def test_every_step_of_a_work_item_matches_the_recording(recordings):
@@ -218,7 +241,7 @@ def test_captions_name_the_elements_that_an_instruction_works_on(run):
     grows = [c for c in captions if "grows by" in c]
     assert len(grows) == 6 * 16
     assert "C[10, 8:12] grows by A[0, 10] times B[0, 8:12], to " in grows[2]
-    assert "leaves the loop" in "".join(captions) and captions[-1].endswith("of global memory")
+    assert "leaves the loop" in "".join(captions) and "of global memory\n" in captions[-1]
 
 
 def test_k_is_shown_only_when_a_whole_column_is_there(run):

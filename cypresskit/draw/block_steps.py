@@ -69,6 +69,8 @@ class BlockSteps:
             for group in (block.totals, block.b, block.a)
         ]
         self.captions = [self._caption(step) for step in range(self.steps)]
+        if self.steps == len(recording):
+            self.captions[-1] += f"\n{self._summary()}"
 
     def _follow(self) -> np.ndarray:
         """Fill in registers and k, step by step. Returns which registers each step writes."""
@@ -148,6 +150,25 @@ class BlockSteps:
         text = recording.program.lines[line - 1].split(";")[0].strip()
         head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
         return head + self._meaning(step, text)
+
+    def _summary(self) -> str:
+        """What the whole run came to."""
+        matrices = self.recording.textures
+        fetched = [
+            matrices[resource][2] // self.block.words
+            for resource, *_ in self.fetched.values()
+            if resource in MATRICES
+        ]
+        products = sum(map(len, self.updates.values()))
+        uses = 2 * products / sum(fetched)
+        stores = len(self.stored)
+        parts = [
+            f"{len(fetched)} fetches brought {sum(fetched)} numbers of A and B",
+            f"each is in {uses:.3g} of the {products} multiply-adds",
+        ]
+        if stores:
+            parts.append(f"{stores} {plural('store', stores)}")
+        return f"**{self.where} is done**: {'; '.join(parts)}."
 
     def _meaning(self, step: int, text: str) -> str:
         """What an instruction, written as ``text``, does in a step."""

@@ -54,7 +54,7 @@ def bundles(*codes: Code | Source) -> Player:
     _draw_detail(sheet, loops)
     for loop in loops:
         sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
-    captions = [loop.say(n) for loop in loops for n in range(len(loop.bundles))]
+    captions = [words for loop in loops for words in loop.captions()]
     lines = (line for loop in loops for line in loop.text())
     note = sheet.note(
         "Of each bank (x y z w) one register can be read in each of three cycles. What comes from"
@@ -130,6 +130,11 @@ class _Loop:
             f" {', '.join(places)}."
         )
 
+    def captions(self) -> list[str]:
+        """The frames' captions; the last sums up the loop."""
+        *captions, last = (self.say(n) for n in range(len(self.bundles)))
+        return [*captions, f"{last}\n{self.summary()}"]
+
     def say(self, n: int) -> str:
         """A frame's caption."""
         bundle, ports, handed = self.bundles[n], len(self.ports(n)), len(self.handed(n))
@@ -141,6 +146,17 @@ class _Loop:
             f" {bundle.filled} of 5 slots,"
             f" IL {plural('line', len(lines))} {', '.join(map(str, lines))};"
             f" {ports} of 12 read ports{passed}."
+        )
+
+    def summary(self) -> str:
+        """What a turn of the loop comes to, as on the kernel's card."""
+        card = self.code.card()
+        count, filled = card.loop_bundles, sum(bundle.filled for bundle in self.bundles)
+        mads = f", {card.mads} {plural('multiply-add', card.mads)}" if card.mads else ""
+        return (
+            f"**A turn of the loop**: {count} {plural('bundle', count)}{mads};"
+            f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
+            f" full. It takes a wavefront {card.loop_clocks} clocks."
         )
 
     def text(self) -> list[str]:

@@ -18,6 +18,7 @@ from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
 from cypresskit.host import Task, Timeline
+from cypresskit.tables import plural
 
 WIDTH, HEIGHT = 1112, 402  # of the stage, in pixels
 # The matrices: C's corner and side, how much of A and B is drawn, and the gaps to C.
@@ -76,6 +77,7 @@ def card_memory(timeline: Timeline) -> Player:
     _draw_queues(sheet, timeline, moments)
 
     captions = [_say(timeline, states, n, moment) for n, moment in enumerate(moments)]
+    captions[-1] = captions[-1].replace(" Running: nothing.", f"\n{_summary(timeline)}")
     used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
     key = sheet.key(
         *used,
@@ -94,6 +96,22 @@ def _say(timeline: Timeline, states: dict[Piece, np.ndarray], frame: int, moment
     return (
         f"At {1e3 * moment:.1f} ms. On the card: {', '.join(on_card) or 'nothing'}."
         f" Running: {', '.join(running) or 'nothing'}."
+    )
+
+
+def _summary(timeline: Timeline) -> str:
+    """What the whole product came to, and how few strips its path through C needed."""
+    products = [span for span in timeline.spans if span.task.stage == "mult"]
+    computing = sum(span.end - span.start for span in products)
+    blocks = len({span.task.place for span in products})
+    strips = sum(
+        span.task.stage == "load2" and span.task.matrix in ("A", "B") for span in timeline.spans
+    )
+    return (
+        f"**Done**: {blocks} {plural('block', blocks)} of C at {timeline.gflops:.1f} Gflop/s; the"
+        f" chip worked {100 * computing / timeline.seconds:.1f} % of the time. {strips} strips of A"
+        f" and B came to the card; two for each of {len(products)}"
+        f" {plural('product', len(products))} would be {2 * len(products)}."
     )
 
 
