@@ -350,6 +350,37 @@ def test_a_cell_that_runs_thirty_times_leaves_what_three_leave(lab, page):
     assert counts[29]["documents"] == counts[29]["players"] == 1
 
 
+PICTURE_IN_NOTEBOOK = """() => {
+    const picture = document.querySelector("cypresskit-picture")
+    if (!picture?.querySelector("[data-ready]")) return null
+    const room = picture.closest(".jp-WindowedPanel-outer").getBoundingClientRect()
+    const {top, bottom} = picture.getBoundingClientRect()
+    return {seen: top >= room.top - 1 && bottom <= room.bottom + 1, top, bottom}
+}"""
+
+
+@pytest.mark.parametrize("scrolls", [False, True], ids=["waits", "scrolls"])
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_a_picture_comes_into_view_when_its_reader_ran_it(lab, page, motion, scrolls):
+    """By the keyboard: whole, with its controls, wherever its cell stood; not on a page that was
+    scrolled since.
+    """
+    page.emulate_media(reduced_motion=motion)
+    page.set_viewport_size({"width": 1366, "height": 768})
+    long = "\n".join(["# a line"] * 22)
+    cells = ["import cypresskit as ck\nck.draw.load()", long]
+    wait = f"import time; time.sleep({2 if scrolls else 0})\nck.draw.exponents()"
+    lab.write(page, "view.ipynb", *cells, wait, *[long] * 4, "1 + 1")
+    lab.run(page, "ck.draw.load()")
+    page.locator(".jp-CodeCell", has_text="exponents").locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    if scrolls:
+        page.mouse.wheel(0, -3000)
+    page.wait_for_function(f"({PICTURE_IN_NOTEBOOK})() !== null")
+    page.wait_for_timeout(1500)
+    assert page.evaluate(PICTURE_IN_NOTEBOOK)["seen"] != scrolls
+
+
 def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     lab.open(page, LESSON)
     lab.run_all(page)

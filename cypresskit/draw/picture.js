@@ -4,6 +4,7 @@
 // The browser itself says when such an element comes and goes, in whatever order a notebook puts
 // outputs and scripts on the page. It begins when it is near the screen, and gives back what it
 // took when it leaves the page. Its still stays until it has begun, and comes back if it fails.
+import {bringIntoView, isAwaited} from "./into_view.js"
 import {followTheme} from "./shell.js"
 
 // The fields of the data that these scripts read, as a number: Python puts it here and in the data.
@@ -31,6 +32,8 @@ async function unpack(text) {
 class Picture extends HTMLElement {
   connectedCallback() {
     near.observe(this)
+    this.awaited = isAwaited(this)
+    if (this.awaited) this.begin()
     window.addEventListener("cypresskit-loaded", this)
   }
 
@@ -72,6 +75,8 @@ class Picture extends HTMLElement {
       box.classList.remove("cypresskit-beginning")
       this.showStill(false)
       box.dataset.ready = "yes"
+      if (this.awaited) bringIntoView(this)
+      this.awaited = false
     } catch (error) {
       console.error(error)
       stop(run)

@@ -25,6 +25,7 @@ MODULES = (
     "guess.js",
     "guess_page.js",
     "tracks.js",
+    "into_view.js",
     "picture.js",
     "player.js",
     "toy.js",
