@@ -154,9 +154,9 @@ def without_a_loop(test):
 
 @pytest.fixture(autouse=True)
 def untouched(monkeypatch):
-    """A test's checks wait ten times as long for an answer, as a busy computer is no mistake; and
-    it leaves `__main__`, which IPython replaces and empties, as it was: what starts processes would
-    trip there.
+    """A test's checks have ten times the processor time and twenty times as long by the clock, as a
+    busy computer is no mistake; and it leaves `__main__`, which IPython replaces and empties, as it
+    was: what starts processes would trip there.
     """
     if check := sys.modules.get("cypresskit.teach.check"):
         monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)

@@ -492,6 +492,15 @@ def test_a_full_history_keeps_the_newest_and_the_fastest():
     assert [edit.text for edit in edits[-100:]] == [str(n) for n in range(MOST - 50, MOST + 50)]
 
 
+def test_a_full_history_drops_a_text_that_was_never_judged_before_a_right_one():
+    edits = Edits()
+    for n in range(MOST + 1):
+        right = None if n == 7 else True
+        edits.add(Edit(0, str(n), right, 1.0, 8, "", 1, 1, 1, note="x", time=1000.0 * n))
+    assert "7" not in [edit.text for edit in edits]
+    assert len(edits) == MOST
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]"])
 def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path = tmp_path / ".my.il.history.json"

@@ -12,7 +12,7 @@ from pages import axe_finds
 import cypresskit as ck
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.il import OPCODES
 from cypresskit.kernels.generated import block_kernel
@@ -140,6 +140,17 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     assert speeds[0] < speeds[-2] < speeds[-1]
     shown = page.text_content(".ckw-speed b").replace(",", "")
     assert int(shown) == round(ck.simulate(bench_kernel(BLOCK_8), 1024).gflops)
+
+
+def test_a_text_that_was_changed_outside_before_its_verdict_is_shown_as_not_judged(begin, page):
+    bench = begin(NAIVE)
+    edit = bench.talk.edits.add(
+        Edit(0, NAIVE, None, 0.0, 0, "", 0, 0, 0, note="before the file was changed outside")
+    )
+    bench.talk.say({"type": "history", "entries": [edit.shown()]})
+    dot = page.wait_for_selector(".ckw-unjudged", state="attached")
+    assert "not judged" in dot.get_attribute("aria-label")
+    assert "wrong" not in dot.get_attribute("aria-label")
 
 
 def bench_kernel(text):

@@ -300,6 +300,28 @@ def test_a_text_that_the_process_never_ends_is_given_up(talk):
     assert talk.talk.quick.alive
 
 
+def die(actor):
+    actor.die()
+
+
+def hang(actor):
+    actor.hangs = True
+
+
+@pytest.mark.parametrize(("fate", "trouble"), [(die, OVER), (hang, SLOW)])
+def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trouble):
+    """Whether they end over it, or never begin with it."""
+    talk.type("a-1", NAIVE)
+    while not talk.is_done("a-1"):
+        speakers = talk.speakers()
+        if speakers:
+            fate(speakers[0])
+        else:
+            talk.schedule.next()
+    assert sum(bool(actor.jobs) for actor in talk.actors) == conversation.MOST_PROCESSES
+    assert talk.troubles() == [trouble]
+
+
 def test_prices_that_take_too_long_are_given_up(talk):
     talk.type("a-1", NAIVE)
     while len(talk.actors) < 2:
@@ -416,6 +438,17 @@ def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, mo
     (kept,) = again.talk.edits
     assert (kept.text, kept.note) == (NAIVE + "; mine\n", "never reached the file")
     again.talk.close()
+
+
+def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):
+    talk.path.write_text(NAIVE + "; theirs\n")
+    talk.talk.look()
+    (kept,) = talk.talk.edits
+    assert (kept.text, kept.right) == (NAIVE, None)
+    assert "not judged" in repr(talk.talk.edits) and "not judged" in talk.talk.edits._repr_html_()
+    assert "wrong" not in repr(talk.talk.edits)
+    (again,) = Edits(history_path(talk.path))
+    assert again == kept
 
 
 def test_half_a_letter_doesnt_lose_the_text(talk):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.isolated import Answer, Lost, Raised, call, plain
+from cypresskit.isolated import Answer, Lost, Raised, call, plain, process
 from cypresskit.isolated.process import FORKS, CallLimits, Family
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
@@ -155,6 +155,23 @@ def test_how_a_call_may_end(work, reason):
     assert lost.value.reason == reason
     with Answer(lambda: 1) as answer:
         assert answer() == 1, "the next one is served"
+
+
+def test_where_no_process_is_copied_an_answer_has_the_bare_environment(monkeypatch):
+    main = "from cypresskit.isolated import runner\nrunner.FORKS = False\nmain = runner.main\n"
+    start = process.BOOT.replace("from cypresskit.isolated.runner import main\n", main)
+    assert start != process.BOOT
+    monkeypatch.setattr(process, "BOOT", start)
+    monkeypatch.setattr(process, "FORKS", False)
+    monkeypatch.setenv("SECRET", "of the notebook's")
+    names = ["NUMBA_ENABLE_CUDASIM", "OMP_NUM_THREADS", "SECRET"]
+    with Answer(lambda: [os.environ.get(name) for name in names]) as answer:
+        assert answer() == ["1", "1", None]
+
+
+def test_a_sandbox_rejects_modules_that_it_would_not_import():
+    with pytest.raises(ValueError, match=r"a sandbox begins with no modules.*cypresskit\.marks"):
+        Family(sandbox=True, known=([], ""), modules=["cypresskit.marks"])
 
 
 @pytest.mark.skipif(not FORKS, reason="no processes are copied there")

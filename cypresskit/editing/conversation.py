@@ -31,7 +31,8 @@ HANDOVER = 5.0  # seconds after which a process that is busy with an older text 
 LONGEST = 60.0  # seconds after which a text is given up
 FIRST = 240.0  # the same where a process has just begun: it may have to compile the engine
 IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
-TRIES = 2  # processes that are given a text, if they end over it
+MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
+MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 LOOK = 0.4  # seconds between two looks at the file
@@ -346,7 +347,7 @@ class Conversation:
             if edit != self.edit or number != self.quick_number or self.closed.is_set():
                 return
             self._end_quick()
-            if self.tries > TRIES:
+            if self.tries >= MOST_PROCESSES:
                 self._end_with(SLOW)
             else:
                 self._answer(self.parts)
@@ -373,11 +374,11 @@ class Conversation:
                 return
             self.quick = None
             self.early_ends += 1
-            if self.waiting and self.tries < TRIES:
+            if self.waiting and self.tries < MOST_PROCESSES:
                 self._answer(self.parts)
             elif self.waiting or self.guard is not None:
                 self._end_with(OVER)
-            elif self.early_ends <= TRIES:
+            elif self.early_ends <= MOST_EARLY_ENDS:
                 self.prepare()
 
     def _end_with(self, message: str) -> None:
@@ -388,7 +389,7 @@ class Conversation:
         self.waiting = False
         self.say({"type": "trouble", "edit": self.edit, "message": message})
         self._say_done()
-        if self.early_ends <= TRIES:
+        if self.early_ends <= MOST_EARLY_ENDS:
             self.prepare()
 
     def _say_done(self) -> None:
@@ -487,7 +488,9 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the text in the history, if its code isn't that of the text before it."""
+        """Keep the text in the history, unless its figures are those of the edit before it: whether
+        it is right, its speed, N, what binds it, bundles and registers.
+        """
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
             return
@@ -513,7 +516,20 @@ class Conversation:
 
     def _keep(self, text: str, note: str) -> None:
         """Keep a text of which nothing is known but where it came from."""
-        self._add(Edit(0, text, False, 0.0, 0, "", 0, 0, 0, note))
+        self._add(
+            Edit(
+                number=0,
+                text=text,
+                right=None,
+                gflops=0.0,
+                n=0,
+                bound="",
+                bundles=0,
+                registers=0,
+                wavefronts=0,
+                note=note,
+            )
+        )
 
     def _add(self, edit: Edit) -> None:
         problem = ""

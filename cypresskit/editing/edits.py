@@ -1,8 +1,9 @@
 """The history of a kernel's edits: what each text became, kept beside the file.
 
 An edit is kept once it is known whether it is right and how fast: not each letter typed, but each
-text that compiled to other code than the one before. Two attempts at the same thing that are both
-wrong, within seconds, are one.
+text whose figures (right or wrong, speed, bundles, registers) aren't those of the one before. Two
+attempts at the same thing that are both wrong, within seconds, are one. A text that was changed
+outside, or never reached the file, is kept without being judged.
 """
 
 import json
@@ -25,15 +26,15 @@ LETTERS = 48  # of a line that is quoted
 class Edit:
     """A text and what it became.
 
-    ``number`` counts from 1 and is never used twice. ``right``: whether C is. ``gflops`` at ``n``,
-    0 if it wasn't timed; ``bound``, what binds it. ``bundles``, ``registers``, ``wavefronts`` are
-    the card's. ``note`` says where it came from, if not from typing; ``time`` in seconds since
-    1970; ``change`` says what it changed of the edit before it.
+    ``number`` counts from 1 and is never used twice. ``right``: whether C is, None if that wasn't
+    judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
+    ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
+    typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
     """
 
     number: int
     text: str
-    right: bool
+    right: bool | None
     gflops: float
     n: int
     bound: str
@@ -43,6 +44,13 @@ class Edit:
     note: str = ""
     time: float = 0.0
     change: str = ""
+
+    @property
+    def judgement(self) -> str:
+        """Whether C is right, in words."""
+        if self.right is None:
+            return "not judged"
+        return "right" if self.right else "wrong"
 
     def shown(self) -> dict[str, Any]:
         """What a page needs of it: all but the text."""
@@ -95,9 +103,9 @@ class Edits(Sequence[Edit]):
         return edit
 
     def _drop(self) -> None:
-        """Forget one of the older half: a wrong one, or the slowest."""
+        """Forget one of the older half: one that isn't known to be right, or the slowest."""
         older = self.kept[: len(self.kept) // 2]
-        self.kept.remove(min(older, key=lambda edit: (edit.right, edit.gflops, edit.number)))
+        self.kept.remove(min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number)))
 
     def save(self) -> None:
         """Write the file."""
@@ -110,11 +118,9 @@ class Edits(Sequence[Edit]):
         for edit in self.kept:
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
-            state = "right" if edit.right else "wrong"
-            lines.append(
-                f"  {edit.number:3}  {state}  {speed}, {edit.bundles} bundles, {edit.registers}"
-                f" registers  {edit.note}".rstrip()
-            )
+            code = f"{edit.bundles} bundles, {edit.registers} registers"
+            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {edit.note}"
+            lines.append(line.rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -122,7 +128,7 @@ class Edits(Sequence[Edit]):
         rows = (
             (
                 edit.number,
-                "right" if edit.right else "wrong",
+                edit.judgement,
                 edit.gflops,
                 edit.n,
                 edit.bound,
@@ -195,6 +201,6 @@ def _is_sound(edit: Edit) -> bool:
     return (
         all(isinstance(value, str) for value in texts)
         and all(type(value) is int for value in wholes)
-        and isinstance(edit.right, bool)
+        and isinstance(edit.right, bool | None)
         and all(isinstance(value, int | float) for value in (edit.gflops, edit.time))
     )

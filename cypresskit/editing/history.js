@@ -46,7 +46,8 @@ export class History {
     this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
   }
 
-  /** @param {{number: number, gflops: number, right: boolean, bundles: number, registers: number,
+  /** `right` is null for a text that was never judged: changed outside, or never in the file.
+   * @param {{number: number, gflops: number, right: boolean | null, bundles: number, registers: number,
    *   wavefronts: number, bound: string, n: number, note: string, change?: string}[]} entries */
   show(entries) {
     this.parent.hidden = !entries.length
@@ -72,7 +73,7 @@ export class History {
     )
     this.entries.forEach((entry, n) => {
       const [x, y] = place(n)
-      const kind = entry.right ? (n === best ? "best" : "right") : "wrong"
+      const kind = n === best ? "best" : judgement(entry)
       const group = make(svg, "g", {
         class: `ckw-dot ckw-${kind}`,
         id: `${this.id}-${n}`,
@@ -83,8 +84,8 @@ export class History {
       })
       make(group, "title", {}, this.sentence(entry))
       make(group, "circle", {r: 9, class: "ckw-hit"})
-      if (entry.right) make(group, "circle", {r: n === best ? 5.5 : 4.5})
-      else make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
+      if (kind === "wrong") make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
+      else make(group, "circle", {r: kind === "best" ? 5.5 : 4.5})
       group.addEventListener("mouseenter", () => this.tell(n))
       group.addEventListener("click", ({shiftKey, ctrlKey, metaKey}) => {
         if (this.pairing || shiftKey || ctrlKey || metaKey) this.pick(n)
@@ -95,16 +96,16 @@ export class History {
   }
 
   /** What an edit changed, and what it became. */
-  sentence({gflops, right, bundles, registers, wavefronts, bound, n, note, change}) {
+  sentence(entry) {
+    const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
     const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
     const speed = gflops
       ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, bound by ${bound}`
       : "not timed"
     const code = `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
     const origin = [note, change].filter(Boolean).join(", ")
-    return [origin, right ? speed : `C is wrong; ${speed}`, bundles ? code : ""]
-      .filter(Boolean)
-      .join("; ")
+    const verdict = {right: speed, wrong: `C is wrong; ${speed}`, unjudged: "not judged"}
+    return [origin, verdict[judgement(entry)], bundles ? code : ""].filter(Boolean).join("; ")
   }
 
   /** Say in words what a dot is. */
@@ -177,10 +178,7 @@ export class History {
     this.sheet.hidden = false
     this.sheet.replaceChildren()
     const head = make(this.sheet, "div", {class: "ckw-panelhead"})
-    const [from, to] = [one, two].map(({gflops, right}) => {
-      return `${Math.round(gflops)}${right ? "" : " (C is wrong)"}`
-    })
-    make(head, "h3", {}, `${from} → ${to} Gflop/s`)
+    make(head, "h3", {}, `${speedInWords(one)} → ${speedInWords(two)}`)
     make(
       head,
       "span",
@@ -226,4 +224,16 @@ export class History {
     if (shown > MOST_LINES) make(table, "div", {class: "ckw-skipped"}, "and more lines differ")
     if (lines.every(([mark]) => mark === " ")) make(table, "div", {}, "The texts are the same.")
   }
+}
+
+/** "right", "wrong" or "unjudged". */
+function judgement({right}) {
+  if (right === null) return "unjudged"
+  return right ? "right" : "wrong"
+}
+
+/** How fast an edit is, for the head of a comparison. */
+function speedInWords(entry) {
+  const speed = `${Math.round(entry.gflops)} Gflop/s`
+  return {right: speed, wrong: `${speed} (C is wrong)`, unjudged: "not judged"}[judgement(entry)]
 }

@@ -32,10 +32,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cypresskit.isolated import card, plain
-from cypresskit.isolated.carry import PACKAGE, carried
+from cypresskit.isolated.carry import FORKS, PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 
-FORKS = sys.platform == "linux"
 BOOT = """
 import importlib, json, sys
 sys.path[:], modules = json.loads(sys.argv[1])
@@ -47,7 +46,11 @@ HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't hav
 #: Folders of the system that Python and its libraries need, as far as they are there.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
 KEPT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "SYSTEMROOT"  # of the environment
-CACHES = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"
+#: The same outside a sandbox: where the reader's files, caches and temporary files are.
+OUTSIDE = (
+    *("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"),
+    *("TMPDIR", "TEMP", "TMP"),
+)
 START = 120  # seconds that a new process may take until it is there
 
 STALE = 30 * 86_400  # seconds after which another version's machine code is removed
@@ -58,7 +61,7 @@ Services = Mapping[str, Callable[..., Any]]
 
 class Lost(Exception):
     """The answer gave no result. ``reason`` is one word: "time", "clock", "memory", "input",
-    "exit", "thread", "large", "forged", "outside", or "ended"; ``signal`` what ended the process.
+    "exit", "thread", "large", "forged", or "ended"; ``signal`` what ended the process.
     """
 
     def __init__(self, reason: str, text: str = "", signal: int = 0) -> None:
@@ -99,14 +102,22 @@ class Family:
     """A warm process and the copy of it that serves an answer.
 
     sandbox : whether it runs under bubblewrap, where that works.
-    walls : the sandbox's command and the folder of machine code, if they are known already (see
+    known : the sandbox's command and the folder of machine code, if they are known already (see
         ``walls``).
-    modules : what it imports before it is copied, for calls of the package's own functions.
+    modules : what it imports before it is copied, for calls of the package's own functions. A
+        sandbox takes none: a module that it hides, such as a lesson, isn't there.
+
+    Raises ``ValueError`` for ``modules`` in a sandbox.
     """
 
     def __init__(
         self, sandbox: bool = False, *, known: Known | None = None, modules: Sequence[str] = ()
     ) -> None:
+        if sandbox and modules:
+            raise ValueError(
+                f"a sandbox begins with no modules, and was given {', '.join(modules)}: leave out"
+                " `modules`, or `sandbox=True`"
+            )
         self.known = (known or walls()) if sandbox else None
         self.sandbox = bool(self.known and self.known[0])
         self.modules = modules
@@ -139,7 +150,7 @@ class Family:
         weakref.finalize(self, _end, self.process)
 
     def _command(self, last: str) -> tuple[list[str], dict[str, str]]:
-        environment = bare_environment(() if self.sandbox else CACHES)
+        environment = bare_environment(() if self.sandbox else OUTSIDE)
         if not self.sandbox or self.known is None:
             return [*python(sys.path, self.modules), last], environment
         self.folder = tempfile.TemporaryDirectory(prefix="cypresskit-")
@@ -245,9 +256,7 @@ def sandboxed() -> list[str] | None:
     places = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable)]
     places += [os.path.dirname(os.path.realpath(sys.executable)), *libraries(), str(PACKAGE)]
     for place in sorted({os.path.abspath(place) for place in places}):
-        if os.path.exists(place) and not place.startswith(("/usr/", "/tmp/")) and place != "/usr":
-            walls += ["--ro-bind", place, place]
-        elif place.startswith("/tmp/"):
+        if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
             walls += ["--ro-bind", place, place]
     for name in HIDDEN:
         if (PACKAGE / name).is_dir():
@@ -387,7 +396,7 @@ class Answer:
             return
         command = python(sys.path)
         pipe = subprocess.PIPE
-        environment = dict(os.environ)
+        environment = bare_environment(OUTSIDE)
         self.stream = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
         self.reader, self.writer = self.stream.stdout, self.stream.stdin
 
@@ -400,11 +409,9 @@ class Answer:
                     part.close()
             if FORKS:
                 self.stream.close()
-                if self.reported:
-                    pass
-                elif self.busy:
+                if self.busy and not self.reported:
                     self.family.end()
-                elif self.family.process:
+                elif self.family.process and not self.reported:
                     self.family.ended()
             else:
                 self.stream.kill()

@@ -36,11 +36,10 @@ import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.isolated import card, classroom, plain
-from cypresskit.isolated.carry import PACKAGE, restored
+from cypresskit.isolated.carry import FORKS, PACKAGE, restored
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kernels import Kernel
 
-FORKS = sys.platform == "linux"
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 TEXT = 2_000  # characters of an error's message
 SUBREAPER = 36  # of prctl: orphans of this process's children become its own
@@ -81,7 +80,7 @@ class Page(io.TextIOBase):
 
 
 class Server:
-    """Serves one answer over ``stream``."""
+    """Serves one answer: its messages come from ``reader``, and replies go to ``writer``."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         self.reader, self.writer = reader, writer
@@ -162,7 +161,7 @@ class Server:
             except Exception as error:
                 if statement.lineno in cell["binding"]:
                     line, text = place_of(error)
-                    message = f"stops with {text_of(error)}"
+                    message = f"stops with {error_text(error)}"
                     raise CellError(cell["sets"], message, line or statement.lineno, text) from None
             finally:
                 Absent.lenient = False
@@ -219,7 +218,7 @@ class Server:
 
     def error(self, error: BaseException) -> dict:
         line, text = place_of(error)
-        message = text_of(error)
+        message = error_text(error)
         if isinstance(error, NameError) and error.name in self.missing:
             kind = self.missing[error.name]
             message += f" while an answer is judged: a {kind} can't be handed to it"
@@ -240,8 +239,8 @@ class CellError(Exception):
         self.text = text
 
 
-def text_of(error: BaseException) -> str:
-    """An exception's type, and its message if it has one."""
+def error_text(error: BaseException) -> str:
+    """An exception as text for a student: its type, and its message if it has one."""
     with suppress(Exception):  # its text is made by whoever wrote its class
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     return type(error).__name__

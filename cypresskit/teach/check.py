@@ -32,7 +32,8 @@ from cypresskit.isolated import Answer, Lost, Other, Raised
 from cypresskit.isolated.carry import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.isolated.runner import described, error_text
+from cypresskit.kernels import KERNELS
 from cypresskit.kernels.generated import entry
 from cypresskit.timing import DataDependentError
 
@@ -141,13 +142,6 @@ def a_type(value) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
-def error_text(error: BaseException) -> str:
-    """An exception as text for a student: its type, and its message if it has one."""
-    with suppress(Exception):  # its text is made by whoever wrote its class
-        return f"{type(error).__name__}: {error}".removesuffix(": ")
-    return type(error).__name__
-
-
 def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
     """The hint of the first slip that gives the same ``result``, or ``otherwise``. ``slips``: hint
     to its result.
@@ -253,16 +247,7 @@ def plain_value(value: Any) -> Any:
     """A value as the check looks at it: plain data, a board or a kernel of the package's own
     making, or what stands for anything else.
     """
-    return built(decode(encode(value, _describe)))
-
-
-def _describe(value: Any) -> Described | None:
-    if isinstance(value, Device):
-        return Described("Device", dict(vars(value)))
-    if isinstance(value, Kernel):
-        names = ("name", "block", "k_step", "source", "before")
-        return Described("Kernel", {n: getattr(value, n) for n in names if hasattr(value, n)})
-    return None
+    return built(decode(encode(value, described)))
 
 
 def built(value: Any) -> Any:
