@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 import cypresskit as ck
 
@@ -81,6 +82,25 @@ def test_arrays_are_cut_and_turned():
     assert not (ck.DD(np.nan) == ck.DD(np.nan)) and not (a == None) and a != "one"  # noqa: E711
     assert ((a != 1) == (a.hi != 1)).all()
     assert (a @ a.T).shape == (2, 2)
+
+
+SHAPE = (3, 1, 4)
+indices = st.one_of(
+    arrays.basic_indices(SHAPE, allow_newaxis=True, allow_ellipsis=True),
+    arrays.integer_array_indices(SHAPE),
+    arrays.arrays(bool, SHAPE),
+    arrays.arrays(bool, SHAPE[:1]),
+    st.tuples(st.just(...), arrays.arrays(np.int64, 2, elements=st.integers(-4, 3))),
+)
+
+
+@given(indices)
+def test_an_index_picks_as_it_does_of_numpys_arrays(index):
+    high = np.arange(1.0, 13.0).reshape(SHAPE)
+    picked = ck.DD.from_pairs(high, high * 2.0**-60)[index]
+    assert np.array_equal(picked.hi, high[index])
+    assert np.array_equal(picked.lo, high[index] * 2.0**-60)
+    assert picked.shape == high[index].shape
 
 
 ODD = [0.0, 1.0, -3.0, 1.7e308, -1.7e308, 2.0**1000, np.inf, -np.inf, np.nan]

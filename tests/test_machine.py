@@ -220,6 +220,32 @@ def test_reports_line_and_work_item_of_a_failing_launch(engine, case):
 
 
 @ENGINES
+@pytest.mark.parametrize("in_place", [False, True])
+def test_an_error_says_that_arrays_are_unchanged_only_where_they_are(engine, in_place):
+    rng = np.random.default_rng(7)
+    changed = set()
+    for _ in range(20):
+        size, items = int(rng.integers(1, 64)), int(rng.integers(65, 300))
+        memory = np.full((size, 4), 9, np.int32)
+        out = np.full((1, items), 7.0, np.float32)
+        stores = ["mov o0, vWinCoord0.x", "ftoi r0.x, vWinCoord0.x", "mov g[r0.x], r0"]
+        with pytest.raises(ck.KernelError) as caught:
+            ck.launch(
+                pixel(*stores),
+                (items, 1),
+                outputs={0: out},
+                global_memory=memory,
+                engine=engine,
+                in_place=in_place,
+            )
+        same = bool((memory == 9).all() and (out == 7).all())
+        assert same or "No array was changed" not in str(caught.value)
+        assert in_place or (same and "No array was changed." in str(caught.value))
+        changed.add(not same)
+    assert changed == {in_place}
+
+
+@ENGINES
 def test_finds_an_endless_loop_of_one_in_a_million_at_once(engine):
     program = pixel(
         "dcl_literal l0, 700.5, 0, 1.0, 4.0",

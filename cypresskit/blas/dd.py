@@ -138,9 +138,9 @@ class DD:
 
     def __getitem__(self, index: Any) -> "DD":
         index = index if isinstance(index, tuple) else (index,)
-        return DD.wrap(
-            self.pairs[(*index, slice(None)) if Ellipsis in index else (*index, ..., slice(None))]
-        )
+        if not any(part is Ellipsis for part in index):
+            index = (*index, ...)
+        return DD.wrap(self.pairs[(*index, slice(None))])
 
     # Arithmetic
 

@@ -85,7 +85,8 @@ def gemm(
         A kernel of ``ck.kernels`` or its name, or one of your own: its file, text or program, or
         what ``ck.kernel`` returns. By default what ``ck.choose`` finds fastest.
     device
-        The board that the choice is for; results don't depend on it.
+        The board that the choice is for. Results may differ in the last bits, since boards choose
+        kernels that sum in another order; pass ``kernel`` to fix it.
     launching
         ``engine``, ``max_instructions``, ``observers`` and ``threads`` go to ``ck.launch``.
 

@@ -69,13 +69,14 @@ def launch(
         Host threads of the fast engine; None takes one for each processor that this process may
         use. Results don't depend on it, unless work-items race for the same memory.
     in_place
-        Compute in the arrays for results themselves, which saves copies; what an error leaves in
-        them is then anything. An input that shares their memory is read as it was before the
+        Compute in the arrays for results themselves, which saves copies; an error may then leave
+        some of the results in them. An input that shares their memory is read as it was before the
         launch, here too.
 
     Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't
     fit the program, and for results that share memory; ``KernelError`` for a store out of range or
-    an endless loop (all arrays are then as they were). A fetch out of range gives 0 and is counted.
+    an endless loop: all arrays are then as they were, but for those of ``in_place``. A fetch out of
+    range gives 0 and is counted.
     Ctrl-C while results are copied back can leave some arrays new and others old. The limits of a
     card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
     """

@@ -68,7 +68,8 @@ class Surface(Extent):
 @dataclass(frozen=True, eq=False)
 class Launch(Shape):
     """A checked launch: its shape, and all arrays. These are C-contiguous uint32; ``outputs`` and
-    ``global_memory``, of shape (elements, 4) or None, are working copies.
+    ``global_memory``, of shape (elements, 4) or None, are working copies, or the caller's arrays if
+    ``in_place``.
     """
 
     textures: Mapping[int, Surface]
@@ -77,6 +78,7 @@ class Launch(Shape):
     global_memory: np.ndarray | None = None
     max_instructions: int = MAX_INSTRUCTIONS
     limited: bool = False  # whether the caller said how many
+    in_place: bool = False  # whether results are computed in the caller's arrays
 
     def __post_init__(self) -> None:
         """``prepare`` has checked the arguments."""
@@ -121,7 +123,8 @@ class Launch(Shape):
                 f"to byte {place} of LDS {i.controls.id}, which has"
                 f" {self.program.lds[i.controls.id][1]}"
             )
-        advice = "No array was changed. Check the address arithmetic, or the size of the domain."
+        unchanged = "" if self.in_place else "No array was changed. "
+        advice = f"{unchanged}Check the address arithmetic, or the size of the domain."
         return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
 
     def endless_error(
@@ -175,7 +178,15 @@ def prepare(
     results = [surface.words for surface in streams.values()] + ([] if memory is None else [memory])
     textures = {n: _beside(surface, results) for n, surface in textures.items()}
     return Launch(
-        program, shape, textures, buffers, streams, memory, int(most), max_instructions is not None
+        program,
+        shape,
+        textures,
+        buffers,
+        streams,
+        memory,
+        int(most),
+        limited=max_instructions is not None,
+        in_place=in_place,
     )
 
 

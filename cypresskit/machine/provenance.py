@@ -629,12 +629,16 @@ def _mixed(operands: Iterable[FormalSum]) -> FormalSum:
 def _sum(left: FormalSum, right: FormalSum) -> FormalSum:
     terms = dict(left.terms)
     for key, amount in right.terms.items():
-        if key not in terms:
-            terms[key] = amount
-            continue
-        times = terms[key].times + amount.times
-        terms[key] = Amount(times, terms[key].scaled or amount.scaled)
+        _add(terms, key, amount)
     return FormalSum(left.plain + right.plain, terms, left.mixed or right.mixed)
+
+
+def _add(terms: dict[Key, Amount], key: Key, amount: Amount) -> None:
+    """Add a term to those of a sum, which may have it already."""
+    if key in terms:
+        before = terms[key]
+        amount = Amount(before.times + amount.times, before.scaled or amount.scaled)
+    terms[key] = amount
 
 
 def _times(value: FormalSum, factor: float, step: int | None = None) -> FormalSum:
@@ -669,7 +673,7 @@ def _crossed(left: FormalSum, right: FormalSum, step: int) -> FormalSum:
         for other, times in right.terms.items():
             factors = tuple(sorted((*left_product.factors, *other.factors)))
             scaled = (*amount.scaled, *times.scaled)
-            terms[Key(factors, step)] = Amount(amount.times * times.times, scaled)
+            _add(terms, Key(factors, step), Amount(amount.times * times.times, scaled))
     return FormalSum(0.0, terms, left.mixed or right.mixed)
 
 
