@@ -15,22 +15,20 @@ import numpy as np
 
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing.loops import NEVER, Moving, Register, Registers, meetings, number
-from cypresskit.timing.words import UNKNOWN, NotCounted
+from cypresskit.timing.words import UNKNOWN, Comparison, NotCounted
 
 NEXT = 2  # the turn that follows on those that were watched, which are turns 0 and 1
 
 
-class Comparisons(list):
-    """Comparisons as ``processor`` makes them, (operation, word, word), each with the lanes that
-    are active (bool).
-    """
+class Comparisons(list[Comparison]):
+    """Comparisons as ``processor`` makes them, each with the lanes that are active."""
 
     def __init__(self, processor: Processor):
         super().__init__()
         self.processor = processor
 
-    def append(self, comparison: tuple) -> None:
-        super().append((*comparison, self.processor.masks.active))
+    def append(self, comparison: Comparison) -> None:
+        super().append(comparison._replace(active=self.processor.masks.active))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class WatchedTurn:
     """
 
     registers: Registers
-    compared: Sequence[tuple]
+    compared: Sequence[Comparison]
     running: np.ndarray
     issued: np.ndarray  # instructions of each wavefront, so far
 
@@ -49,7 +47,9 @@ class WatchedTurn:
         if len(self.compared) != len(other.compared):
             return False
         for own, theirs in zip(self.compared, other.compared, strict=True):
-            if own[0] is not theirs[0] or not np.array_equal(own[3], theirs[3]):
+            if own.operation is not theirs.operation:
+                return False
+            if not np.array_equal(own.active, theirs.active):
                 return False
         return np.array_equal(self.running, other.running)
 
@@ -84,7 +84,8 @@ class Drift:
         """
         limits = [moving.turns_below(self.running) for moving in self.moving.values()]
         for first, second in zip(self.first.compared, self.second.compared, strict=True):
-            meet = meetings([first[:3]], [second[:3]], first[3])
+            assert first.active is not None
+            meet = meetings([first], [second], first.active)
             limits += [float(turn.min()) for turn in meet]
         return min(limits, default=NEVER)
 
@@ -102,12 +103,15 @@ class Drift:
         rows = zip(self.first.compared, self.second.compared, ran.compared, strict=True)
         return all(self._goes_on(turn, *row) for row in rows)
 
-    def _goes_on(self, turn: int, first: tuple, second: tuple, third: tuple) -> bool:
-        operation, *_, active = third
-        for a, b, c in zip(first[1:3], second[1:3], third[1:3], strict=True):
-            if any((word.loaded & active).any() for word in (a, b, c)):
+    def _goes_on(self, turn: int, first: Comparison, second: Comparison, third: Comparison) -> bool:
+        active = third.active
+        for words in (
+            (first.left, second.left, third.left),
+            (first.right, second.right, third.right),
+        ):
+            if any((word.loaded & active).any() for word in words):
                 return False
-            start, then, now = (number(word, operation) for word in (a, b, c))
+            start, then, now = (number(word, third.operation) for word in words)
             with np.errstate(all="ignore"):
                 off = (start + turn * (then - start) != now) & active
             if off.any():

@@ -16,7 +16,7 @@ Wavefronts may leave in different turns: each has its own count.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,7 @@ from cypresskit.timing.words import (
     NOBODY,
     UNKNOWN,
     ZERO,
+    Comparison,
     MarkedWords,
     NotCounted,
     Value,
@@ -50,7 +51,6 @@ COUNTABLE = re.compile(
 
 Register = tuple[int, int]  # number, channel
 Registers = dict[Register, Value]
-Compared = list[tuple[Operation, Value, Value]]  # of each comparison, its operands
 Turns = int | np.ndarray  # the same for all lanes, or of each lane
 
 
@@ -82,13 +82,13 @@ class Counted:
 
 @dataclass(eq=False)
 class _Turn:
-    """A turn that was run: its accesses, by control; who left (bool, by lane); the operands of its
-    comparisons; and the registers at its end.
+    """A turn that was run: its accesses, by control; who ``departed`` (bool, by lane);
+    its comparisons; and the registers at its end.
     """
 
-    left: np.ndarray
+    departed: np.ndarray
     accesses: dict[int, list[MemoryRequest]] = field(default_factory=dict)
-    compared: Compared = field(default_factory=list)
+    compared: list[Comparison] = field(default_factory=list)
     registers: Registers = field(default_factory=dict)
 
     @property
@@ -148,7 +148,7 @@ class CountedLoop:
 
     def _counted(self) -> tuple[Counted | None, Registers]:
         first = self._turn(self.before)
-        stay = self.entered & ~_by_lane(_wavefronts(first.left & self.entered))
+        stay = self.entered & ~_by_lane(_wavefronts(first.departed & self.entered))
         if not stay.any():
             return None, self.before
         self.processor.masks.set(stay)
@@ -178,9 +178,9 @@ class CountedLoop:
             raise EndlessError
         after = self._after(first, second, last, turns)
         by_control: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
-        left = iter(motions)
+        remaining_motions = iter(motions)
         for control, accesses in first.accesses.items():
-            by_control[control] = [(access, next(left)) for access in accesses]
+            by_control[control] = [(access, next(remaining_motions)) for access in accesses]
         counts = np.broadcast_to(turns, stay.shape).reshape(-1, 64).max(axis=1)
         return Counted(counts * _wavefronts(stay), by_control), after
 
@@ -215,7 +215,7 @@ class CountedLoop:
                     predicate = processor.clause(control)
                     if predicate is not None:
                         passed = self.words.passed(*predicate, active)
-                        turn.left |= passed == (control.name == "ALU_PUSH_BEFORE")
+                        turn.departed |= passed == (control.name == "ALU_PUSH_BEFORE")
                 elif control.store is not None:
                     processor.store(control.store)
                 turn.accesses[n] = memory.noted
@@ -227,7 +227,7 @@ class CountedLoop:
     def _turns(self, first: _Turn, second: _Turn, registers, stay: np.ndarray) -> Turns:
         """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
         used = _wavefronts(stay)
-        turns = np.where(_wavefronts(second.left & stay) | ~used, 1.0, NEVER)
+        turns = np.where(_wavefronts(second.departed & stay) | ~used, 1.0, NEVER)
         meeting_turns = meetings(first.compared, second.compared, stay)
         tried = np.ones(len(turns))
         for _ in range(TRIES):
@@ -239,8 +239,8 @@ class CountedLoop:
             if not undecided.any():
                 break
             now = _of_lanes(np.where(undecided, tried, 2), undecided)
-            left = self._turn(registers(now), test=True).left
-            leaves = _wavefronts(left & stay) & undecided
+            departed = self._turn(registers(now), test=True).departed
+            leaves = _wavefronts(departed & stay) & undecided
             turns[leaves] = tried[leaves]
         if self.limit < 3 and turns.max() == NEVER:
             raise NotCounted
@@ -279,7 +279,7 @@ class CountedLoop:
             return first
         turn = int(turn) if isinstance(turn, int) else np.maximum(turn, 1)
         ran = self._turn(registers(turn))
-        if (ran.left & lanes & (turn < turns)).any():
+        if (ran.departed & lanes & (turn < turns)).any():
             raise NotCounted
         for place, word in moving.items():
             expected = word.at(turn + 1)
@@ -297,16 +297,20 @@ class CountedLoop:
         return ran
 
 
-def meetings(first: Compared, second: Compared, stay: np.ndarray) -> list[np.ndarray]:
+def meetings(
+    first: Sequence[Comparison], second: Sequence[Comparison], stay: np.ndarray
+) -> list[np.ndarray]:
     """The turns in which a comparison of lanes that ``stay`` may come out differently from the turn
     before, from those of turns 0 and 1: arrays that have a row for each wavefront, or one for all.
     """
     turns_met = []
-    for (o, a, b), (_, c, d) in zip(first, second, strict=True):
-        if any(word.loaded is not NOBODY for word in (a, b, c, d)):
+    for now, then in zip(first, second, strict=True):
+        words = now.left, now.right, then.left, then.right
+        if any(word.loaded is not NOBODY for word in words):
             continue
-        start = number(a, o) - number(b, o)
-        step = number(c, o) - number(d, o) - start
+        left, right, later_left, later_right = (number(word, now.operation) for word in words)
+        start = left - right
+        step = later_left - later_right - start
         with np.errstate(all="ignore"):
             meet = np.floor(np.where(step != 0, -start / step, NEVER))
         for turn in (meet, meet + 1):

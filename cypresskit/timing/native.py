@@ -64,8 +64,8 @@ def native(function):
 
 
 def part(function):
-    """Compile ``function`` into those that call it, in half the time, as Python can't: a test wraps
-    it in ``njit``.
+    """Compile a function that only native code calls. It has no wrapper for Python, which halves
+    compile time; a test that calls it wraps it in ``njit``.
     """
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 

@@ -1,11 +1,11 @@
 """Sampling: how much of a launch is simulated, how its time follows from that, and how far the
 result may be off.
 
-A launch of up to ``WHOLE`` cache lines and clauses is simulated whole. Of a longer one, turns of
-loops that go by as those before them did are skipped (``steady``), the more the longer it is.
-Rounds of wavefronts (as many as the chip holds) are alike too: a launch of many is cut to its first
-``ROUNDS`` and its ragged rest, and the others are added at the pace of the later half of these,
-unless late wavefronts have other work than the first ones.
+A launch of up to ``Policy.whole`` cache lines and clauses is simulated whole. Of a longer one,
+turns of loops that go by as those before them did are skipped (``steady``), the more the longer it
+is. Rounds of wavefronts (as many as the chip holds) are alike too: a launch of many is cut to its
+first ``Policy.rounds`` and its ragged rest, and the others are added at the pace of the later half
+of these, unless late wavefronts have other work than the first ones.
 
 What a sample can't know is how the waiting goes on. A unit that is always busy takes as long as its
 work does, however the wavefronts drift; where none is, and the memory channels are busy, a few

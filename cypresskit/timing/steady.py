@@ -1,9 +1,10 @@
 """Skipping turns: turns of loops that go by as the turns before them did aren't simulated.
 
 Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long
-as another. So the chip is run ``TURNS`` turns at a time, and looked at. Once the last of
-three such stretches had the pace of the second, and some unit was busy nearly all the time,
-every wavefront is moved on by some turns at that pace, and all clocks with it: who is ahead of
+as another. So the chip is run ``TURNS`` turns at a time, and looked at. After every third stretch,
+all that was looked at since the last skip is cut into thirds: the first lets queues settle; once
+the last had the pace of the second, and some unit was busy nearly all the time, every wavefront is
+moved on by some turns at that pace, and all clocks with it: who is ahead of
 whom, what waits in which queue, and what is counted go on from there. A pace that doesn't settle is
 simulated on; nothing is started again. When that has become too much, turns are skipped at whatever
 pace there is. By how much the pace changed while it was looked at is added up as the error.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
+from cypresskit.timing.units.state import SNAPSHOTS, Chip, Moments
 
 STEADY = 0.02  # share by which a time may be off, and still be called steady
 TURNS = 8  # of every wavefront between two looks, and simulated before its loop's end
@@ -63,7 +64,8 @@ class Steady:
         self.looks: list[Look] = []
         self.length = np.maximum(chip.work.clauses_a_turn, 1)
         # Turns that each wavefront has taken in the halves of all stretches looked at so far.
-        self.early = self.late = np.zeros_like(chip.slots.began)
+        self.early: np.ndarray = np.zeros(chip.slots.began.shape)
+        self.late = self.early
         self.most = 1  # wavefronts that were seen on the chip at once
         self.passed = 0  # clauses that were skipped
         self.doubt = 0.0  # clocks by which they may have taken more or less
@@ -88,7 +90,7 @@ class Steady:
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
-            self.early = self.late = Times(np.zeros_like(now.turn))
+            self.early = self.late = np.zeros_like(now.turn)
         self.looks.append(now)
         looks = len(self.looks) - 1
         if looks == 0 or looks % 3:
@@ -166,7 +168,7 @@ class Steady:
         self.passed += clauses
         for unit in (engines, slots, memory, memory.l1, memory.l2):
             for name, kind in type(unit).__annotations__.items():
-                if kind is Times and name != "pending":  # clocks at which something happens
+                if kind is Moments:
                     getattr(unit, name)[...] += clocks
         return clocks
 

@@ -9,6 +9,7 @@ by turn (``NotCounted``).
 
 from dataclasses import dataclass, field
 from functools import cache, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,15 @@ class Value:
         return not (different & active).any()
 
 
+class Comparison(NamedTuple):
+    """A comparison that was made, its operands, and by which lanes (bool), where that is wanted."""
+
+    operation: Operation
+    left: Value
+    right: Value
+    active: np.ndarray | None = None
+
+
 ZERO = Value(np.zeros(1, np.uint32))
 
 
@@ -57,14 +67,14 @@ def from_memory(at: int) -> Value:
 
 class MarkedWords:
     """The arithmetic of a processor that runs ``program`` without data. ``compared``, if it is a
-    list, takes the operands of each comparison: (operation, word, word).
+    list, takes each comparison.
     """
 
     poison = ZERO
 
     def __init__(self, program: Program):
         self.program = program
-        self.compared: list[tuple] | None = None  # (operation, word, word), if they are wanted
+        self.compared: list[Comparison] | None = None
 
     def constant(self, bits: np.ndarray) -> Value:
         return Value(bits)
@@ -80,7 +90,7 @@ class MarkedWords:
         if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
             return words[0]
         if self.compared is not None and first.row.relation and not low:
-            self.compared.append((first, words[0], words[1]))
+            self.compared.append(Comparison(first, words[0], words[1]))
         at = -1
         everybody = False
         for word in words + low:

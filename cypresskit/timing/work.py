@@ -35,7 +35,8 @@ class Stream:
     and ``offset`` (clock at which the line is first asked for); ``asked`` for how many lines, each
     once for a quad (None: nowhere needed); ``delivered`` the bytes of the texels that its
     work-items get (None: it is no fetch from a texture); ``uncached`` accesses go past both caches.
-    ``whole`` is the stream with the lines that are left to another of its clause's (None: none is).
+    ``whole``: this stream before the lines that another stream of the same clause or combined store
+    asks for were dropped; None if none were.
     """
 
     cost: np.ndarray
@@ -91,7 +92,7 @@ class Packed(NamedTuple):
     """Paths as flat arrays; see ``pack``."""
 
     clauses: np.ndarray  # kind, bundles, first stream, end of streams
-    segments: np.ndarray  # first, last clause, repeats
+    segments: np.ndarray  # first clause, end of clauses, repeats
     paths: np.ndarray  # first segment of each path, and the end
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path

@@ -20,7 +20,10 @@ NEVER = 1e300
 LOGGED = 4096  # clauses of the timeline that are kept
 SNAPSHOTS = 1024  # of progress
 
-Times = NewType("Times", np.ndarray)  # float64: clocks, or how much was done
+#: float64: clocks at which something happens. ``Steady`` moves these on.
+Moments = NewType("Moments", np.ndarray)
+#: float64: how much was done, or is still to do.
+Amounts = NewType("Amounts", np.ndarray)
 Numbers = NewType("Numbers", np.ndarray)  # int64
 
 
@@ -44,16 +47,16 @@ class Clocks(NamedTuple):
 class Engines(NamedTuple):
     """SIMD engines: when their units are free, and which wavefront comes next."""
 
-    alu_free: Times  # [e, turn]: two wavefronts take turns
-    lds_free: Times
-    store_free: Times
-    texture_free: Times
-    data_free: Times  # when the last fetch's data have been delivered
+    alu_free: Moments  # [e, turn]: two wavefronts take turns
+    lds_free: Moments
+    store_free: Moments
+    texture_free: Moments
+    data_free: Moments  # when the last fetch's data have been delivered
     texture_owner: Numbers  # slot whose clause is in the texture unit, or -1
     queue: Numbers  # [e, n]: slots that wait for the texture unit
     queued: Numbers
     next_slot: Numbers  # the slot that is ready first
-    next_clock: Times
+    next_clock: Moments
 
 
 class Slots(NamedTuple):
@@ -62,30 +65,32 @@ class Slots(NamedTuple):
     """
 
     wavefront: Numbers  # -1: empty
-    ready: Times  # when it goes on
+    ready: Moments  # when it goes on
     segment: Numbers
     turn: Numbers  # of the segment
     clause: Numbers
-    came: Times  # when it came to the clause
-    began: Times  # when the clause began
-    served: Times  # when its unit is done with the clause
+    came: Moments  # when it came to the clause
+    began: Moments  # when the clause began
+    served: Moments  # when its unit is done with the clause
     fetch: Numbers  # the clause's next fetch, -1 outside of a TEX clause
-    data: Times  # when the data of its fetches are there
+    data: Moments  # when the data of its fetches are there
     arrived: Numbers  # 1: at a barrier
 
 
 class Groups(NamedTuple):
-    """Workgroups and wavefronts of the launch."""
+    """Workgroups and wavefronts of the launch. ``Steady`` doesn't move them on: their moments are
+    past.
+    """
 
     engine: Numbers  # [g]
     slot: Numbers  # [g]: the first of its slots
     running: Numbers  # [g]: its wavefronts that have not ended
-    ended: Times  # [g]
+    ended: Moments  # [g]
     upcoming: Numbers  # the next one to be dispatched
     retired: Numbers  # the next one to retire
-    released: Times  # when the last one retired
-    wavefront_start: Times  # [w]
-    wavefront_end: Times  # [w]
+    released: Moments  # when the last one retired
+    wavefront_start: Moments  # [w]
+    wavefront_end: Moments  # [w]
     wavefront_engine: Numbers  # [w]
 
 
@@ -99,7 +104,7 @@ class Tags(NamedTuple):
     bits: int  # logarithm of the number of sets
     line: Numbers
     used: Numbers
-    ready: Times  # when the line is there
+    ready: Moments  # when the line is there
 
 
 class MemorySystem(NamedTuple):
@@ -110,10 +115,10 @@ class MemorySystem(NamedTuple):
     lines: Numbers  # asked for so far: the caches' idea of time
     geometry: Geometry
     spread: Geometry  # the same, with a channel for each L2 slice
-    slice_free: Times
-    channel_free: Times
-    pending: Times  # clocks of stores that a channel still has to send
-    bank_free: Times  # [channel, bank]
+    slice_free: Moments
+    channel_free: Moments
+    pending: Amounts  # clocks of stores that a channel still has to send
+    bank_free: Moments  # [channel, bank]
     bank_row: Numbers  # [channel, bank]: the open row
 
 
@@ -122,20 +127,20 @@ class Tally(NamedTuple):
     views into ``all``, which is copied into a row of ``snapshots`` now and then.
     """
 
-    all: Times
-    alu: Times  # per SIMD engine
-    texture: Times
-    lds: Times
-    l1_asked: Times  # lines, once for each quad
-    l1_missed: Times
-    delivered: Times  # bytes of texels, to work-items
-    l2_asked: Times  # lines of textures, per slice
-    l2_missed: Times
-    l2_passed: Times  # lines of global memory, which it doesn't keep
-    dram: Times  # per channel
-    dram_rows: Times  # clocks in which a line waits for its row, and nothing is sent
-    written: Times  # lines, of the chip
-    snapshots: Times
+    all: Amounts
+    alu: Amounts  # per SIMD engine
+    texture: Amounts
+    lds: Amounts
+    l1_asked: Amounts  # lines, once for each quad
+    l1_missed: Amounts
+    delivered: Amounts  # bytes of texels, to work-items
+    l2_asked: Amounts  # lines of textures, per slice
+    l2_missed: Amounts
+    l2_passed: Amounts  # lines of global memory, which it doesn't keep
+    dram: Amounts  # per channel
+    dram_rows: Amounts  # clocks in which a line waits for its row, and nothing is sent
+    written: Amounts  # lines, of the chip
+    snapshots: Amounts
 
 
 class Ledger(NamedTuple):
@@ -143,23 +148,23 @@ class Ledger(NamedTuple):
     ``all``.
     """
 
-    all: Times
-    unit_wait: Times  # per clause: clocks before its unit took it; at a barrier, for the others
-    data_wait: Times  # per clause: clocks in which its unit was done and its data weren't there
-    read: Times  # per stream: lines from DRAM
-    written: Times  # per stream: lines to DRAM
+    all: Amounts
+    unit_wait: Amounts  # per clause: clocks before its unit took it; at a barrier, for the others
+    data_wait: Amounts  # per clause: clocks in which its unit was done and its data weren't there
+    read: Amounts  # per stream: lines from DRAM
+    written: Amounts  # per stream: lines to DRAM
 
 
 class Log(NamedTuple):
     """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were
-    over.
+    over. They are past, too.
     """
 
-    rows: Times  # slot, wavefront, kind, start, end, served
+    rows: Moments  # slot, wavefront, kind, start, end, served
     row_count: Numbers
     pace: int
     over: Numbers  # clauses
-    progress: Times
+    progress: Moments
 
 
 class Chip(NamedTuple):
@@ -178,7 +183,7 @@ class Chip(NamedTuple):
 
 def blank(kind: type, shape, **given) -> Any:
     """A tuple of zeros: arrays of ``shape`` in all fields but those that are given."""
-    dtypes = {Times: np.float64, Numbers: np.int64}
+    dtypes = {Moments: np.float64, Amounts: np.float64, Numbers: np.int64}
     fields = kind.__annotations__.items()
     return kind(
         **{
@@ -286,8 +291,8 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 
 
 def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
-    """Cut a copy of ``Tally.all``, or rows of copies, into its parts by name: "alu", "texture",
-    ...
+    """Views of the parts of ``Tally.all``, or of rows of copies of it, by name: "alu", "texture",
+    ...; ``make_chip`` relies on their being views.
     """
     e, slices = device.simd_engines, device.l2_slices
     names = (
