@@ -41,8 +41,9 @@ def refuse(program: Program, at: int, what: str) -> CompileError:
 class Word:
     """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel),
     "input" (``place`` = register, channel), "op" (``op``), "phi" (``args`` by predecessor).
-    ``home``: the component of an IL register that it was first written to. ``vreg``: where it
-    lives, once passes behind SSA form have decided that.
+    ``forward``: the word that replaced this one, if one has. ``home``: the component of an IL
+    register that it was first written to. ``vreg``: where it lives, once passes behind SSA form
+    have decided that.
     """
 
     kind: str
@@ -223,7 +224,12 @@ class Op:
 
 @dataclass(eq=False)
 class BasicBlock:
-    """Ops in order. ``depth`` counts the loops around it; ``dead`` blocks are never reached."""
+    """Ops in order. ``depth`` counts the loops around it; ``dead`` blocks are never reached.
+
+    For the construction of SSA form (Braun et al., see ``ssa``): ``defs`` has the word that each
+    variable holds at the block's end, as far as that was asked for; ``sealed``: whether all
+    predecessors are known; until then ``incomplete`` has the phis that wait for arguments.
+    """
 
     depth: int = 0
     ops: list[Op] = field(default_factory=list)

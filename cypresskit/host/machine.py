@@ -3,7 +3,7 @@
 Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores,
 and for each chip the chip itself, its one DMA engine and a host thread that copies for it. A
 ``Plan`` collects tasks in program order and the buffers that pass data between them; these decide
-what may overlap (`timeline`).
+what may overlap (`tasks`).
 
 A strip of a matrix gets to a card in two steps, as the driver requires. A host thread copies it
 from the program's memory into memory that the bus can read (*pinned* memory; here A is also

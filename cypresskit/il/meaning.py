@@ -37,9 +37,8 @@ def flushed(bits: np.ndarray) -> np.ndarray:
 def single(result: np.ndarray) -> np.ndarray:
     """The bits of a float32 result: subnormals flushed, NaN canonical."""
     size = np.abs(result)
-    if (
-        size.min(initial=np.inf) >= MIN_NORMAL
-    ):  # the usual case: nothing to flush, no NaN (which makes this false)
+    # The usual case: nothing to flush, no NaN (which makes this false)
+    if size.min(initial=np.inf) >= MIN_NORMAL:
         return result.view(np.uint32)
     bits = np.where(size < MIN_NORMAL, result.view(np.uint32) & SIGN, result.view(np.uint32))
     return np.where(np.isnan(result), NAN, bits)

@@ -428,10 +428,10 @@ def comment_message(instruction: str) -> str:
 
 
 def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The controls behind an opcode's name, each with what stands in its brackets, or "". ``rest``
-    is what follows the name up to the first bracket, which belongs to the last control before it:
-    in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a macro's
-    number, ``k``.
+    """The controls behind an opcode's name, each with what stands in its brackets, or "".
+    ``suffix`` is what follows the name up to the first bracket, which belongs to the last control
+    before it: in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a
+    macro's number, ``k``.
     """
     bracket = segments[0][1]
     names = [name for name in suffix.split("_") if name] or (["k"] if bracket else [])

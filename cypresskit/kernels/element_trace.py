@@ -7,7 +7,7 @@ element should have been read, the trace says which.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -295,8 +295,12 @@ class _Tracer:
 
     def wanted(self, k: int) -> tuple[MatrixElement, MatrixElement]:
         """The elements of A and B whose product is term ``k`` of the right sum."""
-        a = (k, self.row) if self.kernel.trans_a else (self.row, k)
-        b = (self.column, k) if self.kernel.trans_b else (k, self.column)
+        return self.product_of(self.row, self.column, k)
+
+    def product_of(self, row: int, column: int, k: int) -> tuple[MatrixElement, MatrixElement]:
+        """The elements of A and B whose product is term ``k`` of the right C[row, column]."""
+        a = (k, row) if self.kernel.trans_a else (row, k)
+        b = (column, k) if self.kernel.trans_b else (k, column)
         return MatrixElement("A", *a), MatrixElement("B", *b)
 
     # Judging
@@ -496,9 +500,9 @@ class _Tracer:
         a_products = {elements for elements in products if elements[0].matrix == "A"}
         for row in range(m):
             for column in range(n):
-                other = products_of(self, row, column)
+                others = {self.product_of(row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
-                if own and a_products == {other(p) for p in range(k)}:
+                if own and a_products == others:
                     return (
                         f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
                         " the address or the register wrong?"
@@ -551,9 +555,8 @@ class _Tracer:
         picked = belongs is not None and self._was_read(belongs, stranger)
         blame = line if picked else self.seen.line(factor.step)
         does = "multiplies" if picked else "reads"
-        outside = "" if factor.word.inside else ", outside of the matrix,"
+        outside = "" if factor.word.inside else ", outside of the matrix"
         note = f"Line {blame} {does} {element}{outside}, where {belongs} belongs."
-        note = note.replace(",,", ",")
         return self._term("wrong", stranger, k, note, blame)
 
     @cached_property
@@ -705,8 +708,7 @@ class _Tracer:
         step = self.seen.steps[factor.step]
         if step.fetch is None:
             return self.item
-        _, x, y, _ = step.fetch
-        readers = step.active & (x == factor.word.x) & (y == factor.word.y)
+        readers = step.active & (step.fetch.x == factor.word.x) & (step.fetch.y == factor.word.y)
         return self.item if readers[self.item] else int(np.argmax(readers))
 
 
@@ -723,15 +725,3 @@ def _notes(terms: list[Term]) -> list[str]:
         more = count[key] - 1
         notes.append(note + (f" So it is with {quantity(more, 'more term')}." if more else ""))
     return notes
-
-
-def products_of(tracer: _Tracer, row: int, column: int) -> Callable[[int], tuple[Any, ...]]:
-    """The products of another element's right sum."""
-    kernel = tracer.kernel
-
-    def wanted(k: int) -> tuple[MatrixElement, MatrixElement]:
-        a = (k, row) if kernel.trans_a else (row, k)
-        b = (column, k) if kernel.trans_b else (k, column)
-        return MatrixElement("A", *a), MatrixElement("B", *b)
-
-    return wanted

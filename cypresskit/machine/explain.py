@@ -86,18 +86,17 @@ class Interpreter:
         limits = {"max_instructions": launch.max_instructions if launch.limited else MOST_STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
             limits["A smaller domain"] = most // max(1, launch.items)
+        # The lowest limit ends the run; its key completes the error's "(... raises the limit.)".
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
-        self.read: dict[
-            int, np.ndarray
-        ] = {}  # global elements that this instruction's operands read, by operand
-        self.operands: dict[
-            tuple, np.ndarray | Callable
-        ] = {}  # by instruction, source and positions: see _operand
-        self.fused: dict[int, Callable | None] = {}  # by instruction: its multiply-add, see _fused
+        # Global elements that this instruction's operands read, by operand
+        self.read: dict[int, np.ndarray] = {}
+        # By instruction, source and positions: see _operand
+        self.operands: dict[tuple, np.ndarray | Callable] = {}
+        # By instruction: its multiply-add, see _fused
+        self.fused: dict[int, Callable | None] = {}
         self.scratch = np.zeros((4, self.items), np.uint32)  # for the results of these
-        self.coordinates: dict[
-            int, dict
-        ] = {}  # by register: what fetches made of it since it was written
+        # By register: what fetches made of it since it was written
+        self.coordinates: dict[int, dict] = {}
 
     def run(self) -> Run:
         for listener in self.observers:

@@ -26,7 +26,7 @@ from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
 MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
-MOST_TERMS = 4096  # of a value; what has more is mixed
+MOST_TERMS = 4096  # of a product; one that would have more is mixed
 
 
 class MemoryWord(NamedTuple):
@@ -85,14 +85,34 @@ Node = tuple[int, int]  # step, work-item
 Results = dict[Node, dict[int, FormalSum]]  # the components that steps wrote
 
 
+class _FetchStep(NamedTuple):
+    """Where a fetch looked, for all work-items."""
+
+    resource: int
+    x: np.ndarray
+    y: np.ndarray
+    inside: np.ndarray
+
+
+class _LdsStep(NamedTuple):
+    """What a load or store of the LDS accessed: ``words`` of the element that begins at ``byte``
+    (of each work-item) of an array.
+    """
+
+    array: int
+    store: bool
+    byte: np.ndarray
+    words: tuple[int, ...]
+
+
 @dataclass(eq=False)
 class _Executed:
     """What one instruction did for all work-items."""
 
     at: int
     active: np.ndarray
-    fetch: tuple[int, np.ndarray, np.ndarray, np.ndarray] | None = None
-    lds: tuple[int, bool, np.ndarray, tuple[int, ...]] | None = None
+    fetch: _FetchStep | None = None
+    lds: _LdsStep | None = None
     written: tuple[int, ...] = ()
     rows: np.ndarray | None = None
     element: np.ndarray | None = None
@@ -122,13 +142,14 @@ class Provenance(Observer):
         self.steps.append(_Executed(event.at, event.active.copy()))
 
     def fetch(self, event: FetchEvent) -> None:
-        coordinates = event.x.copy(), event.y.copy(), event.inside.copy()
-        self.steps[-1].fetch = (event.resource, *coordinates)
+        self.steps[-1].fetch = _FetchStep(
+            event.resource, event.x.copy(), event.y.copy(), event.inside.copy()
+        )
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space != "lds":
             return
-        self.steps[-1].lds = event.array, event.store, event.element.copy(), event.words
+        self.steps[-1].lds = _LdsStep(event.array, event.store, event.element.copy(), event.words)
         if event.store:
             self.lds_stores[event.array].append(len(self.steps) - 1)
 
@@ -187,8 +208,8 @@ class Provenance(Observer):
         for number in reversed(stores[: bisect_left(stores, before)]):
             step = self.steps[number]
             assert step.lds is not None
-            for word in step.lds[3]:
-                words, inside = places.lds_inside(step.lds[2][members], word, size)
+            for word in step.lds.words:
+                words, inside = places.lds_inside(step.lds.byte[members], word, size)
                 items = np.flatnonzero(step.active[members] & inside & (words == place))
                 if len(items):
                     return (number, first + int(items[-1])), word
@@ -245,8 +266,8 @@ class Provenance(Observer):
 
     # Which steps belong to a value
 
-    def slice(self, *nodes: Node) -> list[Node]:
-        """The steps that passed data on to some steps, in the order in which they ran."""
+    def backward_slice(self, *nodes: Node) -> list[Node]:
+        """Some steps and those that passed data on to them, in the order in which they ran."""
         nodes_behind, open_nodes = set(nodes), list(nodes)
         while open_nodes:
             for earlier in self._sources(open_nodes.pop()):
@@ -262,9 +283,9 @@ class Provenance(Observer):
         i = self.body[step.at]
         if step.fetch is not None:
             return
-        if step.lds is not None and not step.lds[1]:
+        if step.lds is not None and not step.lds.store:
             for _, place in self._lds_places(node):
-                left = self._left(step.lds[0], place, item, number)
+                left = self._left(step.lds.array, place, item, number)
                 if left is not None:
                     yield left[0]
             return
@@ -293,10 +314,10 @@ class Provenance(Observer):
         """The words that a load or store of the LDS asked for: which, and where it lies."""
         step = self.steps[node[0]]
         assert step.lds is not None
-        array, _, byte, words = step.lds
-        size = self.program.lds[array][1]
-        for word in words:
-            place, inside = places.lds_inside(byte[node[1] : node[1] + 1], word, size)
+        size = self.program.lds[step.lds.array][1]
+        byte = step.lds.byte[node[1] : node[1] + 1]
+        for word in step.lds.words:
+            place, inside = places.lds_inside(byte, word, size)
             if inside[0]:
                 yield word, int(place[0])
 
@@ -337,7 +358,7 @@ class Provenance(Observer):
             if step.active[item] and self.body[step.at].op.name in MULTIPLY
         ]
         values: Results = {}
-        for earlier in self.slice(*nodes):
+        for earlier in self.backward_slice(*nodes):
             values[earlier] = self._evaluated(earlier, values)
         for node in nodes:
             yield from ((node[0], component, value) for component, value in values[node].items())
@@ -362,7 +383,7 @@ class Provenance(Observer):
             if not step.active[item]:
                 continue
             node = number, item
-            if step.fetch is not None or (step.lds is not None and not step.lds[1]):
+            if step.fetch is not None or (step.lds is not None and not step.lds.store):
                 for word in self.results(node):
                     yield number, word
             elif step.lds is None:
@@ -371,7 +392,7 @@ class Provenance(Observer):
     def results(self, node: Node) -> list[MemoryWord]:
         """The words of memory that a step's results are made of."""
         values: Results = {}
-        for earlier in self.slice(node):
+        for earlier in self.backward_slice(node):
             values[earlier] = self._evaluated(earlier, values)
         terms = (term for value in values[node].values() for term in value.terms)
         return [factor.word for term in terms for factor in term.factors]
@@ -392,7 +413,7 @@ class Provenance(Observer):
     def value(self, node: Node, words: tuple[int, ...]) -> FormalSum:
         """What a step wrote to a word, or to the two words of a double, as a sum."""
         values: Results = {}
-        for earlier in self.slice(node):
+        for earlier in self.backward_slice(node):
             values[earlier] = self._evaluated(earlier, values)
         parts = [values[node][word] for word in words]
         return parts[0] if len(parts) == 1 else _joined(parts)
@@ -421,8 +442,10 @@ class Provenance(Observer):
         number, item = node
         step = self.steps[number]
         assert step.fetch is not None
-        resource, xs, ys, insides = step.fetch
-        x, y, inside = int(xs[item]), int(ys[item]), bool(insides[item])
+        x = int(step.fetch.x[item])
+        y = int(step.fetch.y[item])
+        inside = bool(step.fetch.inside[item])
+        resource = step.fetch.resource
         texel = self.launch.textures[resource].texel // 4
         results = {}
         for component in step.written:
@@ -437,13 +460,13 @@ class Provenance(Observer):
         number, item = node
         step = self.steps[number]
         assert step.lds is not None
-        array, store, _, words = step.lds
-        if store:
+        words = step.lds.words
+        if step.lds.store:
             source = i.sources[i.op.passed[0]]
             return {w: _passed(self._operand(node, source, w, values), number) for w in words}
         loaded = {}
         for word, place in self._lds_places(node):
-            left = self._left(array, place, item, number)
+            left = self._left(step.lds.array, place, item, number)
             if left is not None:
                 loaded[word] = _passed(values[left[0]][left[1]], number)
         only = words[0] if len(words) == 1 else None

@@ -23,7 +23,7 @@ from cypresskit.machine.fast.webs import Webs
 
 @dataclass(frozen=True)
 class Cell:
-    """Context of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or
+    """Storage of components of a register: ``n`` lanes (0: one value for all) of ``kind`` "i32", or
     "i64" for xy or zw as a double; ``wide``: four components of every lane, one lane after the
     other.
     """

@@ -50,8 +50,9 @@ def run(launch: Launch, threads: int | None = None) -> Run | None:
 
     Returns None if a barrier was reached by part of a group: another engine has to tell what that
     does. Raises ``KernelError`` for an endless loop or a store out of range, which is the first
-    here, but need not be if all work-items run in step. Where what global memory held matters, it
-    is then as it was.
+    here, but need not be if all work-items run in step. If the kernel reads global memory, that is
+    restored, so that the explaining engine can run the launch again; otherwise, partial stores
+    remain.
     """
     if not launch.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
