@@ -49,6 +49,7 @@ class WatchedTurn:
         for own, theirs in zip(self.compared, other.compared, strict=True):
             if own.operation is not theirs.operation:
                 return False
+            assert own.active is not None and theirs.active is not None
             if not np.array_equal(own.active, theirs.active):
                 return False
         return np.array_equal(self.running, other.running)
