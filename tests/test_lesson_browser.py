@@ -258,6 +258,19 @@ def framed(page, output: str, sandbox: str, policy: str = ""):
 
 
 @pytest.mark.parametrize(
+    ("name", "count", "most"), [("roofline", 3, 366), ("texture_fetch", 2, 544)]
+)
+def test_on_a_phone_figures_stand_one_below_the_other(page, show, name, count, most):
+    """Whole rooflines; of the texture fetches a kernel at a time is swiped."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    figures = show(view(name)).locator(".figure")
+    tops = [figures.nth(n).bounding_box()["y"] for n in range(figures.count())]
+    assert len(tops) == count and min(np.diff(tops)) > 300
+    assert page.evaluate(JS.faults) == [], "letters that are cut off or small"
+    assert page.locator(".picture").evaluate("box => box.scrollWidth") <= most
+
+
+@pytest.mark.parametrize(
     ("sandbox", "rule"), [("", ""), ("allow-scripts", ""), ("allow-scripts", "script-src 'none'")]
 )
 def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sandbox, rule):

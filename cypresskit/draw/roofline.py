@@ -30,7 +30,7 @@ INTENSITY = Scale("flops per byte", 0.1, 20.0, True, (0.1, 0.25, 0.5, 1, 2, 4, 8
 SPEEDS = 15, 3000  # Gflop/s
 SPEED_TICKS = 20, 50, 100, 200, 500, 1000, 2000
 BLOCK_WIDTH, HEIGHT = 340, 356  # of the block's picture, in pixels
-CHARTS, GAP = WIDTH - BLOCK_WIDTH - 8, 8  # the width of both charts, and between two figures
+CHART_WIDTH = 356  # of one of two: on a phone the three figures stand one below the other
 AXES = 290  # their height
 LINE = 16  # the height of a point's number
 
@@ -83,7 +83,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     _draw_block(sheet)
 
     shown = {_precision(report) for report in paces.values()} or set(BYTES)
-    width = (CHARTS - GAP * (len(shown) - 1)) / len(shown)
+    width = CHART_WIDTH if len(shown) > 1 else WIDTH - BLOCK_WIDTH
     lines: list[str] = []
     notes: list[str] = []
     for precision in (precision for precision in BYTES if precision in shown):
