@@ -132,7 +132,7 @@ def host_machine(name: str = "", features: str = "", opt: int = 2):
 
 
 @cache
-def _loops() -> dict:
+def _loops() -> dict[np.dtype, Callable[..., int]]:
     """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
     import llvmlite.binding as llvm
 
@@ -156,12 +156,13 @@ def _loops() -> dict:
         ctypes.c_void_p,
         *[ctypes.c_int64] * 2,
     )
-    kinds = {"float": np.float32, "double": np.float64}
-    functions: dict = {
-        np.dtype(kind): signature(engine.get_function_address(f"fma_{t}"))
-        for t, kind in kinds.items()
-    }
-    functions["engine"] = engine  # keeps the code alive
+    functions: dict[np.dtype, Callable[..., int]] = {}
+    for t, kind in (("float", np.float32), ("double", np.float64)):
+        function = signature(engine.get_function_address(f"fma_{t}"))
+        # Whoever holds the function keeps its code alive: two threads that come first at the same
+        # time each compile, and the cache forgets what one of them goes on to call.
+        function.engine = engine  # type: ignore[attr-defined]  # ctypes lets us
+        functions[np.dtype(kind)] = function
     return functions
 
 
