@@ -103,3 +103,11 @@ def test_the_ruler_has_the_bits_of_the_numbers():
     assert x[0] == x[1] and len(x[0]) == 2, "all of b is lost, and e has it"
     fall = frames(player, "bits e", "y")[[1, 6], 0]
     assert fall[0] == drawn(player, "bits b")["y"][0] < fall[1], "and falls from b's row"
+
+
+@pytest.mark.parametrize("pair", [*PAIRS, (1.5, 0.0)])
+def test_a_and_b_have_all_of_their_53_places(pair):
+    player = draw.exponents([pair])
+    for name, number in zip("ab", pair):
+        shown = np.isfinite(frames(player, f"format {name}", "x")[0])
+        assert shown.sum() == (53 if number else 0)

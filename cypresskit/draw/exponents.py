@@ -111,11 +111,15 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:
-    """One more than the largest exponent of any bit in a run, and the smallest exponent."""
-    ones = [e for value in run.values() for e in _bits(value)]
+    """One more than the largest exponent of any bit in a run, and the smallest exponent of any bit
+    or of any of the 53 places of a and b.
+    """
+    bits = {name: _bits(value) for name, value in run.items()}
+    ones = [exponent for exponents in bits.values() for exponent in exponents]
     if not ones:
         raise ValueError("there are no bits to draw: both numbers are 0")
-    return max(ones) + 1, min(ones)
+    last_places = [max(bits[name]) - BITS + 1 for name in "ab" if bits[name]]
+    return max(ones) + 1, min(*ones, *last_places)
 
 
 def _bits(value: float) -> list[int]:
