@@ -185,9 +185,11 @@ def _with_one(text: str) -> str:
     return text.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
 
 
-def _loop_of(name: str) -> Callable[[], Around]:
-    """What stands around the main loop of a kernel of the catalogue."""
-    return lambda: Around.lines(_with_one(KERNELS[name].text), "whileloop", "endloop")
+def around_loop(name: str) -> Around:
+    """What stands around the main loop of a kernel of the catalogue, in which ``l9.x`` holds
+    1.0.
+    """
+    return Around.lines(_with_one(KERNELS[name].text), "whileloop", "endloop")
 
 
 def _around_order() -> Around:
@@ -271,7 +273,7 @@ STEPS = {
         ("dgemm_tn", 2048),
         lambda: KERNELS["dgemm_tn"],
         ((4, 4),),
-        _loop_of("dgemm_tn"),
+        partial(around_loop, "dgemm_tn"),
         paper="dgemm_tn",
         file=Path("my_double.il"),
     ),
@@ -279,7 +281,7 @@ STEPS = {
         ("sgemm_64x64_lds", 2048),
         lambda: KERNELS["sgemm_64x64_lds"],
         ((8, 8),),
-        _loop_of("sgemm_64x64_lds"),
+        partial(around_loop, "sgemm_64x64_lds"),
         k_steps=(4,),
         paper="sgemm_64x64_lds",
         file=Path("my_lds.il"),
@@ -287,7 +289,10 @@ STEPS = {
         " LDS?",
     ),
     "12": ClimbStep(
-        ("sgemm_tn", 2048), lambda: KERNELS["sgemm_tn"], ((8, 8),), _loop_of("sgemm_tn")
+        ("sgemm_tn", 2048),
+        lambda: KERNELS["sgemm_tn"],
+        ((8, 8),),
+        partial(around_loop, "sgemm_tn"),
     ),
     # What was entered brings its block along
     "contest": ClimbStep(("sgemm_tn", 2048), lambda: KERNELS["sgemm_tn"], ((8, 8),)),

@@ -38,6 +38,7 @@ from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
+from cypresskit.teach.climb import around_loop
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
@@ -58,9 +59,8 @@ PHOTO = 1.02
 
 def with_loop(loop: str) -> TextKernel:
     """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
-    head, _, tail = KERNELS["sgemm_tn"].text.partition("whileloop\n")
-    head = head.replace("dcl_cb ", "dcl_literal l9, 1.0, 0.0, 0.0, 0.0\ndcl_cb ")
-    return replace(entry(loop + tail.partition("endloop\n")[2]), before=head)
+    around = around_loop("sgemm_tn")
+    return replace(entry(loop + around.after), before=around.before)
 
 
 BAR = write(12, 8, 3)  # the fastest that it makes
