@@ -258,7 +258,7 @@ def framed(page, output: str, sandbox: str, policy: str = ""):
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "most"), [("roofline", 3, 366), ("texture_fetch", 2, 544)]
+    ("name", "count", "most"), [("roofline", 3, 366), ("texture_fetch", 2, 530)]
 )
 def test_on_a_phone_figures_stand_one_below_the_other(page, show, name, count, most):
     """Whole rooflines; of the texture fetches a kernel at a time is swiped."""

@@ -23,7 +23,7 @@ from cypresskit.timing.units.cache import Cache
 from cypresskit.timing.work import BANK_SHIFT
 
 WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 gives in a clock
-WIDE, HIGH = 520, 484  # a panel, in pixels
+WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the room on its sides, in pixels
 ITEM, TOP, TICKS = 17, 84, 352  # a work-item's side, and where the tile and the ticks begin
 DOORS = 313  # where the row of banks is
 QUEUE = 4  # words at most that a quad can want of a bank
@@ -67,8 +67,8 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     most = max(len(panel.served) for panel in panels)
     for panel in panels:
         label = f"{panel.name}: work-items in quads, the matrices in words, clocks paid"
-        sheet.stage(label, WIDE + 24, HIGH)
-        panel.draw(sheet, 12, most)
+        sheet.stage(label, WIDE + 2 * MARGIN, HIGH)
+        panel.draw(sheet, MARGIN, most)
     captions = [
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
