@@ -143,7 +143,7 @@ def test_the_document_has_every_calibration():
 def test_card_code_and_timing_agree_on_the_number_of_wavefronts(name, pool):
     board = replace(HD5870, register_pool=pool)
     code = compile(KERNELS[name].program, board)
-    lds = sum(size for _, size in code.program.lds.values())
+    lds = code.program.lds_bytes
     active = board.active_wavefronts(code.gprs, lds)
     assert code.wavefronts == code.card().wavefronts == active
     assert f"{active} wavefronts on a SIMD engine" in code.listing()

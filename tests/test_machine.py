@@ -1,5 +1,6 @@
 """Launching IL: one suite, run on both engines."""
 
+import pickle
 import re
 import tomllib
 from functools import partial
@@ -259,7 +260,12 @@ def test_finds_an_endless_loop_of_one_in_a_million_at_once(engine):
         ck.launch(
             program, (1024, 1024), outputs={0: np.zeros((1024, 1024), np.float32)}, engine=engine
         )
-    assert (caught.value.line, caught.value.work_item) == (3, (700, 700))
+    error = caught.value
+    assert (error.line, error.work_item) == (3, (700, 700))
+    assert error.advice.endswith(" raises the limit.")
+    assert error.advice not in error.message
+    assert str(error) == f"{error.message} ({error.advice})"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 COUNTS = (

@@ -163,7 +163,7 @@ class Code:
         """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will
         say.
         """
-        lds = sum(size for _, size in self.program.lds.values())
+        lds = self.program.lds_bytes
         group = 1
         if self.program.mode != "pixel":
             group = -(-math.prod(self.program.group) // self.device.wavefront)

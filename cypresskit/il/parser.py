@@ -273,13 +273,14 @@ class _Assembler:
 
     def _check_names(self, program: Program) -> None:
         """Everything that is used must be declared and must exist in the kernel's mode."""
-        if (size := sum(size for _, size in program.lds.values())) > MAX_LDS:
+        if program.lds_bytes > MAX_LDS:
             last = [
                 i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")
             ][-1]
             self._fault(
                 last,
-                f"the LDS arrays have {size} bytes together: a workgroup has {MAX_LDS} at most",
+                f"the LDS arrays have {program.lds_bytes} bytes together: a workgroup has {MAX_LDS}"
+                " at most",
             )
         reported: set[tuple[int, str]] = set()
         for i in program.body:

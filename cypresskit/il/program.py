@@ -338,6 +338,11 @@ class Program:
         }
 
     @cached_property
+    def lds_bytes(self) -> int:
+        """Bytes of LDS that a workgroup has."""
+        return sum(size for _, size in self.lds.values())
+
+    @cached_property
     def registers(self) -> tuple[int, ...]:
         """The numbers of all ``r`` registers that ``body`` names, in order."""
         return tuple(sorted({r.index for i in self.body for r in i.registers if r.kind == "r"}))

@@ -29,7 +29,6 @@ from cypresskit.kernels.text_kernel import TextKernel, as_launched_like, assembl
 from cypresskit.machine import KernelError
 
 LARGEST = 256  # rows or columns of a block, and steps of k in a turn
-RAISED = " (max_instructions raises the limit.)"  # nothing that helps here
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 Source = str | Path | Program | Kernel
 
@@ -296,7 +295,8 @@ def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
         if inferred is not None:
             return inferred, ""
     except (KernelError, ValueError) as error:
-        failure = str(error).splitlines()[-1].strip().removesuffix(RAISED).rstrip(".")
+        text = error.message if isinstance(error, KernelError) else str(error)
+        failure = text.splitlines()[-1].strip().rstrip(".")
     near, share = nearest_kernel(program)
     what = failure or _tried(trials)
     ended = what if what.endswith(("?", "!")) else f"{what}."

@@ -295,8 +295,7 @@ def _result(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> np.nda
 
 def _findings(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> Findings:
     """The findings of ``ck.check``; with the answer's where C is global memory."""
-    plain = kernel.precision in ("single", "double")
-    if plain and not (kernel.streams or kernel.buffer or kernel.packed):
+    if _plainly_launched(kernel):
         a, b, c = (matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c))
         return check_gemm(
             kernel,
@@ -311,6 +310,12 @@ def _findings(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> Find
     if kernel.buffer:
         names = {}
     return check(kernel.program, **arguments, names=names, max_instructions=longest(kernel, given))
+
+
+def _plainly_launched(kernel: Kernel) -> bool:
+    """Whether it fetches A and B, in single or double precision, and stores one C to ``g[]``."""
+    plain = kernel.precision in ("single", "double")
+    return plain and not (kernel.streams or kernel.buffer or kernel.packed)
 
 
 def check_gemm(
@@ -329,18 +334,13 @@ def check_gemm(
     op(A) op(B) + beta C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
 
     ``names`` and ``max_instructions`` as for ``ck.check``. Raises ``ValueError`` for kernels that
-    write C through output streams or read their matrices from a buffer, and for those in
-    double-double.
+    write C through output streams, read their matrices from a buffer or compute packed products,
+    and for those in double-double.
     """
-    if (
-        kernel.precision not in ("single", "double")
-        or kernel.streams
-        or kernel.buffer
-        or kernel.packed
-    ):
+    if not _plainly_launched(kernel):
         raise ValueError(
-            f"check_gemm takes kernels that fetch A and B and store C to g[]; {kernel.name}"
-            " does not"
+            "check_gemm takes kernels that fetch A and B, in single or double precision, and store"
+            f" one C to g[]; {kernel.name} does not"
         )
     arguments = kernel.arguments(a, b, c, alpha, beta)
     stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]

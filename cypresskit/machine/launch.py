@@ -25,7 +25,8 @@ class KernelError(RuntimeError):
     """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part
     of a group doesn't reach), "endless" (a loop); ``line`` the kernel's line and ``at`` the index
     of its instruction in ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a
-    flat number, or None.
+    flat number, or None; ``advice`` is for whoever makes the launch: what raises the limit that a
+    loop ran into, as a sentence, or "".
     """
 
     def __init__(
@@ -35,12 +36,23 @@ class KernelError(RuntimeError):
         work_item: Any = None,
         kind: str = "",
         at: int = -1,
+        advice: str = "",
     ) -> None:
         super().__init__(message)
         self.line, self.work_item, self.kind, self.at = line, work_item, kind, at
+        self.advice = advice
+
+    @property
+    def message(self) -> str:
+        """Its text without the advice, for readers who don't make the launch."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.advice})" if self.advice else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KernelError, (self.args[0], self.line, self.work_item, self.kind, self.at)
+        values = self.line, self.work_item, self.kind, self.at, self.advice
+        return KernelError, (self.message, *values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +118,14 @@ class Launch(Shape):
         words[inside] = self.memory[element[inside]]
         return words, inside
 
-    def error(self, kind: str, at: int, what: str, item: int | None = None) -> KernelError:
+    def error(
+        self, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
+    ) -> KernelError:
         """An error of ``body[at]``, that work-item ``item`` made."""
         i = self.program.body[at]
         place = None if item is None else self.place(item)
-        return KernelError(f"{self.program.located(i)}\n    {what}", i.line, place, kind, at)
+        message = f"{self.program.located(i)}\n    {what}"
+        return KernelError(message, i.line, place, kind, at, advice)
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:
         """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that
@@ -134,8 +149,9 @@ class Launch(Shape):
         ``count``.
         """
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
-        why = f"Does its break condition ever become true? ({raised_by} raises the limit.)"
-        return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item)
+        why = "Does its break condition ever become true?"
+        advice = f"{raised_by} raises the limit."
+        return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item, advice)
 
 
 def prepare(

@@ -534,7 +534,7 @@ def _reached(gflops: float, par: float) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip().removesuffix(" (max_instructions raises the limit.)")
+    return (error.message if isinstance(error, KernelError) else str(error)).strip()
 
 
 def _is_right(kernel: Kernel) -> bool:

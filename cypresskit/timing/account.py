@@ -76,8 +76,12 @@ class TimedLaunch:
     @property
     def active(self) -> int:
         """Wavefronts that share a SIMD engine."""
-        lds = sum(size for _, size in self.shape.program.lds.values())
-        return self.device.active_wavefronts(self.code.gprs, lds, self.shape.group_wavefronts)
+        return self.active_with(self.code.gprs)
+
+    def active_with(self, registers: int) -> int:
+        """Wavefronts that share a SIMD engine if a work-item has so many registers."""
+        lds = self.shape.program.lds_bytes
+        return self.device.active_wavefronts(registers, lds, self.group)
 
     @property
     def round(self) -> int:

@@ -141,7 +141,7 @@ def what_if(report: Report) -> WhatIf:
         "near": replace(device, **NO_CONFLICTS, **no_rows, **near),
         "free": replace(device, **NO_CONFLICTS, **no_rows, **near, **no_switches),
         WAVEFRONT: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
-        REGISTER: _with_room(device, launch, _active(device, launch, max(launch.code.gprs - 1, 1))),
+        REGISTER: _with_room(device, launch, launch.active_with(max(launch.code.gprs - 1, 1))),
     }
     boards = dict.fromkeys(board for board in asked.values() if board != device)
     with ThreadPoolExecutor(processors()) as pool:
@@ -248,7 +248,7 @@ def registers_for_more(report: Report) -> tuple[int, int] | None:
     launch = report.launch
     assert launch is not None
     for registers in range(report.registers - 1, 0, -1):
-        more = _active(report.device, launch, registers)
+        more = launch.active_with(registers)
         if more > report.active:
             return registers, more
     return None
@@ -280,23 +280,16 @@ def _uses_lds(launch: TimedLaunch) -> bool:
     return bool(launch.shape.program.lds)
 
 
-def _active(device: Device, launch: TimedLaunch, registers: int) -> int:
-    """The wavefronts that share an engine if a work-item has so many registers."""
-    lds = sum(size for _, size in launch.shape.program.lds.values())
-    return device.active_wavefronts(registers, lds, launch.shape.group_wavefronts)
-
-
 def _with_room(device: Device, launch: TimedLaunch, wavefronts: int) -> Device:
     """The device with room for so many of the launch's wavefronts on an engine."""
     if wavefronts <= launch.active:
         return device
     groups = -(-wavefronts // launch.shape.group_wavefronts)
-    lds = sum(size for _, size in launch.shape.program.lds.values())
     room = {
         "register_pool": wavefronts * launch.code.gprs,
         "max_wavefronts": wavefronts,
         "max_wavefronts_chip": wavefronts * device.simd_engines,
         "max_workgroups": groups,
-        "lds_bytes": groups * lds,
+        "lds_bytes": groups * launch.shape.program.lds_bytes,
     }
     return replace(device, **{name: max(getattr(device, name), n) for name, n in room.items()})

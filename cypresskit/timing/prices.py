@@ -92,7 +92,7 @@ class LinePrice:
     @property
     def scatters(self) -> bool:
         """Whether its range is so wide that the price says little."""
-        return self.high - self.low > max(SCATTER, abs(self.price) / 2)
+        return scatters(self.price, self.low, self.high)
 
     @property
     def opcode(self) -> str:
@@ -266,6 +266,11 @@ def _line_price(
     return LinePrice(work, share, unit, middle, low, high, together)
 
 
+def scatters(price: float, low: float, high: float) -> bool:
+    """Whether the range of a price is so wide that the price says little."""
+    return high - low > max(SCATTER, abs(price) / 2)
+
+
 def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     """The row of a table for lines of a kind: which, work, unit, price, range, IL."""
     first = lines[0]
@@ -274,8 +279,7 @@ def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     share = sum(line.share for line in lines) / len(lines)
     price_ = sum(line.price for line in lines) / len(lines)
     low, high = min(line.low for line in lines), max(line.high for line in lines)
-    uncertain = high - low > max(SCATTER, abs(price_) / 2)
-    span = f"({100 * low:.1f} to {100 * high:.1f})" if uncertain else ""
+    span = f"({100 * low:.1f} to {100 * high:.1f})" if scatters(price_, low, high) else ""
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
     cost = f"{100 * price_:.1f} %"
     return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more

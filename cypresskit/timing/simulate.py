@@ -90,7 +90,23 @@ def simulate(
 
         ck.simulate("sgemm_tn", 2048).gflops
     """
-    again = partial(simulate, **locals())  # the arguments: nothing else has a name yet
+    again = partial(
+        simulate,
+        kernel=kernel,
+        n=n,
+        m=m,
+        k=k,
+        device=device,
+        launch=launch,
+        layout=layout,
+        beta=beta,
+        count=count,
+        flops=flops,
+        precision=precision,
+        exact=exact,
+        style=style,
+        progress=progress,
+    )
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
     if launch is not None:
         _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})

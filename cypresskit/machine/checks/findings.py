@@ -30,7 +30,8 @@ class Finding:
     counts further work-items or places; ``other`` is the other side of a race and ``other_line``
     its line; ``advice`` the likely mistake and its cure; ``also`` has further lines with the same
     fault; ``calls`` the macro calls that led to the line, the innermost first. Of a wrong answer,
-    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``.
+    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``; of an endless
+    loop, ``limit`` is what raises the limit that it ran into, as a sentence.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Finding:
     index: tuple[int, ...] = ()
     got: float | None = None
     wanted: float | None = None
+    limit: str = ""
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"
@@ -66,7 +68,8 @@ class Finding:
                 f"    likewise in {'lines' if self.also[1:] else 'line'}"
                 f" {', '.join(map(str, self.also))}"
             )
-        return "\n".join([*lines, f"    {self.advice}"])
+        limit = f" ({self.limit})" if self.limit else ""
+        return "\n".join([*lines, f"    {self.advice}{limit}"])
 
 
 class Findings(tuple[Finding, ...]):

@@ -8,7 +8,7 @@ depends on y.
 import math
 
 from cypresskit.il import Program
-from cypresskit.machine.fast.memory_access import lds_offsets
+from cypresskit.machine.fast.memory_access import lds_layout
 from cypresskit.machine.fast.register_file import ONE, Gang
 from cypresskit.machine.fast.routine import Routine
 from cypresskit.machine.fast.vec import Vec
@@ -53,7 +53,7 @@ class Batches:
 
     def _workgroup(self, batch: Vec) -> list[Vec]:
         """The numbers of a workgroup along x, y and z; its LDS is cleared."""
-        size = lds_offsets(self.program.lds)[-1]
+        _, size = lds_layout(self.program.lds)
         if size:
             ir = self.routine.ir
             lds = self.routine.slot("lds", "ptr")

@@ -189,7 +189,8 @@ class MemoryAccess:
             self.registers.component(at, n, p).lanes(lanes).cast("zext", "i64") for n, p in parts
         ]
         address = (values[0] * stride + values[1] if stride else values[0]) & -4
-        array = self.routine.slot("lds", "ptr").at(lds_offsets(self.program.lds)[i.controls.id])
+        offsets, _ = lds_layout(self.program.lds)
+        array = self.routine.slot("lds", "ptr").at(offsets[i.controls.id])
         return array, address, lambda word: (address + 4 * word).cmp("ult", size)
 
     def _lds_load(self, at: int) -> LaneLoads:
@@ -316,16 +317,16 @@ class MemoryAccess:
         self._store_rows(self._places(array, address, self.lanes), self._rows({}, whole), stored)
 
 
-def lds_offsets(arrays: dict[int, tuple[int, int]]) -> dict[int, int]:
-    """Byte offset of each LDS array in a group's memory, and under -1 the size of all; 16 bytes in
-    reserve behind each.
+def lds_layout(arrays: dict[int, tuple[int, int]]) -> tuple[dict[int, int], int]:
+    """Byte offset of each LDS array in a group's memory, and the bytes of all; 16 bytes in reserve
+    behind each.
     """
     offsets = {}
     size = 0
     for array, (_, length) in sorted(arrays.items()):
         offsets[array] = size
         size += -(-length // 16) * 16 + 16
-    return offsets | {-1: size}
+    return offsets, size
 
 
 def loads(i: Instruction) -> bool:

@@ -35,7 +35,7 @@ from cypresskit.machine.fast.arithmetic import Arithmetic
 from cypresskit.machine.fast.batches import Batches
 from cypresskit.machine.fast.control_flow import ControlFlow
 from cypresskit.machine.fast.fetches import Coordinates
-from cypresskit.machine.fast.memory_access import MemoryAccess, lds_offsets
+from cypresskit.machine.fast.memory_access import MemoryAccess, lds_layout
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.regions import Regions
 from cypresskit.machine.fast.register_file import RegisterFile
@@ -143,12 +143,13 @@ class Translator:
         segments = self.straight.segments
         counter_of = {at: 1 + n for n, segment in enumerate(segments) for at in segment}
         unused = 1 + len(segments)  # of instructions that never run
+        _, lds_bytes = lds_layout(self.program.lds)
         sizes = {
             "context": 8 * len(self.routine.slots),
             "counts": 8 * (1 + unused),
             "spill": spill_size * self.batches.gangs,
             "report": 32,
-            "lds": lds_offsets(self.program.lds)[-1],
+            "lds": lds_bytes,
         }
         layouts = {}
         for n, layout in self.memory.layouts.items():
