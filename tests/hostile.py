@@ -100,7 +100,7 @@ def sheet(text: str) -> Shown:
     made.boxes(text, [20, 40], 20, 10, 10, ink="a", words=[text, text], key=[1, 2])
     made.about = {1: text, 2: [(0, text)]}
     guess = draw.player.Guess(text, [text, "b"], text, text)
-    below = [made.key((text, "a", "box")), made.note(text)]
+    below = [made.legend((text, "a", "box")), made.note(text)]
     return made.player([text, text], [text], below=below, step=text, guess=guess)
 
 

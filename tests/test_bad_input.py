@@ -257,7 +257,7 @@ def test_an_element_is_a_row_and_a_column(place):
         (
             lambda: climb.seen("99", ""),
             ValueError,
-            "lesson is one of '00', '01 2x2', '01',",
+            "step is one of '00', '01 2x2', '01',",
         ),
         (lambda: climb.seen("00", 5), TypeError, "text is the kernel that you wrote, a string, a"),
         (lambda: climb.keep("12", 5), TypeError, "a string, a Path or a Kernel, not 5"),

@@ -201,7 +201,7 @@ def test_a_life_is_what_the_report_and_the_recording_say():
     kinds = [sum(e.served - e.start for e in clauses if e.kind == kind) for kind in ("ALU", "TEX")]
     assert spent == pytest.approx(kinds)
     own = [p for p in parts if p.mine]
-    assert "wavefront 6 runs on SIMD engine 6" in [p.said for p in own], (
+    assert "wavefront 6 runs on SIMD engine 6" in [p.story for p in own], (
         "row 1, column 2 of 4 x 4 tiles"
     )
     sums = [p.name.replace("\N{MULTIPLICATION SIGN}", "*").split(" = ") for p in own if p.lane == 5]

@@ -97,7 +97,8 @@ class Origins:
         if i.dest is None or i.dest.register.kind != "r":
             return []
         register, written = i.dest.register.index, i.dest.written
-        updates, new = self._updates(step, i), {}
+        updates = self._updates(step, i)
+        new = {}
         if step in self._fetched:
             _, resource, x, y, inside = map(int, self._fetched[step])
             width = self.recording.textures[resource][2]

@@ -61,10 +61,10 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         " fetched; C has its full colour where a sum is complete. Framed: what came just now."
         " Work-items run one after the other here."
     )
-    key = sheet.key(
+    legend = sheet.legend(
         ("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box")
     )
-    return sheet.player(captions, below=[key, note], step="Moment", seconds=16)
+    return sheet.player(captions, below=[legend, note], step="Moment", seconds=16)
 
 
 class _Launch(NamedTuple):
@@ -144,9 +144,11 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
     matrices = _matrices(launch)
     a, b, c = (matrix.corner for matrix in matrices)
     right = c[0] + n * CELL
-    width, height = right + 12, c[1] + m * CELL + 48
+    width = right + 12
+    height = c[1] + m * CELL + 48
     sheet.stage(f"{name}: A on the left, B above, and C between them", width, height)
-    lane, so_far = (4, width - 8), np.minimum(clocks, launch.words)
+    lane = (4, width - 8)
+    so_far = np.minimum(clocks, launch.words)
     last = int(clocks[-1])
     sheet.race(name, lane, so_far, launch.words, last, title=name, unit="word")
 
@@ -158,7 +160,8 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
     flops = 2 * (launch.added[:, 0] <= clocks[:, np.newaxis]).sum(axis=1)
     counts = [f"{w} words for {f} flops" for w, f in zip(words, flops)]
     rates = [f"{w / f:.3f} words per flop" if f else "no flop yet" for w, f in zip(words, flops)]
-    frame, style = np.arange(len(clocks)), {"align": "right"}
+    frame = np.arange(len(clocks))
+    style = {"align": "right"}
     sheet.numbers(f"count {name}", right, height - 30, frame, names=counts, size=13, **style)
     sheet.numbers(
         f"rate {name}", right, height - 12, frame, names=rates, size=17, bold=True, **style

@@ -26,7 +26,9 @@ FLOW = {
     ("if", False): "does not hold: skips what follows",
 }
 #: What a step does in the matrices, in the order of ``BlockSteps.marks``.
-FETCHED, READ, WRITTEN = slice(0, 2), slice(2, 4), 4
+FETCHED = slice(0, 2)
+READ = slice(2, 4)
+WRITTEN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +226,8 @@ class BlockSteps:
         """
         dest, result = instruction.dest, instruction.op.result
         assert dest is not None and dest.register.index is not None
-        bits, written = self.bits[step, dest.register.index], list(dest.written)
+        bits = self.bits[step, dest.register.index]
+        written = list(dest.written)
         is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
         if result == "b" and not is_copy:
             return ", ".join("true" if bit else "false" for bit in bits[written])

@@ -119,7 +119,8 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
     readers: dict[tuple[int, int], list[int]] = {}
     previous: dict[int, tuple[int, int]] = {}  # what PV and PS hold, by slot
     for bundle, following in zip(bundles, [*bundles[1:], Bundle(())]):
-        first, held = len(deck), {}
+        first = len(deck)
+        held = {}
         taken = {_slot(r) for o in following.operations for r in o.reads if r.kind in ("pv", "ps")}
         for parts in bundle.parts:
             own: list[Operation] = []

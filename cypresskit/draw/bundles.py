@@ -137,7 +137,9 @@ class _Loop:
 
     def say(self, n: int) -> str:
         """A frame's caption."""
-        bundle, ports, handed = self.bundles[n], len(self.ports(n)), len(self.handed(n))
+        bundle = self.bundles[n]
+        ports = len(self.ports(n))
+        handed = len(self.handed(n))
         lines = sorted({o.line for o in bundle.operations})
         first = ", first of its clause" if n in self.firsts else ""
         passed = f", {handed} from PV or PS" if handed else ""
@@ -151,7 +153,8 @@ class _Loop:
     def summary(self) -> str:
         """What a turn of the loop comes to, as on the kernel's card."""
         card = self.code.card()
-        count, filled = card.loop_bundles, sum(bundle.filled for bundle in self.bundles)
+        count = card.loop_bundles
+        filled = sum(bundle.filled for bundle in self.bundles)
         mads = f", {card.mads} {plural('multiply-add', card.mads)}" if card.mads else ""
         return (
             f"**A turn of the loop**: {count} {plural('bundle', count)}{mads};"
@@ -244,7 +247,8 @@ def _table(loop: _Loop) -> _Table:
     columns = -(-count // TABLE_ROWS)
     rows = -(-count // columns)
     column_width = TABLE_WIDTH / columns
-    width, height = (column_width - 28) / 5, min(22.0, (HEIGHT - TOP - 4) / rows)
+    width = (column_width - 28) / 5
+    height = min(22.0, (HEIGHT - TOP - 4) / rows)
 
     bundle, slot = np.divmod(np.arange(5 * count), 5)
     colour = np.full(5 * count, IDLE)
@@ -336,11 +340,13 @@ def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     for frame, (loop, n) in enumerate(frames):
         for (cycle, bank), (number, _) in loop.ports(n).items():
             register[frame, 4 * cycle + bank] = number
-    x, y = np.tile(BANKS_X, 3) - 6, np.repeat(CYCLES_Y, 4)
+    x = np.tile(BANKS_X, 3) - 6
+    y = np.repeat(CYCLES_Y, 4)
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
     sheet.boxes("port", x, y, SLOT - 20, PORT - 4, ink="faint", line="line", words=words)
     sheet.numbers("ports", x, y, register, prefix="R", align="center", size=12)
-    banks, cycles = [f"bank {bank}" for bank in "xyzw"], [f"cycle {n}" for n in range(3)]
+    banks = [f"bank {bank}" for bank in "xyzw"]
+    cycles = [f"cycle {n}" for n in range(3)]
     sheet.words(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
     sheet.words(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
 

@@ -79,14 +79,14 @@ def card_memory(timeline: Timeline) -> Player:
     captions = [_say(timeline, states, n, moment) for n, moment in enumerate(moments)]
     captions[-1] = captions[-1].replace(" Running: nothing.", f"\n{_summary(timeline)}")
     used = ((f"{name} in use", tints[USED], "box") for name, tints in TINTS.items())
-    key = sheet.key(
+    legend = sheet.legend(
         *used,
         ("paler: there, waits", TINTS["C"][THERE], "box"),
         ("palest: on its way", TINTS["C"][ARRIVES], "box"),
         ("done, and back with the host", "ink", "ring"),
         ("the product", PRODUCT, "box"),
     )
-    return sheet.player(captions, step="Moment", below=[key], still_frame=3 * FRAMES // 4)
+    return sheet.player(captions, step="Moment", below=[legend], still_frame=3 * FRAMES // 4)
 
 
 def _say(timeline: Timeline, states: dict[Piece, np.ndarray], frame: int, moment: float) -> str:
@@ -157,16 +157,16 @@ def _held(timeline: Timeline, moments: np.ndarray) -> Iterator[tuple[str, Piece,
             if buffer in span.task.writes and buffer not in span.task.reads
         ]
         for fill, next_fill in zip_longest(fills, fills[1:]):
-            gone = next_fill.start if next_fill else np.inf
+            emptied = next_fill.start if next_fill else np.inf
             users = [
                 span
                 for span in timeline.spans
-                if buffer in span.task.reads and fill.start <= span.start < gone
+                if buffer in span.task.reads and fill.start <= span.start < emptied
             ]
             leaves = [span.end for span in users if span.task.stage == "store1"]
-            gone = max(leaves, default=gone)
+            emptied = max(leaves, default=emptied)
             state = np.where(moments >= fill.end, THERE, ARRIVES)
-            state[(moments < fill.start) | (moments >= gone)] = AWAY
+            state[(moments < fill.start) | (moments >= emptied)] = AWAY
             for span in (fill, *users):
                 if span.task.stage == "mult":
                     state[(moments >= span.start) & (moments < span.end)] = USED
@@ -246,7 +246,8 @@ def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
     names = ["empty", *dict.fromkeys(part.name for _, part, _ in held)]
     label, tint = np.zeros((2, FRAMES, len(buffers)), int)
     for buffer, part, state in held:
-        is_held, n = state > AWAY, buffers.index(buffer)
+        is_held = state > AWAY
+        n = buffers.index(buffer)
         label[is_held, n] = names.index(part.name)
         tint[is_held, n] = 3 * "ABC".index(part.matrix) + state[is_held]
     tints = ["rgba(128,128,128,0.10)"]

@@ -16,7 +16,8 @@ from cypresskit.timing import Report, simulate
 
 FRAMES, LEFT, WIDE, HIGH = 120, 268, 828, 62  # the strips' left edge, width and height
 # Of an engine: without a wavefront, with one, and after the end one that had some.
-ENGINES, HAD_WORK = ["rgba(128,128,128,0.22)", "#009e73", "rgba(0,158,115,0.45)"], 2
+ENGINES = ["rgba(128,128,128,0.22)", "#009e73", "rgba(0,158,115,0.45)"]
+HAD_WORK = 2
 EACH, TOP = 92, 22  # from one launch to the next, and the first one's heading
 
 
@@ -39,7 +40,8 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     )
     for n, report in enumerate(runs):
         _draw(sheet, report, TOP + EACH * n, clocks)
-    foot, ticks = EACH * len(runs) + 10, np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
+    foot = EACH * len(runs) + 10
+    ticks = np.arange(0, end, 10 ** np.floor(np.log10(end)) / 2)
     sheet.words(
         LEFT + ticks / end * WIDE,
         foot,
@@ -55,14 +57,14 @@ def channels(reports: Sequence[Report] = ()) -> Player:
     ]
     if len(runs) > 1:
         captions[-1] += _winner(runs)
-    key = sheet.key(
+    legend = sheet.legend(
         ("engine with a wavefront", "c", "box"),
         ("that had one, at the end", "c", "pale"),
         ("channels send", "texture", "box"),
         ("channels wait for a row to open", "wait", "box"),
     )
     lines = (f"{r.kernel}: {r.wavefronts} wavefronts" for r in runs)
-    return sheet.player(captions, lines, step="Moment", below=[key], guess=_question(runs))
+    return sheet.player(captions, lines, step="Moment", below=[legend], guess=_question(runs))
 
 
 def _winner(runs: Sequence[Report]) -> str:
@@ -95,7 +97,9 @@ def _question(runs: Sequence[Report]) -> Guess | None:
 
 
 def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
-    use, name, end = report.use, report.kernel, clocks[-1]
+    use = report.use
+    name = report.kernel
+    end = clocks[-1]
     assert use is not None
     sheet.words(12, top, name, bold=True, size=14)
     sheet.words(12, top + 20, f"wavefronts: {report.wavefronts}", "soft", size=12)
@@ -106,7 +110,8 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
     over = (clocks >= use.clocks[-1])[:, np.newaxis]
     had_work = over & np.isin(np.arange(count), engine)
     state = np.where(had_work, HAD_WORK, busy)
-    x, y = 150 + np.arange(count) % 7 * 14, top + 2 + np.arange(count) // 7 * 14
+    x = 150 + np.arange(count) % 7 * 14
+    y = top + 2 + np.arange(count) // 7 * 14
     words = [f"SIMD engine {n}" for n in range(count)]
     sheet.boxes(
         f"engines {name}",
@@ -117,10 +122,13 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
         fill=(ENGINES, state),
         words=words,
     )
-    foot, begin = top + HIGH + 4, use.clocks[:-1]
+    foot = top + HIGH + 4
+    begin = use.clocks[:-1]
     sheet.boxes(f"room {name}", LEFT + WIDE / 2, foot - HIGH / 2, WIDE, HIGH, ink="faint")
-    x, wide = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE, np.diff(use.clocks) / end * WIDE
-    past, under = begin < clocks[:, np.newaxis], np.zeros(len(begin))
+    x = LEFT + (begin + use.clocks[1:]) / 2 / end * WIDE
+    wide = np.diff(use.clocks) / end * WIDE
+    past = begin < clocks[:, np.newaxis]
+    under = np.zeros(len(begin))
     for unit, ink, doing in (
         ("DRAM", "texture", "sending"),
         ("DRAM rows", "wait", "waiting for rows to open"),

@@ -90,7 +90,8 @@ class Chart:
         legend: Sequence[str] = (),
     ) -> None:
         self.sheet, self.across, self.up = sheet, across, up
-        self.width, self.height = width - BESIDE - RIGHT, height
+        self.width = width - BESIDE - RIGHT
+        self.height = height
         self._names = [_elided(theme.readable(name), self.width) for name in legend]
         columns = self._columns()
         below = BELOW + LINE * -(-len(self._names) // columns)

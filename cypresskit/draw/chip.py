@@ -74,7 +74,7 @@ def chip(
     dots = _draw_dots(sheet, scenes, layout, places)
     starred = _draw_stars(sheet, scenes, [tiles, dots], element)
 
-    legend = sheet.key(
+    legend = sheet.legend(
         ("tile to come", "rgba(128,128,128,.3)", "box"),
         ("its wavefront runs", "c", "pale"),
         ("tile done", "c", "box"),
@@ -233,7 +233,8 @@ def _draw_bars(
     number = np.arange(len(x))
     _, y = layout.engine_corners(number)
     height = layout.engine_size[1]
-    room, foot = height - 14, y + height - 7
+    room = height - 14
+    foot = y + height - 7
     share = together([scene.share(unit) for scene in scenes], 0)
     bar = np.maximum(share, 0.5) / 100 * room
     sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, ink="faint")
@@ -336,7 +337,8 @@ def _draw_tear(sheet: Sheet, scenes: Sequence[Scene], x: float, top: float) -> N
     texts = ["", *dict.fromkeys(filter(None, (scene.tear() for scene in scenes)))]
     which = _by_frame([texts.index(scene.tear()) for scene in scenes])
     torn = np.where(which > 0, x, np.nan)[:, np.newaxis]
-    middle, height = top + RUNNING / 2, RUNNING + 6
+    middle = top + RUNNING / 2
+    height = RUNNING + 6
     sheet.boxes("tear", torn, middle, 8, height, ink="surface")
     for side in (-5, 5):
         sheet.boxes(f"edge of the tear {side}", torn + side, middle, 1.5, height, ink="ink")

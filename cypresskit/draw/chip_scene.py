@@ -213,7 +213,8 @@ class Scene:
         """Use of each unit of a kind in each frame, in per cent; for hit rates, -1 where nothing
         was asked for. The last frame has the whole launch's.
         """
-        bounds, shares = self.use.clocks, self.use.shares[name]
+        bounds = self.use.clocks
+        shares = self.use.shares[name]
         interval = np.searchsorted(bounds, self.clocks, "right") - 1
         interval = np.clip(interval, 0, len(bounds) - 2)
         percent = np.nan_to_num(np.round(100 * shares[interval]), nan=-1).astype(int)
@@ -329,7 +330,8 @@ class Scene:
             dot = 2 * (engine * slots + slot) + taken[engine, slot] % 2
 
             first, last = self._frames_between(start, end)
-            runs, rests = slice(first, last), [first - 1, last]
+            runs = slice(first, last)
+            rests = [first - 1, last]
             xy[:, runs, dot] = places[engine, slot][:, np.newaxis]
             xy[:, rests, dot] = homes[:, behind[rests], wavefront]
             width[runs, dot] = layout.dot

@@ -108,8 +108,8 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
         # Whatever it is, whoever moved the slider has to see it.
         except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            said = theme.escaped(f"{kind}{error}")
-            status.value = f'<span role="alert">{words()}: {said}</span>'
+            problem = theme.escaped(f"{kind}{error}")
+            status.value = f'<span role="alert">{words()}: {problem}</span>'
             return
         # Set, not displayed: what is displayed here would, without a browser, become an output of
         # the cell itself.

@@ -120,14 +120,14 @@ def critical_path(timeline: Timeline, *, name: str = "the run", times=TIMES) -> 
     captions = [run.say(name, timeline) for _ in windows for run in runs]
     lines = [run.say(name, timeline).replace("**", "") for run in runs]
     moved = {matter_of(span) for span in timeline.spans}
-    key = sheet.key(
+    legend = sheet.legend(
         *((MATTERS[n], TINTS[n], "box") for n in sorted(moved)),
         ("on the critical path", "ink", "ring"),
     )
     return sheet.player(
         captions,
         lines,
-        below=[key],
+        below=[legend],
         dials=[
             ("The bus is", [_speed(t) for t in times]),
             ("Seen", [window.name for window in windows]),
@@ -183,7 +183,9 @@ def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
         for stage, (seconds, moved) in run.parts().items():
             long = WIDE * seconds / most
             cell = number, stages.index(stage)
-            x[cell], width[cell], kind[cell] = left + long / 2, max(long - 1.5, 0.5), moved
+            x[cell] = left + long / 2
+            width[cell] = max(long - 1.5, 0.5)
+            kind[cell] = moved
             if text := _longest(long, f"{stage} {1e3 * seconds:.1f} ms", stage):
                 texts.append(text)
                 shown[cell] = len(texts) - 1
@@ -239,8 +241,9 @@ def _draw_tasks(
     """A bar for each task, framed on the critical path, with its name where there is room."""
     shape = len(windows), len(runs), len(runs[0].spans)
     x, width = np.full(shape, np.nan, np.float32), np.full(shape, 0.01, np.float32)
-    kind, named, frame, said = np.zeros((4, *shape), int)
-    names, texts = [""], []
+    kind, named, frame, text_row = np.zeros((4, *shape), int)
+    names = [""]
+    texts = []
     order = [id(span.task) for span in runs[0].spans]  # every run has the same tasks
     y = [_middle(rows.index(_row(span))) for span in runs[0].spans]
     for r, run in enumerate(runs):
@@ -251,11 +254,12 @@ def _draw_tasks(
             for w, window in enumerate(windows):
                 start, end = np.clip((span.start, span.end), window.start, window.end)
                 cell = w, r, task
-                said[cell] = len(texts) - 1
+                text_row[cell] = len(texts) - 1
                 if end <= start:
                     continue
                 left, right = window.to_x(np.array([start, end]))
-                x[cell], width[cell] = (left + right) / 2, max(right - left - 1.5, 0.6)
+                x[cell] = (left + right) / 2
+                width[cell] = max(right - left - 1.5, 0.6)
                 kind[cell] = min(matter_of(span), 3) + 4 * (not on)
                 frame[cell] = 2 * on
                 text = _longest(right - left, span.task.name, span.task.label, span.task.stage)
@@ -273,7 +277,7 @@ def _draw_tasks(
         by_frame(width),
         ROW - 10,
         fill=(PALETTE, by_frame(kind)),
-        words=(texts, by_frame(said)),
+        words=(texts, by_frame(text_row)),
         columns={"frame": by_frame(frame)},
     )
     sheet.ring(source, "w", ROW - 10, "frame", "ink")

@@ -97,7 +97,8 @@ def _up(title: str, heights: Sequence[float], log: bool) -> Scale:
         least, most = min(0, *heights), max(0, *heights)
         most = 1 if least == most else most
         return Scale(title, 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least)
-    low, top = min(height for height in heights if height > 0) / 2, 2 * max(heights)
+    low = min(height for height in heights if height > 0) / 2
+    top = 2 * max(heights)
     steps = (1, 2, 5) if top < 1000 * low else (1,)
     ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
     return Scale(title, low, top, True, ticks)

@@ -30,7 +30,8 @@ KERNEL, GPRS = "sgemm_tn", 25
 M, N, K = 1280, 1024, 64  # 16 wavefronts for each engine
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
-LATENCIES, SWITCHES = (160, 240, 320, 500, 700, 1000), (0, 20, 40)
+LATENCIES = (160, 240, 320, 500, 700, 1000)
+SWITCHES = (0, 20, 40)
 FROM, LONG = 3000, 1500  # the first clock that is seen, and how many are
 AVERAGED = 9000  # clocks that give the speed
 MOST = HD5870.register_pool // REGISTERS[0]
@@ -106,7 +107,8 @@ def grid() -> list[Point]:
 
 def dial() -> Player:
     """A picture with three dials, from the recorded grid."""
-    points, choices = grid(), list(settings())
+    points = grid()
+    choices = list(settings())
     sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
     label = "Rows of wavefronts in 1500 clocks, ALU and texture unit below them"
     sheet.stage(label, WIDTH, HEIGHT)
@@ -114,7 +116,7 @@ def dial() -> Player:
     _draw_speed(sheet, points)
 
     captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
-    key = sheet.key(
+    legend = sheet.legend(
         ("computes (half height: one alone)", "alu", "box"),
         ("in the texture unit", "texture", "box"),
         ("data on their way", "soft", "solid"),
@@ -132,7 +134,7 @@ def dial() -> Player:
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
     still_frame = choices.index((SWITCHES[-1], HD5870.dram_clocks, GPRS))
-    return sheet.player(captions, below=[note, key], dials=dials, still_frame=int(still_frame))
+    return sheet.player(captions, below=[note, legend], dials=dials, still_frame=int(still_frame))
 
 
 def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:

@@ -83,12 +83,12 @@ def digits(a, b, element: tuple[int, int]) -> Player:
         _draw_row(sheet, name, values, exact, ruler, TOP + ROW * (number + 0.5))
     captions = [_say(n, len(exact), exact[n], sums) for n in range(len(exact))]
     lines = [f"{name}: {float(values[-1]):.3g} at the end" for name, values in rows.items()]
-    key = sheet.key(
+    legend = sheet.legend(
         ("a right digit", FILLS[RIGHT_DIGIT], "box"),
         ("what it is off by", FILLS[ERROR_DIGIT], "box"),
         ("no bits for it", "soft", "pale"),
     )
-    return sheet.player(captions, lines, step="Product", below=[key], seconds=12)
+    return sheet.player(captions, lines, step="Product", below=[legend], seconds=12)
 
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
@@ -196,12 +196,12 @@ def _off(error: Fraction) -> str:
 
 
 def _say(n: int, count: int, exact: Fraction, sums: dict[str, np.ndarray]) -> str:
-    said = f"**{n + 1} of {count} products.** The exact sum is {float(exact):.10g}."
+    caption = f"**{n + 1} of {count} products.** The exact sum is {float(exact):.10g}."
     wrong = [name for name, values in sums.items() if values[n] != exact]
     if not wrong:
-        return f"{said} All three have it."
+        return f"{caption} All three have it."
     off = ", ".join(f"{name} by {_off(sums[name][n] - exact)}" for name in wrong)
-    said = f"{said} Off: {off}."
+    caption = f"{caption} Off: {off}."
     if n + 1 == count:
-        return f"{said} What was rounded off large sums is what is left of them."
-    return said
+        return f"{caption} What was rounded off large sums is what is left of them."
+    return caption

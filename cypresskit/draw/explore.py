@@ -53,7 +53,8 @@ class Journey(Shown):
     """Players shown one at a time; a click on certain things leads from one to the next."""
 
     def __init__(self, title: str, levels: Sequence[Level]) -> None:
-        self.title, self.levels = title, list(levels)
+        self.title = title
+        self.levels = list(levels)
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -122,7 +123,8 @@ def _engine_level(engine: Player, code: Code) -> Level:
     first = 0
     for clause in code.main_loop:
         if len(clause.bundles) > longest:
-            first, longest = bundles_before, len(clause.bundles)
+            first = bundles_before
+            longest = len(clause.bundles)
         bundles_before += len(clause.bundles)
     ways = dict.fromkeys(engine.about, Way(first))
     return Level("SIMD engine 0", "Click what a wavefront does.", engine, ways)

@@ -66,7 +66,8 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     wide = WIDE / (high - low + 1)
     tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
-    tall, names = ROW * len(TWO_SUM), ["2" + str(n).translate(RAISED) for n in tens]
+    tall = ROW * len(TWO_SUM)
+    names = ["2" + str(n).translate(RAISED) for n in tens]
     ruler = sheet.boxes("ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
     sheet.words("x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
     for n, (step, ink) in enumerate(TWO_SUM.items()):
@@ -125,7 +126,8 @@ def _span(run: dict[str, float]) -> tuple[int, int]:
 def _bits(value: float) -> list[int]:
     """The exponents of a number's bits that are 1."""
     fraction = abs(Fraction(value))
-    low, number = 1 - fraction.denominator.bit_length(), fraction.numerator
+    low = 1 - fraction.denominator.bit_length()
+    number = fraction.numerator
     return [low + n for n in range(number.bit_length()) if number >> n & 1]
 
 
@@ -135,9 +137,9 @@ def _say(run: dict[str, float], frame: int) -> str:
     step = list(TWO_SUM)[frame + 1]
     exact = Fraction(run["a"]) + Fraction(run["b"]) - Fraction(run["s = a + b"])
     lost = " Nothing is lost." if not exact else f" Lost: {float(exact):.3g}."
-    said = f"**{step}** is {run[step]!r}."
+    value = f"**{step}** is {run[step]!r}."
     return (
-        said
+        value
         + (lost if step.startswith("s =") else "")
         + (" s + e is a + b, exactly." if step == "e" else "")
     )

@@ -61,10 +61,10 @@ def guesses(folder: str | Path = ".") -> Player:
         "No guess is kept in this folder yet: make one, run the next cell, save."
     ]
     lines = [f"{name}: {g.say()}" for name, made in lessons.items() for g in made]
-    key = sheet.key(
+    legend = sheet.legend(
         ("a number", "read", "box"), ("a right choice", "c", "box"), ("a wrong one", "wrote", "box")
     )
-    return sheet.player(captions, lines, below=[key], step="Lesson", seconds=8)
+    return sheet.player(captions, lines, below=[legend], step="Lesson", seconds=8)
 
 
 def _lessons(folder: Path) -> Iterable[Path]:
@@ -159,12 +159,12 @@ def _say(order: list[str], made: Mapping[str, list[Judged]], n: int) -> str:
     """What came out in a lesson, and at the end the first half beside the second."""
     mine = made[order[n]]
     right = sum(guess.right for guess in mine)
-    said = f"**Lesson {order[n]}**: {right} of {len(mine)} guesses right."
+    sentence = f"**Lesson {order[n]}**: {right} of {len(mine)} guesses right."
     middle = _median(mine)
     if middle is not None:
-        said += f" Numbers off by {_times(middle)}, in the middle."
+        sentence += f" Numbers off by {_times(middle)}, in the middle."
     if n + 1 < len(order) or n == 0:
-        return said
+        return sentence
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     parts = []
     for half in halves:
@@ -173,4 +173,4 @@ def _say(order: list[str], made: Mapping[str, list[Judged]], n: int) -> str:
         middle = _median(all_of_it)
         off = "" if middle is None else f", numbers off by {_times(middle)}"
         parts.append(f"{half[0]} to {half[-1]}: {100 * share:.0f} % right{off}")
-    return f"{said}\n**{'; '.join(parts)}.**"
+    return f"{sentence}\n**{'; '.join(parts)}.**"

@@ -63,9 +63,9 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
         "Clock 0. Each of 64 work-items holds four numbers of one row of A; the LDS is empty."
     ]
     for clock in range(most + 1):
-        said = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
-        captions.append(f"Clock {clock}. {said}")
-    key = sheet.key(
+        sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
+        captions.append(f"Clock {clock}. {sentences}")
+    legend = sheet.legend(
         *ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box")
     )
     return sheet.player(
@@ -73,7 +73,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
         [f"work-item {ITEM_SHOWN} is followed"],
         marks=sorted({request.begin for request in panels[0].requests}),
         step="Clock",
-        below=[key],
+        below=[legend],
         guess=_guess(panels),
         seconds=14,
     )
@@ -102,7 +102,8 @@ def _guess(panels: "Sequence[Layout]") -> Guess | None:
 def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) -> None:
     """Draw the banks as columns, with some of their numbers below."""
     bank = np.arange(BANKS)
-    x, y = left + (bank + 0.5) * BANK, (top + foot) / 2
+    x = left + (bank + 0.5) * BANK
+    y = (top + foot) / 2
     sheet.boxes(f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
@@ -335,10 +336,12 @@ class Layout:
         """
         shape = frames, 6 * TOGETHER
         box = np.full((4, *shape), np.nan, np.float32)  # x, y, width and height
-        colour, key = np.full(shape, NOTHING), np.full(shape, -1)
+        colour = np.full(shape, NOTHING)
+        key = np.full(shape, -1)
         wait = np.zeros(shape, int)
         for dot, request, home in self._dots(left):
-            begin, end = request.begin, request.clock + 2
+            begin = request.begin
+            end = request.clock + 2
             word = self._word_box(left, request.word)
             box[:, begin, dot] = home if request.store else word
             box[:, end, dot] = word if request.store else home

@@ -63,7 +63,7 @@ class Part(NamedTuple):
     end: float
     ink: str
     name: str
-    said: str
+    story: str
     mine: bool = False
 
 
@@ -84,7 +84,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     own = f"Its own arithmetic is {SIDE} multiply-adds, a clock of one lane each"
     total = f"Of {_took(whole)}: {_draw_sums(sheet, parts, whole)}. {own}."
     lessons = ", ".join(f"{name} [lesson {stem[:2]}]({stem})" for name, stem in LANES)
-    key = sheet.key(
+    legend = sheet.legend(
         ("computes", "alu", "dim"),
         ("texture unit", "texture", "dim"),
         ("on its way", "wait", "dim"),
@@ -96,7 +96,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     return sheet.player(
         [_say(parts, start, span) for start, span in zip(starts, spans)],
         [total],
-        below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), key],
+        below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), legend],
         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)],
         step="Zoom",
         wheel=True,
@@ -126,13 +126,14 @@ def _about(parts: Sequence[Part]) -> dict[int, str]:
         if part.lane != CLAUSES:
             _, stem = LANES[part.lane]
             took = _took(part.end - part.start)
-            about[n] = f"**{part.name}**, {took}: {part.said}. [lesson {stem[:2]}]({stem})"
+            about[n] = f"**{part.name}**, {took}: {part.story}. [lesson {stem[:2]}]({stem})"
     return about
 
 
 def _parts(element: Element) -> Iterator[Part]:
     """All events, from the host inwards."""
-    report, machine = simulate(KERNEL, SIDE), host.Machine(HD5870)
+    report = simulate(KERNEL, SIDE)
+    machine = host.Machine(HD5870)
     dma = 1e9 * machine.host.dma_gb_s
     trip = host.round_trip(SIDE, dma, report.flops / report.seconds, "single")
     for span in trip.spans:
@@ -141,8 +142,8 @@ def _parts(element: Element) -> Iterator[Part]:
         yield Part(HOST, span.start, span.end, ink, task.name, f"the host: {task.name}", ink == "c")
     born = next(span.start for span in trip.spans if span.task.stage == "mult")
     first = born + report.seconds - report.clocks * CLOCK  # the chip's clock 0
-    said = "the launch: a command waits until the chip begins"
-    yield Part(CHIP, born, first, "soft", "launch", said)
+    story = "the launch: a command waits until the chip begins"
+    yield Part(CHIP, born, first, "soft", "launch", story)
     for part in _on_chip(report, element):
         yield part._replace(start=first + part.start * CLOCK, end=first + part.end * CLOCK)
 
@@ -154,8 +155,8 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
     number = wavefront_of(element, KERNELS[KERNEL], (SIDE,) * 3)
     assert report.use and number is not None
     engine, start, end = report.use.wavefronts[number]
-    said = f"wavefront {number} runs on SIMD engine {engine:.0f}"
-    yield Part(CHIP, start, end, "c", f"wavefront {number}", said, True)
+    story = f"wavefront {number} runs on SIMD engine {engine:.0f}"
+    yield Part(CHIP, start, end, "c", f"wavefront {number}", story, True)
 
     # The clauses of SIMD engine 0 alone are kept.
     events = [event for event in report.timeline if event.wavefront == 0]
@@ -182,16 +183,16 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
 
 def _clauses(events: Sequence[Event], is_another: bool) -> Iterator[Part]:
     """The clauses of a wavefront, and its waits; it may be another one than the element's."""
-    said = "its wavefront goes through its kernel"
+    story = "its wavefront goes through its kernel"
     if is_another:
-        said += ", timed as wavefront 0's, whose clauses are kept"
-    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", said)
+        story += ", timed as wavefront 0's, whose clauses are kept"
+    yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", story)
     for event in events:
         does = DOES[event.kind]
         yield Part(CLAUSES, event.start, event.served, SPENT[does], does, f"it {does}")
         if event.end > event.served:
-            said = "its data are on their way"
-            yield Part(CLAUSES, event.served, event.end, "wait", "waits", said)
+            story = "its data are on their way"
+            yield Part(CLAUSES, event.served, event.end, "wait", "waits", story)
 
 
 def _fetches(
@@ -205,11 +206,11 @@ def _fetches(
     for n, (_, resource, x, y, _) in enumerate(fetches):
         start = clause.start + n * clocks
         name = f"{'AB'[resource]}[{y}, {4 * x}:{4 * x + 4}]"
-        said = f"the texture unit fetches {name}, and what 63 others want, in {clocks:.0f} clocks"
+        story = f"the texture unit fetches {name}, and what 63 others want, in {clocks:.0f} clocks"
         is_mine = (resource, y, x) in wanted
-        yield Part(FETCH, start, start + clocks, "ab"[resource], name, said, is_mine)
-    said = "its numbers are on their way"
-    yield Part(FETCH, clause.served, clause.end, "wait", "on their way", said)
+        yield Part(FETCH, start, start + clocks, "ab"[resource], name, story, is_mine)
+    story = "its numbers are on their way"
+    yield Part(FETCH, clause.served, clause.end, "wait", "on their way", story)
 
 
 def _bundles(
@@ -224,21 +225,22 @@ def _bundles(
     for clause, bundles in zip(clauses, [*work, test]):
         first = clause.start + HD5870.clause_clocks
         for n, bundle in enumerate(bundles):
-            start, end = first + n * clocks, first + (n + 1) * clocks
+            start = first + n * clocks
+            end = first + (n + 1) * clocks
             slots = " ".join("xyzwt"[o.slot] for o in bundle.operations)
             own = [
                 o
                 for o in bundle.operations
                 if o.line in mine and o.channel == mine[o.line].total[1]
             ]
-            said = f"a bundle with the slots {slots}"
-            yield Part(BUNDLES, start, end, "alu", slots, said, bool(own))
+            story = f"a bundle with the slots {slots}"
+            yield Part(BUNDLES, start, end, "alu", slots, story, bool(own))
             for operation in own:
                 name = _multiply_add(recording, mine[operation.line])
                 reads = [read for read in operation.reads if read.kind == "gpr"]
                 ports = ", ".join(f"R{read.index}.{'xyzw'[read.channel]}" for read in reads)
-                said = f"slot {'xyzwt'[operation.slot]} reads {ports}: {name}"
-                yield Part(SUM, start, end, "c", name, said, True)
+                story = f"slot {'xyzwt'[operation.slot]} reads {ports}: {name}"
+                yield Part(SUM, start, end, "c", name, story, True)
 
 
 def _multiply_add(recording: Recording, update: Update) -> str:
@@ -248,7 +250,8 @@ def _multiply_add(recording: Recording, update: Update) -> str:
         register, component = cell
         return short(float(recording.registers(step)[register].view(np.float32)[component]))
 
-    before, after = number(update.step - 1, update.total), number(update.step, update.total)
+    before = number(update.step - 1, update.total)
+    after = number(update.step, update.total)
     a, b = number(update.step, update.a), number(update.step, update.b)
     return f"{before} + {a} \N{MULTIPLICATION SIGN} {b} = {after}"
 
@@ -301,7 +304,7 @@ def _draw_events(
         ink=ink,
         moves=("x", "w"),
         key=np.where(lane == CLAUSES, -1, numbers),
-        words=[event.said for event in events],
+        words=[event.story for event in events],
         alpha=0.6,
         columns={"above": y - 20},
     )
@@ -349,9 +352,9 @@ def _say(parts: Sequence[Part], start: float, span: float) -> str:
     seen.
     """
     middle = start + span / 2
-    said = [
-        part.said
+    sentences = [
+        part.story
         for part in parts
         if part.start <= middle < part.end and part.end - part.start > span / 100
     ]
-    return f"**{_took(span)}** in sight. In its middle: {'; '.join(said)}."
+    return f"**{_took(span)}** in sight. In its middle: {'; '.join(sentences)}."

@@ -51,7 +51,8 @@ def performance(
     top = max(speeds)
     highest = max(1.2 * top, *(1.06 * ceiling for _, ceiling in ceilings.values()))
     right = max([*sizes, *(row.get("n_at_max", 0) for row in known.values())])
-    across, up = Scale("N", 0, 1.05 * right), Scale("Gflop/s", 0, min(4 * top, highest))
+    across = Scale("N", 0, 1.05 * right)
+    up = Scale("Gflop/s", 0, min(4 * top, highest))
     names = _names(curves, ceilings, known)
     chart = Chart(sheet, across, up, label=sheet.title, height=350, legend=names)
 
@@ -101,7 +102,7 @@ def _key(sheet: Sheet, table: list[dict]) -> str:
         entries.append(("thin: the same with it", "ink", "solid"))
     if any("low" in row for row in table):
         entries.append(("upright: what the calibrations leave open", "ink", "solid"))
-    return sheet.key(*entries)
+    return sheet.legend(*entries)
 
 
 def _draw_curve(chart: Chart, number: int, name: str, curve: dict[int, dict]) -> None:
@@ -140,7 +141,8 @@ def _published(curves: Curves) -> dict[str, dict]:
     """The papers' figures for square products on the HD 5870, by the name of the curve that they
     belong to.
     """
-    rows, chip = published.kernels(), HD5870.name
+    rows = published.kernels()
+    chip = HD5870.name
     known = {}
     for name, curve in curves.items():
         row = rows.get(name.removesuffix(f", {chip}"), {})
@@ -173,7 +175,8 @@ def _ceiling(row: dict, launch: bool = True) -> tuple[str, float]:
         key.removeprefix("busy_"): value for key, value in row.items() if key.startswith("busy_")
     }
     busy.pop("DRAM rows", None)  # that is waiting
-    unit, waits = max(busy, key=busy.__getitem__), row["launch"]
+    unit = max(busy, key=busy.__getitem__)
+    waits = row["launch"]
     runs = row["seconds"] - waits
     return unit, row["gflops"] * (waits + runs) / (busy[unit] * runs + waits * launch)
 
@@ -191,13 +194,15 @@ def _uncertainty(row: dict) -> str:
 def _said(name: str, row: dict | None) -> str:
     if row is None:
         return f"**{name}** has no point here"
-    said = f"**{name}**: {_text(row['gflops'])} Gflop/s{_uncertainty(row)}"
-    said += f", {_text(row['percent'])} % of peak, bound by {row['bound']}"
+    sentence = f"**{name}**: {_text(row['gflops'])} Gflop/s{_uncertainty(row)}"
+    sentence += f", {_text(row['percent'])} % of peak, bound by {row['bound']}"
     fetched = f"{row['bytes_L1'] / (row['gflops'] * row['seconds'] * 1e9 / 2):.2g}"
-    said += (
+    sentence += (
         f"; {row['registers']} registers, room for {row['active']} wavefronts an engine,"
         f" {row['wavefronts']} in all"
     )
     if fetched == "0":
-        return said
-    return f"{said}; {fetched} {'byte' if fetched == '1' else 'bytes'} fetched for a multiply-add"
+        return sentence
+    return (
+        f"{sentence}; {fetched} {'byte' if fetched == '1' else 'bytes'} fetched for a multiply-add"
+    )

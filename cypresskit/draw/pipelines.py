@@ -9,7 +9,7 @@ task's share varies while it runs; its average is drawn.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -20,13 +20,11 @@ from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
-FRAMES, LEFT, WIDE, HIGH, ROAD = (
-    240,
-    196,
-    850,
-    480,
-    78,
-)  # moments; pixels: the rows' left edge, their width; the stage
+FRAMES = 240  # moments
+LEFT = 196  # pixels: the rows' left edge
+WIDE = 850  # pixels: their width
+HIGH = 480  # pixels
+ROAD = 78  # pixels: the road of stages above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
@@ -69,10 +67,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
             f" each, as in ck.draw.timeline(mine, names=({names[0]!r},))"
         )
     if not timelines:
-        machine, names = (
-            Machine(),
-            ("four stages, without the texture cache", "five stages, with it"),
-        )
+        machine = Machine()
+        names = ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
     for run in nonempty(timelines, "pass timelines of ck.host", Timeline):
         nonempty(run.spans, "a timeline needs at least one task")
@@ -109,8 +105,9 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     sheet.words(ticks, high + 9, called, "soft", align="center", size=13)
     sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
     top = 0.0
+    any_full = False
     for panel in panels:
-        panel.draw(sheet, top, row)
+        any_full |= panel.draw(sheet, top, row)
         top += ROAD + row * sum(panel.rows.values())
     moments = np.linspace(0, end, FRAMES)
     captions = [
@@ -120,17 +117,18 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         captions[-1] += "\n" + _winner(panels)
     lines = (line for panel in panels for line in panel.text())
     shown = 4 + any(slower)
-    full = [("full: each gets less of it", "wait", "box")] * any(panel.full for panel in panels)
+    full = [("full: each gets less of it", "wait", "box")] * any_full
     line = [("all that it can carry", "soft", "solid")] * bool(shared)
-    key = sheet.key(
+    legend = sheet.legend(
         *((words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)), *line, *full
     )
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
     if any(len(span.task.place) > 2 for run in timelines for span in run.spans):
-        key += " &ensp;" + sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
+        names = sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
+        legend += f" &ensp;{names}"
     guess = _question(panels) if race else None
-    return sheet.player(captions, lines, step="Moment", below=[key], marks=marks, guess=guess)
+    return sheet.player(captions, lines, step="Moment", below=[legend], marks=marks, guess=guess)
 
 
 def _winner(panels: Sequence["_Chart"]) -> str:
@@ -287,12 +285,10 @@ class _Chart:
     number: int
     name: str
     run: Timeline
-    # how many times as long per flop its kernel takes as the fastest beside it; 0 for no longer
-    slower: float
+    slower: float  # times as long per flop as the fastest beside it; 0 if it is no slower
     end: float  # of the longest timeline, in seconds
     together: set[str]  # resources that are shared in some timeline
-    hides: bool = False  # what is to come
-    full: list[str] = field(default_factory=list)  # those of them that are full at some time
+    hides: bool = False  # whether tasks are invisible until they begin
 
     @cached_property
     def rows(self) -> dict[str, float]:
@@ -323,7 +319,8 @@ class _Chart:
         """(earlier, later) for each task that began the moment a task it depends on ended: the one
         before it in its queue, the writer of what it reads, or a user of what it overwrites.
         """
-        spans, close = self.run.spans, CLOSE * max(1.0, self.end)
+        spans = self.run.spans
+        close = CLOSE * max(1.0, self.end)
         pairs = [
             (m, n)
             for n, late in enumerate(spans)
@@ -339,15 +336,19 @@ class _Chart:
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.run.resources or not own else own[-1]
 
-    def draw(self, sheet: Sheet, top: float, row: float) -> None:
+    def draw(self, sheet: Sheet, top: float, row: float) -> bool:
+        """Draw the timeline. Returns whether a shared resource is full at some time."""
         sheet.words(4, top + 12, self.name, bold=True, size=15)
-        spans, words = self.run.spans, np.array([self._tip(s) for s in self.run.spans])
+        spans = self.run.spans
+        words = np.array([self._tip(s) for s in self.run.spans])
         high = row * sum(self.rows.values())
         sheet.play_head(
             f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high
         )
         self._draw_road(sheet, top + 24)
-        foot, place = top + ROAD - 4, {}
+        foot = top + ROAD - 4
+        place = {}
+        is_full = False
         for name, times in self.rows.items():
             foot += times * row
             place[name] = y = foot - times * row / 2
@@ -356,7 +357,7 @@ class _Chart:
                 f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4
             )
             if name in self.together:
-                self._draw_shared(sheet, name, y, high, words)
+                is_full |= self._draw_shared(sheet, name, y, high, words)
         bars = [
             (n, y)
             for name, y in place.items()
@@ -380,12 +381,14 @@ class _Chart:
             )
         self._draw_labels(sheet, place, top)
         self._draw_causes(sheet, place)
+        return is_full
 
     def _draw_causes(self, sheet: Sheet, place: dict[str, float]) -> None:
         """Draw arrows to a chosen task from those that it waited for, and from it to those that
         waited for it.
         """
-        spans, pairs = self.run.spans, self.causes()
+        spans = self.run.spans
+        pairs = self.causes()
         y = [next(y for row, y in place.items() if span.task.uses.get(row)) for span in spans]
         ends = [
             (self.to_x(spans[m].end) - 3, y[m], self.to_x(spans[n].start) + 3, y[n])
@@ -401,17 +404,19 @@ class _Chart:
         for n, span in enumerate(spans):
             before = ", ".join(spans[m].task.name for m, late in pairs if late == n) or "nothing"
             after = ", ".join(spans[late].task.name for m, late in pairs if m == n) or "nothing"
-            said = (
+            story = (
                 f"**{self.row(span.task)}**, {self._tip(span)}. Waited for: {before}. Waits for it:"
                 f" {after}."
             )
-            sheet.about[int(self.keys[n])] = said
+            sheet.about[int(self.keys[n])] = story
 
     def _draw_labels(self, sheet: Sheet, place: dict[str, float], top: float) -> None:
         """Draw the rows' names, the share of the time so far that each has worked, and a mark on
         the busiest.
         """
-        y, right, moments = list(place.values()), LEFT + WIDE, self.moments
+        y = list(place.values())
+        right = LEFT + WIDE
+        moments = self.moments
         stages = {
             row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row)
             for row in place
@@ -433,7 +438,7 @@ class _Chart:
         )
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
         sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
-        said = (
+        answer = (
             f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, busiest:"
             f" {self.run.bound}, {100 * self.run.busy[self.run.bound]:.0f} %"
         )
@@ -442,7 +447,7 @@ class _Chart:
             right,
             top + 10,
             over.any(axis=1),
-            names=["", said],
+            names=["", answer],
             align="right",
             bold=True,
             size=14,
@@ -451,9 +456,9 @@ class _Chart:
 
     def _draw_shared(
         self, sheet: Sheet, row: str, y: float, high: float, words: np.ndarray
-    ) -> None:
+    ) -> bool:
         """Draw the use of a shared resource: a stack of boxes between any two events, under its
-        capacity.
+        capacity. Returns whether it is full at some time.
         """
         users = [(n, s) for n, s in enumerate(self.run.spans) if s.task.uses.get(row)]
         boxes, full = [], []
@@ -483,11 +488,11 @@ class _Chart:
             f"capacity {row} {self.name}", LEFT + WIDE / 2, y - high / 2, WIDE, 1, ink="soft"
         )
         if full:
-            self.full.append(row)
             start, end = np.transpose(full)
             bars = Bars(start, end, y - high / 2, 3)
             name = f"{row} full {self.name}"
             sheet.progress_bars(name, bars, self.axis, future=self.future, ink="wait")
+        return bool(full)
 
     def _draw_road(self, sheet: Sheet, top: float) -> None:
         """Draw the stages' stations, and each queue's block on the road between two of them."""
@@ -563,12 +568,12 @@ class _Chart:
         product = next(
             (s for s in running if s.task.stage in PRODUCTS), None
         )  # said once, and the caption stays short
-        said = [
+        clauses = [
             f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}"
             for s in running
         ]
-        more = f" and {len(said) - 4} more" if len(said) > 4 else ""
-        return f"**{self.name}**: {'; '.join(said[:4]) or 'idle'}{more}"
+        more = f" and {len(clauses) - 4} more" if len(clauses) > 4 else ""
+        return f"**{self.name}**: {'; '.join(clauses[:4]) or 'idle'}{more}"
 
     def text(self) -> Sequence[str]:
         stages = ", ".join(self.run.stages())

@@ -128,7 +128,8 @@ class Parts:
     """
 
     def __init__(self, title: str) -> None:
-        self.title, self.inks = theme.readable(title), theme.Inks()
+        self.title = theme.readable(title)
+        self.inks = theme.Inks()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         self.picks: list[dict] = []
@@ -158,10 +159,10 @@ class Settings:
     #: nothing plays.
     dials: Sequence[tuple[str, Sequence[str]]] = ()
     guess: Guess | None = None  #: asked before the picture plays
-    seconds: float = SECONDS  #: that it plays at normal speed
-    first_frame: int = 0  #: that it shows
-    #: That a still shows: by default the last, or an early one if there is a guess, which the last
-    #: would answer.
+    seconds: float = SECONDS  #: how many seconds it plays at normal speed
+    first_frame: int = 0  #: the frame that it shows first
+    #: The frame that a still shows: by default the last, or an early one if there is a guess,
+    #: which the last would answer.
     still_frame: int | None = None
 
 
@@ -186,10 +187,13 @@ class Player(Shown):
         self.about = parts.about
         self._text = theme.readable(text)
         self._inks = parts.inks
-        if not captions or any(len(track.frames) != len(captions) for track in self.tracks):
-            raise ValueError(
-                f"a player needs as many frames in each track as captions: {len(captions)}"
-            )
+        if not captions:
+            raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
+        for track in self.tracks:
+            if len(track.frames) != len(captions):
+                name = f"{track.column!r} of {track.source.name!r}"
+                counts = f"{len(track.frames)} frames and the player has {len(captions)} captions"
+                raise ValueError(f"the track {name} has {counts}: give as many of both")
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess = settings.guess
@@ -198,7 +202,7 @@ class Player(Shown):
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)
-        keys = self._keys() if is_moving else ""
+        keys = self._keyboard_help() if is_moving else ""
         hint = ""
         if keys:
             hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
@@ -271,7 +275,7 @@ class Player(Shown):
         KEEPER.ask(self._asked)
         return {KEPT: self._asked.kept()}
 
-    def _keys(self) -> str:
+    def _keyboard_help(self) -> str:
         """What the keys of a moving picture do."""
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
         return f"{keys}, up and down choose, Escape lets go" if self.about else keys
@@ -286,7 +290,8 @@ class Player(Shown):
         """The most telling frame, ``still_frame``, as an SVG picture."""
         shown: dict[str, dict] = {}
         for track in self.tracks:
-            named, values = shown.setdefault(track.source.id, {}), track.frames[self.still_frame]
+            named = shown.setdefault(track.source.id, {})
+            values = track.frames[self.still_frame]
             named[track.column] = values
             if track.text:
                 named[track.text] = [track.text_of(value) for value in values.tolist()]
@@ -363,7 +368,8 @@ def _buttons(labels: Iterable[str]) -> str:
 
 
 def _dial(dial: tuple[str, Sequence[str]]) -> str:
-    name, most = theme.escaped(dial[0]), len(dial[1]) - 1
+    name = theme.escaped(dial[0])
+    most = len(dial[1]) - 1
     return (
         f'<label><span></span><input type="range" value="0" max="{most}"'
         f' aria-label="{name}"></label>'

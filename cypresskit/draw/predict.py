@@ -38,7 +38,8 @@ def number(text: str, unit: str = "") -> float | None:
     digits = match[1].rstrip(".,")
     mark = max(digits.rfind("."), digits.rfind(","))
     if mark >= 0:
-        whole, part = digits[:mark], digits[mark + 1 :]
+        whole = digits[:mark]
+        part = digits[mark + 1 :]
         grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+|[-+]?[1-9]\d{0,2}(\.\d{3}){2,}", digits)
         if not (
             grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)
@@ -157,8 +158,8 @@ class Prediction:
         """What is said of the guess as it is entered, as HTML."""
         entered = "" if self.curve or self.choices else self._entries[0].value.strip()
         if entered and self.value is None:
-            said = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
-            return f'<b role="alert" style="color: {RED}">{theme.escaped(said)}</b>'
+            problem = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
+            return f'<b role="alert" style="color: {RED}">{theme.escaped(problem)}</b>'
         if self.value is None:
             return "Then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
@@ -173,11 +174,11 @@ def kept_guesses(cells: Iterable[Mapping]) -> dict[str, tuple[Any, Any]]:
     for output in (output for cell in cells for output in cell["outputs"]):
         metadata = output.get("metadata")
         kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        for each in kept if isinstance(kept, list) else [kept]:
-            question = each.get("question") if isinstance(each, dict) else None
-            if not isinstance(each, dict) or not isinstance(question, str):
+        for row in kept if isinstance(kept, list) else [kept]:
+            question = row.get("question") if isinstance(row, dict) else None
+            if not isinstance(row, dict) or not isinstance(question, str):
                 continue
-            guess, truth = each.get("guess"), each.get("truth")
+            guess, truth = row.get("guess"), row.get("truth")
             parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
             if isinstance(truth, dict):
                 heights = guess if isinstance(guess, dict) else {}

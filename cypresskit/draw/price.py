@@ -25,9 +25,15 @@ from cypresskit.timing.limits import registers_for_more
 from cypresskit.timing.work import BARRIER
 
 WIDE, HIGH, TOP = 1250, 470, 44
-NUMBER, LIVE, TEXT = 66, (74, 56), 140  # right edge of the lines' numbers; live registers; IL
-BARS, WORK, PRICE = (400, 210), 668, 728  # left edge and width of the bars; columns of figures
-CLOCKS, ROW = (790, 450), 34  # left edge and width of the engine's rows, and the highest of them
+NUMBER = 66  # right edge of the lines' numbers
+LIVE = (74, 56)  # live registers: left edge and width
+TEXT = 140  # left edge of the IL
+BARS = (400, 210)  # left edge and width
+WORK = 668  # the columns of figures
+PRICE = 728
+CLOCKS = (790, 450)  # the engine's rows: left edge and width
+ROW = 34  # the highest of them
+DECIDES = 1000  # more than a clause has slots: a line's access outweighs them
 LETTERS, LEAST = 34, 15  # of a line of IL that is shown; the least height of a row of the listing
 FRAMES = 90
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "b", "stores": "c"}
@@ -54,11 +60,12 @@ def price(
     sheet.stage(
         f"Lines of {report.kernel} with work and price; clauses of a SIMD engine", WIDE, HIGH
     )
-    keys = _keys(report)
-    _draw_lines(sheet, prices, rows, keys)
+    clause_of_line = _clause_of_line(report)
+    _draw_lines(sheet, prices, rows, clause_of_line)
     _draw_engine(sheet, report, clocks)
-    sheet.about |= {key: _story(prices, key, keys) for key in sorted(set(keys.values()))}
-    key = sheet.key(
+    for clause in sorted(set(clause_of_line.values())):
+        sheet.about[clause] = _story(prices, clause, clause_of_line)
+    legend = sheet.legend(
         ("work (pale) and price, ALU", "alu", "box"),
         ("texture unit", "texture", "box"),
         ("LDS", "b", "box"),
@@ -76,7 +83,7 @@ def price(
     return sheet.player(
         _captions(prices, clocks),
         text,
-        below=[key, note],
+        below=[legend, note],
         step="Clock",
         guess=guess,
         still_frame=FRAMES // 4,
@@ -100,8 +107,8 @@ def _clocks(report: Report, window: tuple[float, float]) -> np.ndarray:
 def _rows(prices: Prices) -> list[list[LinePrice]]:
     """The lines with work, in rows: those of a kind that follow one another are together."""
     most = max(line.share for line in prices.lines)
-    some = [line for line in prices.lines if line.share >= most / 50 or line.price >= 0.005]
-    return [list(row) for _, row in groupby(some, lambda n: (n.opcode, n.unit, n.together))]
+    dear = [line for line in prices.lines if line.share >= most / 50 or line.price >= 0.005]
+    return [list(row) for _, row in groupby(dear, lambda n: (n.opcode, n.unit, n.together))]
 
 
 def _name(row: list[LinePrice]) -> str:
@@ -192,7 +199,7 @@ def _height_of_line(counts: np.ndarray) -> float:
 
 
 def _draw_lines(
-    sheet: Sheet, prices: Prices, rows: list[list[LinePrice]], keys: dict[int, int]
+    sheet: Sheet, prices: Prices, rows: list[list[LinePrice]], clause_of_line: dict[int, int]
 ) -> None:
     """The lines of IL, their live registers, and their bars with figures."""
     listing = _listing(rows)
@@ -202,7 +209,7 @@ def _draw_lines(
 
     _draw_live(sheet, prices.report, listing.lines, listing.y, listing.thick)
     _draw_texts(sheet, listing)
-    _draw_bars(sheet, listing.lines, listing.y, listing.thick, keys)
+    _draw_bars(sheet, listing.lines, listing.y, listing.thick, clause_of_line)
     _draw_figures(sheet, listing)
 
 
@@ -243,39 +250,46 @@ def _draw_figures(sheet: Sheet, listing: Listing) -> None:
 
 
 def _draw_bars(
-    sheet: Sheet, lines: list[LinePrice], y: np.ndarray, thick: np.ndarray, keys: dict[int, int]
+    sheet: Sheet,
+    lines: list[LinePrice],
+    y: np.ndarray,
+    thick: np.ndarray,
+    clause_of_line: dict[int, int],
 ) -> None:
     left, wide = BARS
     scale = wide / max(max(line.share, line.price) for line in lines)
     revealed = _revealed()[:, np.newaxis]
-    told = (_revealed() == 1)[:, np.newaxis]
+    with_price = (_revealed() == 1)[:, np.newaxis]
     for unit, ink in INKS.items():
         for flat in (False, True):
-            here = [
+            chosen = [
                 n
                 for n, line in enumerate(lines)
                 if line.unit == unit and (thick[n] < LEAST) == flat
             ]
-            if not here:
+            if not chosen:
                 continue
-            some, high = [lines[n] for n in here], float(thick[here[0]])
-            share = np.array([max(line.share * scale, 1) for line in some])
-            cost = np.array([max(line.price, 0) * scale for line in some])
+            chosen_lines = [lines[n] for n in chosen]
+            high = float(thick[chosen[0]])
+            share = np.array([max(line.share * scale, 1) for line in chosen_lines])
+            cost = np.array([max(line.price, 0) * scale for line in chosen_lines])
             name = f"{unit}, lines of a kind" if flat else unit
-            tips = [_tip(line) for line in some] + [_tip(line, with_price=True) for line in some]
+            tips = [_tip(line) for line in chosen_lines] + [
+                _tip(line, with_price=True) for line in chosen_lines
+            ]
             sheet.boxes(
                 f"work {name}",
                 left + share / 2,
-                y[here],
+                y[chosen],
                 share,
                 high - (3 if high > 6 else 0.6),
                 ink=ink,
                 alpha=0.35,
-                words=(tips, np.arange(len(some)) + len(some) * told),
-                key=[keys.get(line.line, -1) for line in some],
+                words=(tips, np.arange(len(chosen_lines)) + len(chosen_lines) * with_price),
+                key=[clause_of_line.get(line.line, -1) for line in chosen_lines],
             )
             width = np.maximum(cost * revealed, 0.01)
-            sheet.boxes(f"price {name}", left + width / 2, y[here], width, 0.45 * high, ink=ink)
+            sheet.boxes(f"price {name}", left + width / 2, y[chosen], width, 0.45 * high, ink=ink)
 
 
 def _draw_live(
@@ -299,20 +313,20 @@ def _live(report: Report) -> dict[int, int]:
     assert report.launch is not None
     program = report.launch.code.program
     numbering = Numbering(program)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for instruction, bits in zip(program.body, liveness(program, numbering)):
         count = len({number for number, _ in numbering.keys(bits)})
-        found[instruction.line] = max(found.get(instruction.line, 0), count)
-    return found
+        counts[instruction.line] = max(counts.get(instruction.line, 0), count)
+    return counts
 
 
 def room(report: Report) -> str:
     """How many registers a kernel has, and how many fewer would make room for more wavefronts."""
     text = f"{quantity(report.registers, 'register')}: room for {report.active}"
-    found = registers_for_more(report)
-    if found is None:
+    fit = registers_for_more(report)
+    if fit is None:
         return f"{text}, and fewer registers would make no more"
-    registers, more = found
+    registers, more = fit
     return f"{text}; with {registers}, {report.registers - registers} fewer, for {more}"
 
 
@@ -331,21 +345,21 @@ def _draw_engine(sheet: Sheet, report: Report, clocks: np.ndarray) -> None:
     axis = TimeAxis(clocks, to_x)
     events = list(zip(report.timeline, clause_of_events(report)))
     for kind, begin, finish in STATES:
-        here = [
+        shown = [
             (event, clause)
             for event, clause in events
             if event.kind == kind
             and getattr(event, begin) < last
             and getattr(event, finish) > first
         ]
-        if not here:
+        if not shown:
             continue
-        start = np.clip([getattr(event, begin) for event, _ in here], first, last)
-        end = np.clip([getattr(event, finish) for event, _ in here], first, last)
-        slot = np.array([event.slot for event, _ in here])
-        said = [
+        start = np.clip([getattr(event, begin) for event, _ in shown], first, last)
+        end = np.clip([getattr(event, finish) for event, _ in shown], first, last)
+        slot = np.array([event.slot for event, _ in shown])
+        stories = [
             f"wavefront {event.wavefront}: clocks {event.start:.0f} to {event.end:.0f}"
-            for event, _ in here
+            for event, _ in shown
         ]
         ink = {"ALU": "alu", "TEX": "texture", "WRITE": "c"}[kind]
         sheet.progress_bars(
@@ -354,8 +368,8 @@ def _draw_engine(sheet: Sheet, report: Report, clocks: np.ndarray) -> None:
             axis,
             future="faint",
             ink=ink,
-            words=said,
-            key=[clause for _, clause in here],
+            words=stories,
+            key=[clause for _, clause in shown],
         )
     high = pitch * report.active
     sheet.play_head("head", to_x(clocks), TOP + 12 + high / 2 - pitch / 2, high + 8)
@@ -382,24 +396,24 @@ def _controls(path) -> Iterator[int]:
             yield from controls
 
 
-def _keys(report: Report) -> dict[int, int]:
+def _clause_of_line(report: Report) -> dict[int, int]:
     """The clause that each line is in: that of its access, or the one with most of its slots."""
     assert report.launch is not None
-    found: dict[int, tuple[int, int]] = {}
+    clauses: dict[int, tuple[int, int]] = {}
     for n, control in enumerate(report.launch.code.controls):
-        weights = {access.line: 1000 for access in control.accesses}
+        weights = {access.line: DECIDES for access in control.accesses}
         for operation in control.operations:
             weights[operation.line] = weights.get(operation.line, 0) + 1
         for line, weight in weights.items():
-            found[line] = max(found.get(line, (0, -1)), (weight, n))
-    return {line: n for line, (_, n) in found.items()}
+            clauses[line] = max(clauses.get(line, (0, -1)), (weight, n))
+    return {line: n for line, (_, n) in clauses.items()}
 
 
-def _story(prices: Prices, key: int, keys: dict[int, int]) -> list[tuple[int, str]]:
+def _story(prices: Prices, clause: int, clause_of_line: dict[int, int]) -> list[tuple[int, str]]:
     """What is told of a clause: its lines, how long wavefronts stood at it and, once prices are
     shown, its dearest line; from which frame on.
     """
-    lines = [line for line in prices.lines if keys.get(line.line) == key]
+    lines = [line for line in prices.lines if clause_of_line.get(line.line) == clause]
     if not lines:
         return [(0, "A clause of the loop's control flow.")]
     first, last = lines[0].line, lines[-1].line

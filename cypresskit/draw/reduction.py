@@ -48,7 +48,8 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
             " sgemv_n_reduce2"
         )
     leaders = 64 // spec.parts
-    rows, k = leaders * spec.block[0], TURNS * spec.k_step
+    rows = leaders * spec.block[0]
+    k = TURNS * spec.k_step
     plain = _Side(KERNELS["sgemv_n"], spec.parts, rows, k, PANELS[0])
     helped = _Side(spec, spec.parts, rows, k, PANELS[1])
     frames = len(plain.steps) + 1
@@ -63,7 +64,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
         n: f"**Work-item {n}**, the {names[n % spec.parts]} of group {n // spec.parts}."
         for n in range(64)
     }
-    key = sheet.key(
+    legend = sheet.legend(
         *((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
         (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
         ("a line that is asked for", "ink", "ring"),
@@ -76,7 +77,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
         f"{steps:.0f} times",
     )
     captions = _captions(plain, helped, frames)
-    return sheet.player(captions, step="Step", below=[key], guess=guess)
+    return sheet.player(captions, step="Step", below=[legend], guess=guess)
 
 
 def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
@@ -282,7 +283,8 @@ class _Side:
         """Draw A's texels, in the colour of the work-item that has fetched them, and the lines
         asked for.
         """
-        across, part = self.k // 4, self.places[1]
+        across = self.k // 4
+        part = self.places[1]
         fetched = np.full((frames, self.rows * across), NOTHING)
         lines = np.full((2, frames, max(map(len, self.lines))), np.nan, np.float32)
         for n, access in enumerate(self.steps, 1):
@@ -315,7 +317,8 @@ class _Side:
             on = np.flatnonzero(access.active)
             slot = on + 64 * (n % 2)  # those of the step before are still landing
             if access.x is not None and access.y is not None:
-                start, end = self.texel(access.x, access.y), self.item_places()
+                start = self.texel(access.x, access.y)
+                end = self.item_places()
             elif access.kind == "store":
                 start, end = self.item_places(), self.word_places()
             else:

@@ -59,7 +59,7 @@ def register_block(
     _draw_cells(sheet, scenes)
     starred = _draw_star(sheet, scenes, element)
     maps = _draw_maps(sheet, scenes)
-    legend = sheet.key(
+    legend = sheet.legend(
         ("written by this line", "wrote", "ring"),
         ("read by it", "read", "frame"),
         ("this work-item's part", "shade", "box"),
@@ -262,7 +262,8 @@ class _Map:
         k_of_a, k_of_b = block.k_axis
         shapes["C"] = shapes["A"][1 - k_of_a], shapes["B"][1 - k_of_b]
         gap = 0.06 * sum(columns for _, columns in shapes.values())
-        left, right = {}, 0.0
+        left = {}
+        right = 0.0
         for name, (_, columns) in shapes.items():
             left[name] = right
             right += columns + gap
@@ -290,7 +291,8 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     label = f"The matrices as they lie in memory: {listed}"
     highest = max(rows for rows, _ in maps.shapes.values())
-    x_range, y_range = (-gap / 2, maps.right - gap / 2), (highest + gap / 2, -1.6 * gap)
+    x_range = (-gap / 2, maps.right - gap / 2)
+    y_range = (highest + gap / 2, -1.6 * gap)
     fig = sheet.plot(label, x_range, y_range, high=140, name="maps")
     fig.min_height = 110
 

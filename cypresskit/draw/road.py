@@ -108,7 +108,8 @@ BLOCK_4, BLOCK_8 = RoadLaunch("block_4x4"), RoadLaunch("block_8x8")
 SINGLE, DOUBLE = RoadLaunch("sgemm_tn"), RoadLaunch("dgemm_tn")
 NN = RoadLaunch("sgemm_nn")
 LARGER = RoadLaunch("sgemm_tn", 4352)
-ROUND_TRIP, BLOCKED = RoadLaunch("round_trip"), RoadLaunch("blocked_time", 7168)
+ROUND_TRIP = RoadLaunch("round_trip")
+BLOCKED = RoadLaunch("blocked_time", 7168)
 RUNGS = (
     Rung(0, "no block", NAIVE, None, True),
     Rung(1, "4 x 4 block", BLOCK_4, NAIVE, True),
@@ -185,7 +186,7 @@ def road(
     ]
     known = [rung for rung, is_seen in zip(rungs, seen[-1]) if is_seen]
     lines = [_say(rung, figures).replace("**", "") for rung in known]
-    key = sheet.key(
+    legend = sheet.legend(
         ("gained", "c", "box"),
         ("had before", "c", "pale"),
         ("lost", "wait", "pale"),
@@ -196,7 +197,7 @@ def road(
         ("bus, memory, chips", "ink", "solid"),
         *([("yours", "b", "box")] if own else []),
     )
-    return sheet.player(captions, lines, step="Lesson", below=[key])
+    return sheet.player(captions, lines, step="Lesson", below=[legend])
 
 
 def _own_rungs(
@@ -234,7 +235,8 @@ def _figure(report: Report) -> Figure:
 
 def _say(rung: Rung, figures: Figures) -> str:
     """A rung's sentence: the kernel that runs, its N and its speed, and what it gains or costs."""
-    launch, figure = rung.launch, figures[rung.launch]
+    launch = rung.launch
+    figure = figures[rung.launch]
     head = f"**Lesson {rung.lesson:02}: {rung.name}** ({launch.kernel}, N = {launch.n})"
     if rung.own:
         head = f"**Yours: {rung.name}** (N = {launch.n})"

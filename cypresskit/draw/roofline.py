@@ -100,7 +100,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
             _draw_paces(chart, precision, mine)
 
     captions = [_say(b, [p for p in BYTES if p in shown], paces) for b in BLOCKS]
-    key = sheet.key(
+    legend = sheet.legend(
         *(
             (f"{roof.name} {roof.rate:.0f} GB/s", theme.LINES[n], roof.dash)
             for n, roof in enumerate(ROOFS)
@@ -115,7 +115,7 @@ def roofline(reports: Sequence[Report] | Mapping[int, Report] = ()) -> Player:
     remarks.append("Drag a vertical line.")
     note = sheet.note(f"{' '.join(notes)}\n{' '.join(remarks)}".strip())
     return sheet.player(
-        captions, lines, step="Block", below=[key, note], guess=_guess(paces), seconds=8
+        captions, lines, step="Block", below=[legend, note], guess=_guess(paces), seconds=8
     )
 
 
@@ -189,24 +189,24 @@ def _precision(report: Report) -> str:
 
 def _say(b: int, precisions: Sequence[str], paces: Mapping[int, Report]) -> str:
     """A frame's caption."""
-    said = []
+    lines = []
     for precision in precisions:
         intensity = b / BYTES[precision]
         gflops = _allowed(ROOFS[0], precision, np.array(intensity))
         is_fed = gflops >= HD5870.peak_gflops(precision)
-        said.append(
+        lines.append(
             f"**{precision}**: {intensity:.3g} flops per byte; the HD 5870 reaches {gflops:.0f}"
             f" Gflop/s at most, limited by {'its arithmetic' if is_fed else 'the texture cache'}."
         )
     if pace := paces.get(b):
-        said.append(
+        lines.append(
             f"**Simulated**: {pace.gflops:.0f} Gflop/s; {pace.registers} registers, room for"
             f" {pace.active} wavefronts an engine."
         )
     elif paces:
         # A line, so that the charts stay where they are.
-        said.append("**Simulated**: not with this block.")
-    return f"Block {b} x {b}. " + "\n".join(said)
+        lines.append("**Simulated**: not with this block.")
+    return f"Block {b} x {b}. " + "\n".join(lines)
 
 
 def _draw_block(sheet: Sheet) -> None:

@@ -266,7 +266,8 @@ class Sheet(Parts):
 
         fill = look.fill
         if isinstance(fill, tuple):
-            palette, data["shade"] = fill[0], np.asarray(fill[1])
+            palette = fill[0]
+            data["shade"] = np.asarray(fill[1])
             fill = linear_cmap("shade", list(palette), -0.5, len(palette) - 0.5)
         if look.words is not None:
             data["words"] = [""] * count if isinstance(look.words, tuple) else list(look.words)
@@ -353,8 +354,8 @@ class Sheet(Parts):
         bars
             When each begins and ends, and where it stands.
         axis
-            The moment of each frame, of shape (frames,); or each bar's own, (frames, bars), NaN
-            where it is absent.
+            A ``TimeAxis``. Its moments are those of the frames, of shape (frames,); or each bar's
+            own, (frames, bars), NaN where it is absent.
         future
             The theme colour of the part that is still to come; by default the bar's own, fainter;
             "hidden" draws nothing there.
@@ -375,7 +376,9 @@ class Sheet(Parts):
 
         now = moments if moments.ndim == 2 else moments[:, np.newaxis]
         absent = 0 * moments if moments.ndim == 2 else 0  # NaN where a bar is absent
-        left, y, height = to_x(start), bars.y, bars.height
+        left = to_x(start)
+        y = bars.y
+        height = bars.height
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(to_x(end) - left - 0.7, 0.001)
         passed = np.fmax(to_x(np.clip(now, start, end)) - left - 0.7, 0.001)
@@ -509,7 +512,7 @@ class Sheet(Parts):
         source = self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
         self.heads.append({"figure": self.fig, "source": source})
 
-    def key(self, *things: tuple[str, str, str]) -> str:
+    def legend(self, *things: tuple[str, str, str]) -> str:
         """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale",
         "star" or a dash.
         """

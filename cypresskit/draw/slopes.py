@@ -67,7 +67,8 @@ def slopes(
 def _heights(values: np.ndarray) -> np.ndarray:
     """The y of each factor, on a logarithmic axis that has all of them; shape (ideas, 2)."""
     logs = np.log(values)
-    low, high = min(0.0, np.nanmin(logs)), max(np.nanmax(logs), np.log(COUNTS))
+    low = min(0.0, np.nanmin(logs))
+    high = max(np.nanmax(logs), np.log(COUNTS))
     return TOP + 24 + (HIGH - TOP - 48) * (high - logs) / (high - low)
 
 

@@ -110,7 +110,9 @@ def _is_chart(fig: Plot) -> bool:
 
 def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
     """Where numbers stand between the ends of an axis, 0 to 1."""
-    start, end, number = np.asarray(ends.start), np.asarray(ends.end), np.asarray(value, float)
+    start = np.asarray(ends.start)
+    end = np.asarray(ends.end)
+    number = np.asarray(value, float)
     if isinstance(scale, LogScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             start, end, number = np.log10(start), np.log10(end), np.log10(number)
@@ -266,7 +268,8 @@ def _grid(d: _Drawing, grid: Grid) -> str:
         lines = [f"M{x:.1f} {d.top:.1f}V{d.foot:.1f}" for x in d.x(ticks)]
     else:
         lines = [f"M{d.left:.1f} {y:.1f}H{d.right:.1f}" for y in d.y(ticks)]
-    ink, alpha = d.inks[grid.id, "grid_line_color"], grid.grid_line_alpha
+    ink = d.inks[grid.id, "grid_line_color"]
+    alpha = grid.grid_line_alpha
     return f'<path d="{"".join(lines)}" stroke="{ink}" stroke-opacity="{alpha:g}" fill="none"/>'
 
 
@@ -282,7 +285,8 @@ def _y_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
     ticks = axis.ticker.ticks
     for tick, y in zip(ticks, d.y(ticks)):
         yield _text(d.left - 9, y + 5, axis.major_label_overrides[tick], LETTERS, more=RIGHT)
-    x, y = d.left - 48, (d.top + d.foot) / 2
+    x = d.left - 48
+    y = (d.top + d.foot) / 2
     ink = d.inks[axis.id, "axis_label_text_color"]
     turned = f'{CENTRED} transform="rotate(-90 {x:.1f} {y:.1f})"'
     yield _text(x, y, axis.axis_label, LETTERS, ink, turned)
@@ -316,7 +320,9 @@ def _placed(figures: Sequence[Plot], data: Data, inks: theme.Inks) -> Iterator[_
     room = WIDTH - GAP * (len(figures) - 1)
     shared = min(1.0, room / sum(width for width, _ in sizes))
     has_chart = any(map(_is_chart, figures))
-    left, top, below = 0.0, float(HEAD), float(HEAD)
+    left = 0.0
+    top = float(HEAD)
+    below = float(HEAD)
     for fig, (width, height) in zip(figures, sizes):
         unit = shared if has_chart else min(WIDTH / width, theme.HIGH / height)
         if left and left + unit * width > WIDTH + 0.5:  # no room beside the last

@@ -27,7 +27,8 @@ WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the room on its sides, in pixel
 ITEM, TOP, TICKS = 17, 84, 352  # a work-item's side, and where the tile and the ticks begin
 DOORS = 313  # where the row of banks is
 QUEUE = 4  # words at most that a quad can want of a bank
-MATRIX, ROOM = 166, (172, 174)  # where the matrices begin, and the room that each has
+MATRIX = 166  # where the matrices begin
+ROOM = (172, 174)  # that each has
 RESOURCES, INKS = {0: "A", 1: "B"}, {0: "a", 1: "b"}
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
 SHADES = [
@@ -72,7 +73,7 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     captions = [
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
-    key = sheet.key(
+    legend = sheet.legend(
         ("word of A", TINTS[0], "box"),
         ("word of B", TINTS[1], "box"),
         ("not in L1: fetched from L2", "ink", "ring"),
@@ -82,7 +83,7 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     more: dict = {
         "marks": marks,
         "step": "Clock",
-        "below": [key],
+        "below": [legend],
         "guess": _question(panels),
         "seconds": 14,
     }
@@ -207,7 +208,8 @@ class _Replay:
         quad being served, with arrows from its four work-items to their texels; and the texels that
         arrive.
         """
-        item, pixels = np.arange(64), self.run.launch.pixels
+        item = np.arange(64)
+        pixels = self.run.launch.pixels
         across, down = item % 8, item // 8
         if pixels:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
@@ -225,7 +227,8 @@ class _Replay:
         for clock, now in enumerate(
             self.served[:-1], 1
         ):  # after the last clock nothing is under way
-            access, four = self.accesses[now.fetch], np.arange(4 * now.quad, 4 * now.quad + 4)
+            access = self.accesses[now.fetch]
+            four = np.arange(4 * now.quad, 4 * now.quad + 4)
             for n, axis in enumerate((x, y)):
                 low, high = axis[four].min(), axis[four].max()
                 box[n::2, clock, 0] = (low + high) / 2, high - low + ITEM
@@ -249,7 +252,8 @@ class _Replay:
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn; the matrices share the room."""
-        texture, room = self.textures[resource], ROOM[0] * 2 / len(self.textures)
+        texture = self.textures[resource]
+        room = ROOM[0] * 2 / len(self.textures)
         start = left + MATRIX + list(self.textures).index(resource) * (room + 12)
         return start + x * min(room / texture.width, 13.0), TOP + y * min(
             ROOM[1] / texture.height, 13.0
@@ -275,7 +279,8 @@ class _Replay:
             self._draw_matrix(sheet, left, most, resource, word, np.array(ends))
 
     def _draw_matrix(self, sheet: Sheet, left: float, most: int, resource: int, word, ends) -> None:
-        name, texture = _matrix(resource), self.textures[resource]
+        name = _matrix(resource)
+        texture = self.textures[resource]
         key = self.keys + len(self.place) + np.arange(len(word))
         box_of = {int(w): n for n, w in enumerate(word)}
         self.place |= {w: int(key[n]) for w, n in box_of.items()}
@@ -284,12 +289,13 @@ class _Replay:
         first: dict[int, int] = {}
         for clock, now in enumerate(self.served, 1):
             given = [box_of[w] for w in now.words if w in box_of]
-            here = np.isin(line, line[given])
-            kind[clock:, here] = 1
+            same_line = np.isin(line, line[given])
+            kind[clock:, same_line] = 1
             kind[clock, given] = 1 + (clock < len(self.served))
             wait[clock, [box_of[w] for w in now.waiting if w in box_of]] = 3
             first = dict.fromkeys(given, clock) | first
-        middle, wide = (ends[0] + ends[2] + 1) / 2, ends[2] + 1 - ends[0]
+        middle = (ends[0] + ends[2] + 1) / 2
+        wide = ends[2] + 1 - ends[0]
         _, same = np.unique(line, return_inverse=True)
         of_line = (np.bincount(same, middle) / np.bincount(same))[same]
         x, y = self._texel(
@@ -315,7 +321,8 @@ class _Replay:
             INKS.get(resource, "ink"),
         )
         sheet.words(x0, TOP - 14, title, ink, size=13)
-        top, foot = np.flatnonzero(ends[1] == 0), TOP + texture.height * (y1 - y0) + 9
+        top = np.flatnonzero(ends[1] == 0)
+        foot = TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
         sheet.words(x[top], foot, names, "soft", align="center", size=12)
         if resource == min(self.textures):
@@ -375,13 +382,13 @@ class _Replay:
         )
         sheet.ring(source, step - 5, 17, "wait")
         waited_so_far = np.cumsum(by_frame(waited).sum(axis=1))
-        said = [f"{count} words had to wait" for count in range(waited_so_far[-1] + 1)]
+        waits = [f"{count} words had to wait" for count in range(waited_so_far[-1] + 1)]
         sheet.numbers(
             f"waited {self.name}",
             left + WIDE,
             DOORS - 24,
             waited_so_far,
-            names=said,
+            names=waits,
             bold=True,
             align="right",
             size=14,
@@ -391,9 +398,11 @@ class _Replay:
         """Draw a row for each fetch, with a box for each clock spent on it so far."""
         fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
-        wide, row = min(14.5, (WIDE - 76) / (across.max() + 1)), min(7.0, 112 / len(self.accesses))
+        wide = min(14.5, (WIDE - 76) / (across.max() + 1))
+        row = min(7.0, 112 / len(self.accesses))
         paid = np.arange(len(fetch)) < clocks[:, np.newaxis]  # what is to come isn't told
-        x, y = left + 76 + (across + 0.5) * wide, TICKS + (fetch + 0.5) * row
+        x = left + 76 + (across + 0.5) * wide
+        y = TICKS + (fetch + 0.5) * row
         matrix = [min(self.accesses[f].resource, 1) for f in fetch]
         missed = paid * 2 * np.array([step.missed > 0 for step in self.served])
         keys = [self.place[step.words[0]] for step in self.served]

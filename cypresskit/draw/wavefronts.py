@@ -169,7 +169,7 @@ def wavefronts(
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
-    key = sheet.key(
+    legend = sheet.legend(
         ("computes (half height: one alone, at half speed)", "alu", "box"),
         ("stores", "c", "box"),
         ("in the texture unit", "texture", "box"),
@@ -177,7 +177,7 @@ def wavefronts(
         ("nobody computes", "wait", "box"),
         ("to come", "faint", "box"),
     )
-    return sheet.player(_captions(drawn, clocks), lines, below=[key], step="Clock")
+    return sheet.player(_captions(drawn, clocks), lines, below=[legend], step="Clock")
 
 
 def _captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
@@ -248,7 +248,8 @@ def _states(report: Report, clocks: np.ndarray) -> list[str]:
         start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
         return ((start <= clocks) & (clocks < end)).sum(axis=0)
 
-    events, between = report.timeline, list(pauses(report))
+    events = report.timeline
+    between = list(pauses(report))
     computing = under_way((e.start, e.end) for e in events if e.kind == "ALU")
     fetching = under_way((e.start, e.end) for e in events if e.kind == "TEX")
     waiting = under_way((ready, start) for _, _, ready, start in between)
@@ -350,7 +351,8 @@ def draw_units(
     cent.
     """
     left, right = ends
-    alu, texture = heights.strip, heights.strip + 20
+    alu = heights.strip
+    texture = heights.strip + 20
     sheet.words(left - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, size=12)
 
     percent = [f"{part} %" for part in range(101)]
@@ -407,7 +409,8 @@ def _draw_totals(
     ended = turns(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
-        x, lines = RIGHT + 8, heights.title + np.array([0, 16])
+        x = RIGHT + 8
+        lines = heights.title + np.array([0, 16])
         sheet.words(x, lines, ["turns of", "the loop"], "soft", size=12)
         counter = heights.title + 42
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=26)
@@ -500,11 +503,11 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
     sheet.play_head("head", to_x(now[:, 0]), float(y.mean()), y[-1])
 
     names = ["1 wavefront", *map(str, range(2, most + 1))]
-    key = sheet.key(
+    legend = sheet.legend(
         ("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box")
     )
     scenes = [(name, end + 1) for name in names]
-    return sheet.player(captions, below=[key], step="Clock", scenes=scenes, seconds=8)
+    return sheet.player(captions, below=[legend], step="Clock", scenes=scenes, seconds=8)
 
 
 def _most_wavefronts(compute: int, wait: int) -> int:
@@ -536,7 +539,8 @@ def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[in
     ``end``.
     """
     ready = [0] * wavefronts
-    clock, runs = 0, []
+    clock = 0
+    runs = []
     while clock < end:
         wavefront = min(range(wavefronts), key=ready.__getitem__)
         runs.append((wavefront, clock, min(clock + compute, end)))

@@ -14,7 +14,10 @@ from cypresskit.timing import Prices, Report, WhatIf, simulate
 from cypresskit.timing.limits import what_if as steps_down
 
 WIDE, TOP, ROW = 1120, 46, 38  # of the stage; where the rows begin, and how high one is
-NAME, BARS, ALONE, LESSON = 262, (276, 560), 960, 1090  # edges of the names, bars and columns
+NAME = 262  # right edge of the names
+BARS = (276, 560)  # left edge and width
+ALONE = 960  # right edges of the columns
+LESSON = 1090
 
 
 def what_if(given: WhatIf | Prices | Report | Source = "sgemm_tn", n: int = 2048) -> Player:
@@ -24,23 +27,23 @@ def what_if(given: WhatIf | Prices | Report | Source = "sgemm_tn", n: int = 2048
     which is simulated with size ``n``. Raises ``ValueError`` for a program whose flops aren't
     known.
     """
-    found = _steps_of(given, n)
-    report = found.report
+    all_steps = _steps_of(given, n)
+    report = all_steps.report
     if not report.flops:
         raise ValueError(f"{report.kernel}: nobody said how many flops it does: simulate(flops=)")
-    steps = [step for step in found if step.reached is not None]
-    others = [step for step in found if step.reached is None]
+    steps = [step for step in all_steps if step.reached is not None]
+    others = [step for step in all_steps if step.reached is None]
     sheet = Sheet(f"Where the peak went: {report.kernel}")
     high = TOP + ROW * (len(steps) + 1 + len(others)) + 8
     sheet.stage("Gflop/s from the chip's peak down to what the kernel reaches", WIDE, high)
     reached = np.array([report.peak_gflops, *(step.reached for step in steps)])
     _draw_steps(sheet, [step.name for step in steps], reached)
-    y = TOP + ROW * (np.arange(len(found)) + 1.5)
+    y = TOP + ROW * (np.arange(len(all_steps)) + 1.5)
     sheet.words(ALONE, 18, "alone, faster by", bold=True, align="right", size=14)
     sheet.words(LESSON, 18, "lesson", bold=True, align="right", size=14)
-    gains = ["" if step.gain is None else f"{100 * step.gain:.1f} %" for step in found]
+    gains = ["" if step.gain is None else f"{100 * step.gain:.1f} %" for step in all_steps]
     sheet.words(ALONE, y, gains, align="right", size=14)
-    sheet.words(LESSON, y, [step.lesson for step in found], "soft", align="right", size=14)
+    sheet.words(LESSON, y, [step.lesson for step in all_steps], "soft", align="right", size=14)
     below = TOP + ROW * (np.arange(len(others)) + len(steps) + 1.5)
     names = [f"with {step.name}" for step in others]
     sheet.words(NAME, below, names, "soft", align="right", size=14)
@@ -51,7 +54,7 @@ def what_if(given: WhatIf | Prices | Report | Source = "sgemm_tn", n: int = 2048
         " or two limits that get in each other's way."
     )
     captions = _captions(report, steps, reached)
-    lines = str(found).splitlines()[1:]
+    lines = str(all_steps).splitlines()[1:]
     return sheet.player(captions, lines, below=[note], step="Limit", first_frame=len(steps))
 
 

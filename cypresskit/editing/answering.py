@@ -249,7 +249,8 @@ def main() -> None:
     """Answer jobs from standard input until it ends."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # what anything prints is no answer
-        jobs, memory = Jobs(sys.stdin.buffer), JobMemory()
+        jobs = Jobs(sys.stdin.buffer)
+        memory = JobMemory()
 
         def say(message: Message) -> None:
             answers.write(json.dumps(message) + "\n")

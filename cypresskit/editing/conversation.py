@@ -241,7 +241,9 @@ class Conversation:
         if text != self.text:
             self.say({"type": "text", "text": text, "why": "page", "edit": edit})
         self.unanswered = False
-        self.edit, self.text, self.answers = edit, text, {}
+        self.edit = edit
+        self.text = text
+        self.answers = {}
         self._interrupt()
         self.say(self._heard_message(edit))
         if len(text) > LONG_TEXT:
@@ -612,7 +614,9 @@ class Conversation:
             self._take(edit, text)
             return
         self._interrupt()
-        self.edit, self.text, self.answers = edit, text, {}
+        self.edit = edit
+        self.text = text
+        self.answers = {}
         self.unanswered = True
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:

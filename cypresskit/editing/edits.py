@@ -152,19 +152,19 @@ def change_between(before: str, after: str) -> str:
     same = 0
     while same < shorter - first and old[-1 - same] == new[-1 - same]:
         same += 1
-    gone, come = old[first : len(old) - same], new[first : len(new) - same]
-    if (len(gone), len(come)) == (0, 0):
+    removed, added = old[first : len(old) - same], new[first : len(new) - same]
+    if (len(removed), len(added)) == (0, 0):
         return ""
-    if (len(gone), len(come)) == (1, 1):
-        return f"line {first + 1} is now {_quoted(come[0])}"
-    if (len(gone), len(come)) == (0, 1):
-        return f"line {first + 1} is new: {_quoted(come[0])}"
-    if (len(gone), len(come)) == (1, 0):
-        return f"line {first + 1} is gone: {_quoted(gone[0])}"
-    if len(gone) == len(come):
-        count = sum(one != other for one, other in zip(gone, come))
+    if (len(removed), len(added)) == (1, 1):
+        return f"line {first + 1} is now {_quoted(added[0])}"
+    if (len(removed), len(added)) == (0, 1):
+        return f"line {first + 1} is new: {_quoted(added[0])}"
+    if (len(removed), len(added)) == (1, 0):
+        return f"line {first + 1} is gone: {_quoted(removed[0])}"
+    if len(removed) == len(added):
+        count = sum(one != other for one, other in zip(removed, added))
         return f"{count} lines are changed, the first is line {first + 1}"
-    return f"from line {first + 1}, {quantity(len(come), 'line')} in place of {len(gone)}"
+    return f"from line {first + 1}, {quantity(len(added), 'line')} in place of {len(removed)}"
 
 
 def _quoted(line: str) -> str:

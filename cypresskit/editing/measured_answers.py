@@ -113,12 +113,12 @@ def verdict_answer(seen: Verification) -> Answer:
     (``got``) and should be (``wanted``), and ``wrong``, a bit for each element of C, row by row,
     in base64.
     """
-    found = [row_of(finding) for finding in seen.findings[:FINDINGS]]
+    findings = [row_of(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
-        found.append(finding_row("launch", 0, 1, 1, seen.error, ""))
-    if seen.wrong is not None and not any(row["kind"] == "answer" for row in found):
-        found.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
-    answer: Answer = {"right": seen.right, "message": _sentence(seen), "findings": found}
+        findings.append(finding_row("launch", 0, 1, 1, seen.error, ""))
+    if seen.wrong is not None and not any(row["kind"] == "answer" for row in findings):
+        findings.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
+    answer: Answer = {"right": seen.right, "message": _sentence(seen), "findings": findings}
     if product := _wrong_product(seen):
         answer["product"] = product
     return answer
@@ -292,9 +292,9 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
 def priced_answer(prices: Prices) -> Answer:
     """The part "prices" of prices."""
     written: dict[int, list[LinePrice]] = {}
-    for each in prices.lines:
-        line = each.work.calls[0] if each.work.calls else each.line
-        written.setdefault(line, []).append(each)
+    for row in prices.lines:
+        line = row.work.calls[0] if row.work.calls else row.line
+        written.setdefault(line, []).append(row)
     rows = [_price_row(line, parts) for line, parts in written.items()]
     dearest = max(rows, key=lambda row: row["price"], default=None)
     if dearest is None or dearest["price"] < WORTH:

@@ -75,11 +75,11 @@ def _live(program: Program) -> list[list]:
     for at, instruction in enumerate(program.body):
         line = instruction.calls[0] if instruction.calls else instruction.line
         both = (before[at], before[at + 1])
-        found = max(both, key=lambda bits: len(_registers(numbering, bits)))
-        if line not in most or len(_registers(numbering, found)) > len(
+        largest = max(both, key=lambda bits: len(_registers(numbering, bits)))
+        if line not in most or len(_registers(numbering, largest)) > len(
             _registers(numbering, most[line])
         ):
-            most[line] = found
+            most[line] = largest
     rows = []
     for line, bits in sorted(most.items()):
         held = _registers(numbering, bits)
@@ -126,10 +126,10 @@ def code_answer(
         return {"refusal": _refusal(program, error)}, None, []
     rows = list(_rows(code))
     signatures = [_signature(row, program) for row in rows]
-    gone = _mark_new(rows, signatures, before)
+    count_gone = _mark_new(rows, signatures, before)
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
-    return {"rows": rows, "gone": gone, "card": shown}, code, signatures
+    return {"rows": rows, "gone": count_gone, "card": shown}, code, signatures
 
 
 def accesses(program: Program) -> tuple:
@@ -212,13 +212,13 @@ def _mark_new(
     if not before:
         return 0
     matcher = SequenceMatcher(None, before, signatures, autojunk=False)
-    gone = 0
+    count_gone = 0
     for kind, first, last, start, end in matcher.get_opcodes():
         if kind != "equal":
-            gone += max(0, (last - first) - (end - start))
+            count_gone += max(0, (last - first) - (end - start))
             for row in rows[start:end]:
                 row["new"] = True
-    return gone
+    return count_gone
 
 
 def comparison(first: str, second: str) -> list[list]:

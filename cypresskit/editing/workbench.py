@@ -350,15 +350,16 @@ def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     one there is. Those with other settings go on beside it, with the same text and history.
     """
     known = _conversations.setdefault(path.resolve(), [])
-    for each in known:
-        if each.settings == settings:
-            known.append(known.pop(known.index(each)))
-            return each
+    for conversation in known:
+        if conversation.settings == settings:
+            known.append(known.pop(known.index(conversation)))
+            return conversation
     if known:
         file, edits = known[-1].file, known[-1].edits
         known[-1].look()
     else:
-        file, edits = KernelFile(path), Edits(history_path(path))
+        file = KernelFile(path)
+        edits = Edits(history_path(path))
     known.append(Conversation(file, edits, settings))
     while len(known) > BENCHES:
         known.pop(0).close()

@@ -79,7 +79,7 @@ SCALED = r"""\1mul \3, \3, cb0[0].x
 WHOLE = re.compile(r"(?m)^\s*il_[pc]s_2_0\b")  # what every whole text has
 BLOCK = re.compile(r"\br([6-9]|1\d|2[01])\b")  # registers of the book's block
 FIELDS = {"text", "block", "k_step"}
-TOLERANCE = 0.02  # of the good par, which is the book's own kernel
+TOLERANCE = 0.02  # of a par: a speed that is this little below it has reached it
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,16 @@ class Around:
     @classmethod
     def lines(cls, text: str, first: str, last: str) -> "Around":
         """What stands around the lines from ``first`` to ``last`` of a text, these included."""
-        before, _, rest = text.partition(f"{first}\n")
-        return cls(before, rest.partition(f"{last}\n")[2])
+        before, _, after = text.partition(f"{first}\n")
+        return cls(before, after.partition(f"{last}\n")[2])
 
 
 @dataclass(frozen=True)
 class ClimbStep:
     """A step of the climb.
 
-    ``good`` is the launch on the road that is the good par, its kernel and N, ``paper`` the
-    published kernel that is the third one. ``like`` is the kernel whose launch the reader's
+    ``good``: (kernel, N) of the road's launch that sets the good par. ``paper``: the published
+    kernel that sets the paper's par. ``like`` is the kernel whose launch the reader's
     follows, ``blocks`` are the blocks that it may compute: the first that gives a right product
     counts. ``around`` gives what the book adds to a part of a kernel, ``completed`` what it adds to
     a whole one. A turn of its loop does one of ``k_steps`` steps of k. ``file`` is where the kernel
@@ -218,7 +218,7 @@ def _around_numbering() -> Around:
     loop = block_kernel(8, 8).text.partition("whileloop\n")[2].partition("endloop\n")[0]
     loop = BLOCK.sub(lambda match: f"r{int(match[1]) + 4}", loop).replace("l0.y", "l9.x")
     whole = f"{outside.before}whileloop\n{loop}endloop\n{outside.after}"
-    return Around.lines(whole, *(line for line in NUMBERING.splitlines()))
+    return Around.lines(whole, *NUMBERING.splitlines())
 
 
 #: How the compute kernel numbers its work-items: line by line.
@@ -304,7 +304,8 @@ class SmallProduct:
     """A small product by a reader's kernel: C, and which of its elements are wrong."""
 
     def __init__(self, got: np.ndarray, right: np.ndarray) -> None:
-        self.got, self.wrong = got, got != right
+        self.got = got
+        self.wrong = got != right
 
     def __repr__(self) -> str:
         rows = [
@@ -330,80 +331,81 @@ class SmallProduct:
         return "all right" if not count else f"{count} of {self.wrong.size} elements wrong"
 
 
-def _step(lesson: object, text: object) -> ClimbStep:
+def _step(step: object, text: object) -> ClimbStep:
     """A step of the climb, for what a reader wrote."""
-    if not isinstance(lesson, str) or lesson not in STEPS:
-        raise ValueError(f"lesson is one of {', '.join(map(repr, STEPS))}, not {shortened(lesson)}")
+    if not isinstance(step, str) or step not in STEPS:
+        raise ValueError(f"step is one of {', '.join(map(repr, STEPS))}, not {shortened(step)}")
     if not isinstance(text, str | Path | Kernel):
         wanted = "a string, a Path or a Kernel"
         raise TypeError(f"text is the kernel that you wrote, {wanted}, not {shortened(text)}")
-    return STEPS[lesson]
+    return STEPS[step]
 
 
-def _kernel(step: ClimbStep, text: str | Path | Kernel) -> Kernel:
+def _kernel(chosen: ClimbStep, text: str | Path | Kernel) -> Kernel:
     """The kernel of a step that a reader wrote, or that stands in a file."""
-    return step.kernel(read_text(text) if isinstance(text, Path) else text)
+    return chosen.kernel(read_text(text) if isinstance(text, Path) else text)
 
 
-def seen(lesson: str, text: str | Path | Kernel) -> "SmallProduct | str":
-    """C of a small product of whole numbers by a lesson's kernel, with wrong elements in red; or
+def seen(step: str, text: str | Path | Kernel) -> "SmallProduct | str":
+    """C of a small product of whole numbers by a step's kernel, with wrong elements in red; or
     why there is none.
     """
-    step = _step(lesson, text)
+    chosen = _step(step, text)
     try:
-        return SmallProduct(*_product(_kernel(step, text), 8, 4))
+        return SmallProduct(*_product(_kernel(chosen, text), 8, 4))
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return _reason(error)
 
 
-def keep(lesson: str, text: str | Path | Kernel) -> str:
-    """Try a lesson's kernel, keep it in ``my_kernel.il`` if it is right, and say its speed and its
-    three pars. It says what is wrong otherwise, and keeps the file as it is. ``text`` is what the
-    lesson asks for, a whole kernel, or the ``Path`` of a file with one.
+def keep(step: str, text: str | Path | Kernel) -> str:
+    """Try a step's kernel, keep it in the step's file if it is right, and say its speed and its
+    three pars. The file is ``my_kernel.il``; some steps have one of their own. Otherwise it says
+    what is wrong, and leaves the file as it is. ``text`` is what the step asks for, a whole kernel,
+    or the ``Path`` of a file with one.
     """
-    step = _step(lesson, text)
+    chosen = _step(step, text)
     try:
-        mine = _kernel(step, text)
+        mine = _kernel(chosen, text)
         for blocks in (1, 3):
             got, right = _product(mine, 8 * blocks, 4 * blocks)
             if not np.array_equal(got, right):
                 i, j = np.argwhere(got != right)[0]
                 return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
-        report = _timed(mine, step.n)
+        report = _timed(mine, chosen.n)
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return f"Not kept yet: {_reason(error)}"
-    save_file(step.file, mine.text)
+    save_file(chosen.file, mine.text)
     kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
-    save_file(KEPT, json.dumps(_kept() | {lesson: kept}, indent=1) + "\n")
-    _reports[lesson, mine.text] = report
+    save_file(KEPT, json.dumps(_kept() | {step: kept}, indent=1) + "\n")
+    _reports[step, mine.text] = report
     gflops = report.gflops
     return (
-        f"Right, and kept in {step.file}: {gflops:,.0f} Gflop/s at N = {step.n}.\n"
-        f"Pars: right, reached; good, {step.good_par:,.0f}, {_reached(gflops, step.good_par)};"
-        f" the paper's, {step.paper_par:,}, {_reached(gflops, step.paper_par)}."
+        f"Right, and kept in {chosen.file}: {gflops:,.0f} Gflop/s at N = {chosen.n}.\n"
+        f"Pars: right, reached; good, {chosen.good_par:,.0f}, {_reached(gflops, chosen.good_par)};"
+        f" the paper's, {chosen.paper_par:,}, {_reached(gflops, chosen.paper_par)}."
     )
 
 
-Said = Callable[[Kernel], str]
+Describe = Callable[[Kernel], str]
 
 
-def climb_exercise(lesson: str) -> Callable[[Said], Callable[[object], Verdict]]:
+def climb_exercise(step: str) -> Callable[[Describe], Callable[[object], Verdict]]:
     """A decorator that makes the check of a step's text: right at several shapes, with every check
     on; and as fast as the good par, where the step has a hint for what is slower.
 
     The lesson's function says with what a right kernel reaches its speed: "with 16 bundles".
     """
-    step = STEPS[lesson]
+    chosen = STEPS[step]
 
-    def made(said: Said) -> Callable[[object], Verdict]:
+    def made(describe: Describe) -> Callable[[object], Verdict]:
         @exercise
-        @wraps(said)
+        @wraps(describe)
         def check(text: object) -> Verdict:
             if type(text) is not str:
                 return judge_kernel(text, FILE.name, lambda _: Verdict(False, ""))
-            mine = step.kernel(text)
+            mine = chosen.kernel(text)
             assert isinstance(mine, TextKernel)
-            judged = partial(_judged, step, mine, said)
+            judged = partial(_judged, chosen, mine, describe)
             return judge_kernel(mine.source, FILE.name, judged, before=mine.before)
 
         return check
@@ -411,13 +413,13 @@ def climb_exercise(lesson: str) -> Callable[[Said], Callable[[object], Verdict]]
     return made
 
 
-def _judged(step: ClimbStep, mine: Kernel, said: Said, _: Program) -> Verdict:
+def _judged(step: ClimbStep, mine: Kernel, describe: Describe, _: Program) -> Verdict:
     """The verdict on a step's kernel that assembles."""
     verified = verify(mine, alpha=step.alpha, beta=step.beta)
     if not verified.right:
         return _wrong(mine, verified)
     gflops = _timed(mine, step.n).gflops
-    finding = f"C is right, {said(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
+    finding = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if step.hint and _reached(gflops, step.good_par) != "reached":
         return Verdict(False, f"{finding}; {step.good_par:,.0f} is the good par.", step.hint)
     return Verdict(True, f"{finding}.")
@@ -443,35 +445,36 @@ def _timed(kernel: Kernel, n: int) -> Report:
 
 
 def mine_so_far() -> dict[str, Report | Kernel]:
-    """The reader's kernels by lesson, for ``ck.draw.road(..., mine=...)``: the report of each that
+    """The reader's kernels by step, for ``ck.draw.road(..., mine=...)``: the report of each that
     was timed in this session, else the kernel. A text that was damaged and doesn't assemble any
     more is left out.
     """
-    found: dict[str, Report | Kernel] = {}
-    for lesson, kept in _kept().items():
-        like, name = STEPS[lesson].like(), f"my {lesson}"
+    mine_by_step: dict[str, Report | Kernel] = {}
+    for step, kept in _kept().items():
+        like = STEPS[step].like()
+        name = f"my {step}"
         block, k_step = _sizes(kept)
         try:
             mine = own_kernel(kept["text"], like=like, block=block, k_step=k_step, name=name)
         except (CompileError, KernelError, ValueError):  # an ILError is a ValueError
             continue
-        found[name] = _reports.get((lesson, kept["text"]), mine)
-    return found
+        mine_by_step[name] = _reports.get((step, kept["text"]), mine)
+    return mine_by_step
 
 
-#: Of each lesson's text that was timed in this session.
+#: Of each step's text that was timed in this session.
 _reports: dict[tuple[str, str], Report] = {}
 
 
 def _kept() -> dict[str, dict]:
-    """What is kept of each lesson, in their order, without what is damaged."""
+    """What is kept of each step, in their order, without what is damaged."""
     try:
         kept = json.loads(KEPT.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(kept, dict):
         return {}
-    return {lesson: kept[lesson] for lesson in STEPS if _is_kept(kept.get(lesson))}
+    return {step: kept[step] for step in STEPS if _is_kept(kept.get(step))}
 
 
 def _is_kept(entry: object) -> bool:

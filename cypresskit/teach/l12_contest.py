@@ -178,10 +178,14 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         "stuck": "do block and k_step fit the text?",
         "crowded": "fewer registers: a smaller block, fewer steps.",
     }
-    text, hints["before"] = (
-        (kernel.source, kernel.before) if isinstance(kernel, TextKernel) else (kernel.text, "")
-    )
-    return Score(name, judge_kernel(text, f"{name}.il", judged, **hints), *reports)
+    if isinstance(kernel, TextKernel):
+        text = kernel.source
+        before = kernel.before
+    else:
+        text = kernel.text
+        before = ""
+    verdict = judge_kernel(text, f"{name}.il", judged, before=before, **hints)
+    return Score(name, verdict, *reports)
 
 
 def least_seconds(run: Run, device: Device) -> float:
