@@ -16,11 +16,17 @@ const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. 
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
 // What the page says of a text, each renewed by a part of its answer.
-const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms"].concat([
+const STATEMENTS = [
+  "headline",
+  "findings",
+  "live",
+  "code",
+  "product",
+  "terms",
   "clocks",
   "best",
   "prices",
-])
+]
 
 /** Begin a workbench in an element.
  * @param {HTMLElement} host
@@ -111,7 +117,7 @@ class Workbench {
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
     const head = make(host, "div", {class: "ckw-head"})
-    this.verdict = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
+    this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.unsaved = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     this.offer = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
@@ -368,7 +374,7 @@ class Workbench {
   }
 
   showVerdict(answer) {
-    this.right = answer
+    this.judged = answer
     this.list(answer.findings)
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
@@ -384,7 +390,7 @@ class Workbench {
     this.fresh.renew("clocks")
     if (answer.problem) return
     const {gflops, size, bound} = answer
-    const right = Boolean(this.right?.right)
+    const right = Boolean(this.judged?.right)
     make(this.speed, "b", {}, Math.round(gflops).toLocaleString("en"))
     const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
     make(this.speed, "span", {}, right ? ` Gflop/s at ${where}` : ` Gflop/s of a wrong C, ${where}`)
@@ -399,7 +405,7 @@ class Workbench {
       )
     if (right) this.gflops = gflops
     const speed = `${Math.round(gflops)} gigaflops at ${where}, bound by ${bound}.`
-    this.speak(`${this.right?.message ?? ""} ${speed}`)
+    this.speak(`${this.judged?.message ?? ""} ${speed}`)
   }
 
   showBest(answer) {
@@ -419,14 +425,14 @@ class Workbench {
     const {notes = [], terms = []} = answer
     const first = terms.find(({right}) => !right)
     this.lightTerms(terms)
-    if (notes.length && this.right?.product) {
+    if (notes.length && this.judged?.product) {
       const sentence = notes[0].split(/(?<=\.) /)[0]
       this.headline("wrong", sentence)
       if (first?.line) {
         const text = this.editor.line(first.line)
         const column = text.length - text.trimStart().length + 1
         const fault = {line: first.line, column, length: text.trim().length, message: sentence}
-        const others = this.right.findings.filter(({kind}) => kind !== "answer")
+        const others = this.judged.findings.filter(({kind}) => kind !== "answer")
         this.editor.paintFaults([fault])
         this.list([{...fault, message: notes[0]}, ...others])
       }
@@ -451,9 +457,9 @@ class Workbench {
 
   /** The first sentence of the picture. */
   headline(kind, text) {
-    this.verdict.dataset.kind = kind
-    this.verdict.textContent = text
-    this.verdict.title = text
+    this.verdictLine.dataset.kind = kind
+    this.verdictLine.textContent = text
+    this.verdictLine.title = text
     this.fresh.renew("headline")
   }
 
@@ -495,8 +501,12 @@ class Workbench {
 
   // -- the caret
 
+  // Rows of text_answer's "live" are [line, count, names].
   liveAt(line) {
-    return this.live.find(([at]) => at >= line)?.[2].split(" ") ?? []
+    const row = this.live.find(([at]) => at >= line)
+    if (!row) return []
+    const [, , names] = row
+    return names.split(" ")
   }
 
   moved(line) {
@@ -528,7 +538,8 @@ class Workbench {
     if (!register) return this.words.meaning(word)
     const name = register[0]
     const row = this.live.find(([at]) => at === line)
-    const held = row?.[2].split(" ").find((one) => one.split(".")[0] === name)
+    const [, , names = ""] = row ?? []
+    const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
     const some = set.length > MOST_SET ? `${set.slice(0, MOST_SET).join(", ")} …` : set.join(", ")

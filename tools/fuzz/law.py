@@ -481,7 +481,7 @@ SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slic
 
 def sampled(rng: random.Random) -> None:
     """Check that a small launch, of which only some is simulated, takes as long as all of it, to 2
-    per cent, or that its report says by how much it may be off.
+    per cent, wherever its report is steady; one that isn't must only add up.
     """
     shape = groups(rng)
     board = rng.choice((SMALL, replace(SMALL, simd_engines=1), replace(SMALL, l2_bytes=65536)))
