@@ -18,15 +18,16 @@ export function beginGame(host, data, _place, ends) {
 
   // How the bundle under way finds its ports with one more card, or why it can't have that.
   function verdict(card, slots) {
-    for (const [n, later] of card.waits) {
+    // Card n goes first; where mustPrecede, in an earlier bundle, since this one reads its result.
+    for (const [n, mustPrecede] of card.waits) {
       const what = `${level.cards[n].name} of line ${level.cards[n].line}`
       if (!where.has(n))
         return {
-          why: later
+          why: mustPrecede
             ? `it needs a result of ${what}, which isn't packed yet`
             : `${what} still has to read what this one overwrites`,
         }
-      if (later && where.get(n) === bundles.length - 1)
+      if (mustPrecede && where.get(n) === bundles.length - 1)
         return {why: `it needs the result of ${what}, which is made in this bundle: close it first`}
     }
     return judge([...bundles.at(-1), [card, slots]], held(), tables)
@@ -141,7 +142,7 @@ export function beginGame(host, data, _place, ends) {
     }
     level.chips.forEach((chip, at) => {
       const waits = level.cards[at].waits.some(
-        ([m, later]) => !where.has(m) || (later && where.get(m) === bundles.length - 1),
+        ([m, mustPrecede]) => !where.has(m) || (mustPrecede && where.get(m) === bundles.length - 1),
       )
       chip.className = where.has(at)
         ? "packed"

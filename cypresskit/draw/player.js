@@ -5,6 +5,11 @@ import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread, valuesAt} from "./tracks.js"
 
 const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
+// Texts that scale, in pixels: one that is larger than SMALL_TEXT gets at least READABLE_TEXT;
+// a smaller one stands in a narrow cell, where more than LEAST_TEXT wouldn't fit.
+const SMALL_TEXT = 8.4
+const READABLE_TEXT = 11
+const LEAST_TEXT = 8
 const LISTED = 13 // lines of a listing that are shown
 const ONE_STEP = 220 // milliseconds in which a single step travels
 const LEAST_PAUSE = 28 // milliseconds from one picture of a journey to the next
@@ -483,8 +488,9 @@ class Player {
       const fit = () => {
         const {start, end} = figure.x_range
         const size = Math.min(most, (part * figure.inner_width) / Math.abs(end - start))
+        const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
         if (figure.inner_width > 0)
-          glyph.text_font_size = {value: `${Math.max(size > 8.4 ? 11 : 8, size).toFixed(1)}px`}
+          glyph.text_font_size = {value: `${Math.max(least, size).toFixed(1)}px`}
       }
       figure.properties.inner_width.change.connect(fit)
       fit()

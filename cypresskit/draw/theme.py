@@ -117,7 +117,8 @@ class Inks:
         return drawn
 
     def fit(self, fig: Plot, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
-        """Scale a text with its figure: ``part`` of the figure's unit, 8 to ``most`` pixels; at
-        0.34 a cell holds five letters.
+        """Scale a text with its figure: ``part`` of the figure's unit, but at most ``most`` pixels,
+        and at least as many as can be read (see ``addFits`` in player.js). At 0.34 a cell holds
+        five letters.
         """
         self.fitted.append((fig, renderer.glyph, part, most))
