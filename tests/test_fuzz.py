@@ -40,7 +40,7 @@ def always(*_):
 
 #: What the proof in `strips` asks for, and how it is left out.
 OMISSIONS = {
-    "everything": ("translate.safe_turns", one_turn),
+    "everything": ("straight.safe_turns", one_turn),
     "that other coordinates don't change": ("strips._never_changes", lambda *_: True),
     "that other coordinates lie inside": ("fetches.Axis.fits", always),
 }
