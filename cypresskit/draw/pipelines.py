@@ -125,8 +125,8 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     starts = sorted({s.start for s in timelines[0].spans})
     marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
     if any(len(span.task.place) > 2 for run in timelines for span in run.spans):
-        names = sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
-        legend += f" &ensp;{names}"
+        abbreviations = sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
+        legend += f" &ensp;{abbreviations}"
     guess = _question(panels) if race else None
     return sheet.player(captions, lines, step="Moment", below=[legend], marks=marks, guess=guess)
 

@@ -13,12 +13,13 @@ import numpy as np
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
 from cypresskit.il.opcodes import OPCODES
+from cypresskit.isolated.runner import error_text
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.text_kernel import assembled
 from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings
-from cypresskit.teach.check import LOOP, Verdict, a_type, error_text, exercise, refused
+from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, refused
 
 
 def judge_kernel(

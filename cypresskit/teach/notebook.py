@@ -16,8 +16,9 @@ from importlib import import_module
 from traceback import walk_tb
 
 from cypresskit.isolated.process import OWN
+from cypresskit.isolated.runner import error_text
 from cypresskit.teach import bindings
-from cypresskit.teach.check import Verdict, cell, error_text
+from cypresskit.teach.check import Verdict, cell
 
 # On white: no colour of letters can be read on light and on dark pages alike
 BLUE = "#0072b2"
