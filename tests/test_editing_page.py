@@ -226,7 +226,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
         "first": 1,
         "second": 2,
     }
-    assert page.text_content(".ckw-sheet h3") == "1 (C is wrong) → 2 Gflop/s"
+    assert page.text_content(".ckw-sheet h3") == "1 Gflop/s (C is wrong) → 2 Gflop/s"
     page.focus(".ckw-sheet button")
     page.keyboard.press("Enter")
     assert page.evaluate(FOCUS) == "ckw-dots"

@@ -214,8 +214,8 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
     line = next(
         line
-        for line, (frame,) in journey.levels[2].ways.items()
-        if frame == page.evaluate(JS.level)[2]
+        for line, way in journey.levels[2].ways.items()
+        if way.frame == page.evaluate(JS.level)[2]
     )
     assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
     page.mouse.click(*page.evaluate(JS.place, ["cells C", 9]))
