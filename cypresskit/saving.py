@@ -43,26 +43,20 @@ LEFT_OUT = "__MACOSX"
 DEEPEST, MOST = 8, 2_000  # folders in a folder, and files in one, that are looked at
 
 
-def plain_files(folder: Path, depth: int = 0) -> Iterator[Path]:
+def plain_files(folder: Path) -> Iterator[Path]:
     """The plain files in a folder and its folders, by their names; links, what is hidden, and what
     archives of a Mac bring along (``__MACOSX``) left out.
     """
-    try:
-        with os.scandir(folder) as entries:
-            inside = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in inside[:MOST]:
-        if entry.name.startswith(".") or entry.name == LEFT_OUT or entry.is_symlink():
-            continue
-        if entry.is_file(follow_symlinks=False):
-            yield Path(entry.path)
-        elif entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
-            yield from plain_files(Path(entry.path), depth + 1)
+    return (Path(entry.path) for entry in _entries(folder) if not _kind(entry))
 
 
-def other_files(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+def other_files(folder: Path) -> Iterator[tuple[Path, str]]:
     """What ``plain_files`` leaves out beside them, and what it is: links, pipes, devices."""
+    return ((Path(entry.path), _kind(entry)) for entry in _entries(folder) if _kind(entry))
+
+
+def _entries(folder: Path, depth: int = 0) -> Iterator[os.DirEntry]:
+    """All that is no folder in a folder and its folders, by names, but for what is hidden."""
     try:
         with os.scandir(folder) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
@@ -71,13 +65,17 @@ def other_files(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
     for entry in inside[:MOST]:
         if entry.name.startswith(".") or entry.name == LEFT_OUT:
             continue
-        if entry.is_symlink():
-            yield Path(entry.path), "a link"
-        elif entry.is_dir(follow_symlinks=False):
-            if depth < DEEPEST:
-                yield from other_files(Path(entry.path), depth + 1)
-        elif not entry.is_file(follow_symlinks=False):
-            yield Path(entry.path), "a pipe or a device"
+        if not entry.is_dir(follow_symlinks=False):
+            yield entry
+        elif depth < DEEPEST:
+            yield from _entries(Path(entry.path), depth + 1)
+
+
+def _kind(entry: os.DirEntry) -> str:
+    """What an entry is that is neither a plain file nor a folder; "" if it is a plain file."""
+    if entry.is_symlink():
+        return "a link"
+    return "" if entry.is_file(follow_symlinks=False) else "a pipe or a device"
 
 
 def read_plain(path: Path, most: int) -> bytes:

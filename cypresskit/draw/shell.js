@@ -67,7 +67,7 @@ function isTaken(keys, event) {
 
 // JupyterLab looks for its shortcuts at the document, before elements see a key, and leaves those
 // alone that come from an element with this attribute. The window comes first.
-const SUPPRESS = "data-lm-suppress-shortcuts"
+export const SUPPRESS = "data-lm-suppress-shortcuts"
 const listeners = new WeakMap()
 window.addEventListener(
   "keydown",

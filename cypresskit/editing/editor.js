@@ -3,13 +3,12 @@
 // The text area is the platform's: its caret, selection, undo and accessibility. Its letters are
 // transparent; below it the same lines are painted, with colours by the CSS Custom Highlight API
 // (without it they are plain). Left out: wrapped lines, several carets.
-import {make} from "../draw/shell.js"
+import {make, SUPPRESS} from "../draw/shell.js"
 import {namesIn, wordAt} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 
 const INDENT = "    "
 const OFFERED = 9 // completions in sight
-const LUMINO = "data-lm-suppress-shortcuts" // Lumino, which runs JupyterLab, looks for it
 // What is the editor's with Ctrl or Cmd: undo and redo, the clipboard, moves, and its own.
 const OWN = new Set(
   "z y a c v x / arrowleft arrowright arrowup arrowdown home end backspace delete".split(" "),
@@ -75,7 +74,7 @@ export class Editor {
       if (focusIn(this.area) === this.area) this.move()
     }
     document.addEventListener("selectionchange", this.onSelection)
-    this.onKey = (event) => area.toggleAttribute(LUMINO, this.keeps(event))
+    this.onKey = (event) => area.toggleAttribute(SUPPRESS, this.keeps(event))
     window.addEventListener("keydown", this.onKey, true)
     area.addEventListener("keyup", () => this.move())
     area.addEventListener("click", () => this.move())
