@@ -121,6 +121,43 @@ def test_the_readers_kernel_is_found_and_never_timed_in_the_simulator(decorator,
     assert "Here:" not in said_all
 
 
+NEW_NUMPY = """
+import sys
+
+import numpy as np
+
+vars(np).pop("row_stack", None)
+
+
+class Asks:  # as numba-cuda 0.30 does while it is imported
+    def find_spec(self, name, path=None, target=None):
+        assert name != "numba.cuda" or "row_stack" in vars(np), "numpy has no row_stack"
+
+
+sys.meta_path.insert(0, Asks())
+from cypresskit.teach import l13_what_is_left as left
+
+left.has_gpu = lambda: True
+try:
+    CALL
+except (RuntimeError, ValueError) as error:
+    print(error)
+"""
+
+
+def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    calls = {
+        "left.timed(print)": "which has no speed",
+        "left.kernel_of(lambda a, b: None)": "compiled no kernel",
+    }
+    for call, reason in calls.items():
+        code = NEW_NUMPY.replace("CALL", call)
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+        assert reason in done.stdout, done.stderr
+
+
 def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     clock = "experiments.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
     said = simulated(
