@@ -102,7 +102,7 @@ def pytest_collection_modifyitems(items):
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     soon, parts, short = [], [[] for _ in range(count)], []
-    made_once = ("scored", "site", "lab")
+    made_once = ("scored", "site", "lab", "afternoon")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)

@@ -15,9 +15,17 @@ AGAIN = ("honest 1", "mistaken", "two sizes", "equal")
 
 
 @pytest.fixture(scope="module")
-def afternoon(tmp_path_factory):
-    """A folder with week3, what was handed out; submitted; and marks, after the late ones came."""
-    folder = tmp_path_factory.mktemp("class")
+def afternoon(once, tmp_path_factory):
+    """A folder with week3, what was handed out; submitted; and marks, after the late ones came.
+    It is made once for all processes that run tests. Beside it, the marks before those came.
+    """
+    return once("afternoon", lambda: spend_afternoon(tmp_path_factory.mktemp("class")))
+
+
+def spend_afternoon(folder: Path) -> tuple[Path, dict[str, dict[str, str]]]:
+    """Hand out, collect, mark, and mark again with the late ones. Returns the folder and the first
+    marks.
+    """
     roster = folder / "class.csv"
     roster.write_text("id,name\n" + "".join(f"{name},{name}\n" for name in hand_ins.CLASS))
     handed_out, submitted = folder / "week3", folder / "submitted"

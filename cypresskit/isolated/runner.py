@@ -257,7 +257,10 @@ def place_of(error: BaseException) -> tuple[int, str]:
 
 
 def ours(file: str) -> bool:
-    return file.startswith("<frozen") or Path(file).is_relative_to(PACKAGE)
+    """Whether a file is Python's or the package's, by its name alone: the answer may have emptied
+    ``sys.modules``, and a ``Path`` imports.
+    """
+    return file.startswith(("<frozen", f"{PACKAGE}{os.sep}"))
 
 
 def described(value: Any) -> plain.Described | None:
@@ -294,7 +297,8 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        taken = int(file.read().split()[5]) * resource.getpagesize()
     sizes = [size for size in before if size != resource.RLIM_INFINITY]
     most = min([taken + int(1e6 * megabytes), *sizes])
     resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
