@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import given
+from answers.l12 import twice_a_turn
 
 import cypresskit as ck
 from cypresskit.draw.road import FIGURES, RoadLaunch
@@ -28,11 +29,48 @@ ASKED = {
 }
 SOLVED = {lesson: given(*place, solution=True) for lesson, place in ASKED.items()}
 STUDENTS = {lesson: given(*place) for lesson, place in ASKED.items()}
+#: What the lessons say of a good par beyond the exercise, done to its solution: from 4 x 8 to 8 x 8
+#: downwards, and four steps of k in a turn, counted at once.
+FETCH_B = "    sample_resource(1)_sampler(1) r3, r0.yz00\n"
+FETCH_A = "    sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r5, r0.xz00\n"
+NEXT_ROW = "iadd r1.x, r1.x, cb0[0].w\n"
+
+
+def _eight_by_eight() -> str:
+    text = FOUR_BY_EIGHT.replace("4.0, -2.0", "8.0, -4.0").replace(
+        "1.0, 2.0, -0.5", "2.0, 2.0, -1.0"
+    )
+    text = text.replace("mov r17, l0.x\n", "".join(f"mov r{n}, l0.x\n" for n in range(17, 26)))
+    for last, fetched, first in (
+        ("mad r13, r2.w, r3, r13", "r3", 18),
+        ("mad r17, r2.w, r4, r17", "r4", 22),
+    ):
+        rows = [(first + row, "xyzw"[row]) for row in range(4)]
+        lower = [f"    mad r{row}, r5.{part}, {fetched}, r{row}\n" for row, part in rows]
+        text = text.replace(f"    {last}\n", f"    {last}\n{''.join(lower)}")
+    text = text.replace(FETCH_B, FETCH_B + FETCH_A)
+    stores = [
+        f"{NEXT_ROW}mov g[r1.x], r{18 + row}\nmov g[r1.x+1], r{22 + row}\n" for row in range(4)
+    ]
+    return text.replace("endmain", f"{''.join(stores)}endmain")
+
+
+def _four_steps() -> str:
+    before, loop = SOLVED["06"].split("    sample_resource", 1)
+    body, count, after = f"    sample_resource{loop}".partition("    add r0.z, r0.z, l9.x\n")
+    plain = re.sub(r"(_sampler\(\d\)) ", r"\1_aoffimmi(0,0,0) ", body)
+    steps = [re.sub(r"aoffimmi\((\d),0", rf"aoffimmi(\1,{step}", plain) for step in range(4)]
+    return before + "".join(steps) + count.replace("l9.x", "l0.w") + after
+
+
+#: The contest's solution: its kernel with the loop's body twice in a turn.
+ENTRY = twice_a_turn(12, 8, 3)
 RIGHT = [
     ("00", climb.NAIVE, 45, "good, 45, reached"),
     ("01 2x2", SOLVED["01 2x2"], 271, "good, 271, reached"),
     ("01", FOUR, 1010, r"good, 1,01\d, reached"),
-    ("02", FOUR_BY_EIGHT, 1413, r"good, 1,8\d\d, not yet"),
+    ("02", FOUR_BY_EIGHT, 1352, r"good, 1,8\d\d, not yet"),
+    ("02", _eight_by_eight(), 1843, r"good, 1,8\d\d, reached"),
     ("02", block_kernel(8, 8).text, 1850, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
     ("03", STUDENTS["03"], 1639, r"good, 1,8\d\d, not yet"),
     ("03", SOLVED["03"], 1843, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
@@ -41,8 +79,12 @@ RIGHT = [
     ("05", STUDENTS["05"], 1399, r"good, 1,8\d\d, not yet"),
     ("05", SOLVED["05"], 1841, r"good, 1,8\d\d, reached"),
     ("06", SOLVED["06"], 432, r"good, 49\d, not yet; the paper's, 472, not yet"),
+    ("06", _four_steps(), 497, r"good, 49\d, reached; the paper's, 472, reached"),
     ("07", SOLVED["07"], 1637, r"good, 1,63\d, reached; the paper's, 1,750, not yet"),
-    ("12", SOLVED["12"], 1685, r"good, 1,8\d\d, not yet"),
+    ("12", STUDENTS["12"], 1754, r"good, 1,8\d\d, not yet"),
+    ("12", SOLVED["12"], 1862, r"good, 1,8\d\d, reached"),
+    ("contest", ENTRY, 2076, r"good, 1,8\d\d, reached; the paper's, 2,014, reached"),
+    ("larger N", ENTRY, 2122, r"good, 2,07\d, reached; .* 2,014, reached"),
     ("larger N", ck.kernels["sgemm_tn"].text, 2073, r"good, 2,07\d, reached; .* 2,014, reached"),
 ]
 MAD = "mad r10.x, r2.x, r3.x, r10.x"
@@ -87,6 +129,11 @@ def test_a_right_text_is_kept_with_its_speed(lesson, text, gflops, said):
     assert report.gflops == pytest.approx(gflops, rel=0.02)
     climb._reports.clear()
     assert ck.simulate(climb.mine_so_far()[f"my {lesson}"], int(found[2])).gflops == report.gflops
+
+
+def test_some_text_that_follows_the_lesson_reaches_each_good_par():
+    reached = {step for step, _, _, words in RIGHT if re.search(r"good, [^;]*, reached", words)}
+    assert reached == set(climb.STEPS)
 
 
 def test_branches_leave_my_kernel_as_it_is():

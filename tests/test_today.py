@@ -158,6 +158,33 @@ def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
         assert reason in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("warning", "shown"),
+    [
+        ("\\x1b[1mGrid size 16 will likely result in GPU under-utilization", False),
+        ("Host array used in CUDA kernel will incur copy overhead", False),
+        ("The array is not aligned", True),
+    ],
+)
+def test_a_small_launch_needs_no_warning(warning, shown):
+    code = f"""
+import warnings
+from cypresskit.teach import l13_what_is_left as left
+
+def product(a, b):
+    warnings.warn("{warning}")
+
+try:
+    left.kernel_of(product)
+except ValueError:
+    pass
+"""
+    command = [sys.executable, "-W", "always", "-c", code]
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert ("UserWarning" in done.stderr) == shown, done.stderr
+
+
 def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     clock = "experiments.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
     said = simulated(

@@ -341,8 +341,9 @@ def _step(step: object, text: object) -> ClimbStep:
     return STEPS[step]
 
 
-def _kernel(chosen: ClimbStep, text: str | Path | Kernel) -> Kernel:
-    """The kernel of a step that a reader wrote, or that stands in a file."""
+def step_kernel(step: str, text: str | Path | Kernel) -> Kernel:
+    """The kernel of a step that a reader wrote, or that stands in a file; right or not."""
+    chosen = _step(step, text)
     return chosen.kernel(read_text(text) if isinstance(text, Path) else text)
 
 
@@ -350,11 +351,11 @@ def seen(step: str, text: str | Path | Kernel) -> "SmallProduct | str":
     """C of a small product of whole numbers by a step's kernel, with wrong elements in red; or
     why there is none.
     """
-    chosen = _step(step, text)
+    _step(step, text)
     try:
-        return SmallProduct(*_product(_kernel(chosen, text), 8, 4))
+        return SmallProduct(*_product(step_kernel(step, text), 8, 4))
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return _reason(error)
+        return reason(error)
 
 
 def keep(step: str, text: str | Path | Kernel) -> str:
@@ -365,7 +366,7 @@ def keep(step: str, text: str | Path | Kernel) -> str:
     """
     chosen = _step(step, text)
     try:
-        mine = _kernel(chosen, text)
+        mine = step_kernel(step, text)
         for blocks in (1, 3):
             got, right = _product(mine, 8 * blocks, 4 * blocks)
             if not np.array_equal(got, right):
@@ -373,7 +374,7 @@ def keep(step: str, text: str | Path | Kernel) -> str:
                 return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
         report = _timed(mine, chosen.n)
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return f"Not kept yet: {_reason(error)}"
+        return f"Not kept yet: {reason(error)}"
     save_file(chosen.file, mine.text)
     kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
     save_file(KEPT, json.dumps(_kept() | {step: kept}, indent=1) + "\n")
@@ -536,7 +537,8 @@ def _reached(gflops: float, par: float) -> str:
     return "reached" if gflops >= (1 - TOLERANCE) * par else "not yet"
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Why a text is no kernel, or none that runs."""
     return (error.message if isinstance(error, KernelError) else str(error)).strip()
 
 

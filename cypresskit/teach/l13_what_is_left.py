@@ -2,7 +2,9 @@
 it, and the checks of the exercises.
 """
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import isfunction
 from shutil import which
@@ -29,7 +31,20 @@ def own() -> dict | None:
         return None
     from cypresskit.today.experiments import Bench
 
-    return Bench().record()
+    with _small_launches_allowed():
+        return Bench().record()
+
+
+#: What numba says of every small launch, as those that only check a kernel are
+SMALL_LAUNCH = r".*(Grid size \d+ will likely|Host array used in CUDA kernel)"
+
+
+@contextmanager
+def _small_launches_allowed() -> Iterator[None]:
+    """Without numba's warnings that a launch is too small to be fast."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=SMALL_LAUNCH)
+        yield
 
 
 def gain(experiment: str, before: str, after: str) -> float:
@@ -184,7 +199,8 @@ def kernel_of(product: Callable) -> Any:
 
     try:
         cuda.jit = kept
-        product(*(part[:, :64].copy() for part in operands(64, "float32")))
+        with _small_launches_allowed():
+            product(*(part[:, :64].copy() for part in operands(64, "float32")))
     finally:
         cuda.jit = compile_kernel
     if not kernels:
@@ -213,5 +229,6 @@ def timed(product: Callable, n: int = 4096) -> str:
         raise RuntimeError(f"this kernel can't be timed here: {why}. {known}")
     kernel = kernel_of(product)
     bench = Bench(n=n)
-    bench.product("block", "mine", kernel, n, 8)
+    with _small_launches_allowed():
+        bench.product("block", "mine", kernel, n, 8)
     return f"Here: {bench.rows[-1]['value']:,.0f} Gflop/s at N = {n}. {known}"
