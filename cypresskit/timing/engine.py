@@ -118,24 +118,40 @@ def run_chip(chip, room, until):
     while engines.next_clock[e] < NEVER and log.over[0] < until:
         s = engines.next_slot[e]
         kind = work.clauses[slots.clause[e, s], 0]
+        now = slots.ready[e, s]
+        # Slot and engine are out of the choice until their next clocks are known: a processor that
+        # has just stored one number waits long for a vector with it.
+        slots.ready[e, s] = engines.next_clock[e] = NEVER
         ended = False
         over = -1.0
         if kind == BARRIER:
-            ended = arrive(work, slots, groups, ledger, e, s, slots.ready[e, s])
+            ended = arrive(work, slots, groups, ledger, e, s, now)
+            now = slots.ready[e, s]
         elif kind == ALU:
-            over = run_alu_clause(work, clocks, slots, engines, tally, e, s)
+            over = run_alu_clause(work, clocks, slots, engines, tally, e, s, now)
         elif kind == WRITE:
-            over = run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s)
+            over = run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now)
         else:
-            over = run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s)
+            over, now = run_texture_clause(
+                work, clocks, slots, engines, memory, tally, ledger, e, s, now
+            )
         if over >= 0:
-            note_clause(log, tally, slots, e, s, kind, slots.ready[e, s], over)
+            note_clause(log, tally, slots, e, s, kind, now, over)
             note_waits(ledger, slots, e, s, over)
-            slots.ready[e, s] = slots.came[e, s] = over + clocks.switch
+            now = slots.came[e, s] = over + clocks.switch
             ended = next_clause(work, slots, groups, e, s, over)
         if ended:
             retire(work, slots, groups, engines)
+            now = slots.ready[e, s]
         first = e * slots.ready.shape[1]
-        s = engines.next_slot[e] = place_of_least(slots.ready, first, slots.ready.shape[1]) - first
-        engines.next_clock[e] = slots.ready[e, s]
-        e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
+        next_slot = place_of_least(slots.ready, first, slots.ready.shape[1]) - first
+        next_clock = slots.ready[e, next_slot]
+        if now < next_clock or (now == next_clock and s < next_slot):
+            next_slot, next_clock = s, now
+        slots.ready[e, s] = now
+        other = place_of_least(engines.next_clock, 0, len(engines.next_clock))
+        others_clock = engines.next_clock[other]
+        engines.next_slot[e] = next_slot
+        engines.next_clock[e] = next_clock
+        if others_clock < next_clock or (others_clock == next_clock and other < e):
+            e = other

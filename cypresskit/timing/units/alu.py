@@ -11,13 +11,13 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 
 @part
-def run_alu_clause(work, clocks, slots, engines, tally, e, s):
-    """Run the clause of slot ``s`` on engine ``e``; the clock at which it is over."""
+def run_alu_clause(work, clocks, slots, engines, tally, e, s, now):
+    """Run the clause of slot ``s`` on engine ``e`` from ``now`` on; the clock at which it is over."""
     place = 0
     for other in range(1, engines.alu_free.shape[1]):
         if engines.alu_free[e, other] < engines.alu_free[e, place]:
             place = other
-    begin = max(slots.ready[e, s], engines.alu_free[e, place])
+    begin = max(now, engines.alu_free[e, place])
     bundles = work.clauses[slots.clause[e, s], 1]
     served = lds_over(work, slots, engines, tally, e, s, begin + clocks.clause)
     slots.served[e, s] = begin + clocks.clause + bundles * clocks.result

@@ -11,10 +11,10 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 
 @part
-def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s):
-    """Take the stores of slot ``s``; the clock at which they are accepted."""
+def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now):
+    """Take the stores of slot ``s`` from ``now`` on; the clock at which they are accepted."""
     c = slots.clause[e, s]
-    begin = max(slots.ready[e, s], engines.store_free[e])
+    begin = max(now, engines.store_free[e])
     taken, accepted = begin, begin
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
         entry, moved = stream_entry(work, slots, e, s, stream)

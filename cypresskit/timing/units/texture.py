@@ -14,13 +14,15 @@ from cypresskit.timing.units.state import NEVER
 
 
 @part
-def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s):
-    """Fetch for slot ``s``, unless it has to wait; the clock at which the clause is over, or -1
-    while it isn't.
+def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now):
+    """Fetch for slot ``s`` from ``now`` on, unless it has to wait. Returns the clock at which the
+    clause is over, or -1 while it isn't, and that until which the unit is at work, or at which it
+    is asked again.
     """
-    now, c = slots.ready[e, s], slots.clause[e, s]
-    if not enter(engines, slots, e, s, now):
-        return -1.0
+    c = slots.clause[e, s]
+    start = enter(engines, e, s, now)
+    if start > now:
+        return -1.0, start
     if slots.fetch[e, s] < 0:
         slots.fetch[e, s] = work.clauses[c, 2]
         slots.data[e, s] = now
@@ -50,28 +52,26 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
         )
         slots.fetch[e, s] += 1
         now += work.cost[entry]
-    slots.ready[e, s] = slots.served[e, s] = now
+    slots.served[e, s] = now
     if slots.fetch[e, s] < work.clauses[c, 3]:
-        return -1.0
+        return -1.0, now
     slots.fetch[e, s] = -1
     leave(engines, slots, e, now)
-    return slots.data[e, s]
+    return slots.data[e, s], now
 
 
 @part
-def enter(engines, slots, e, s, now):
-    """Whether slot ``s`` has the texture unit now; if not, when it is asked again."""
+def enter(engines, e, s, now):
+    """The clock at which slot ``s`` has the texture unit: ``now``, or when it is free. ``NEVER``
+    while another slot has it, whose turn ends with ``leave``.
+    """
     owner = engines.texture_owner[e]
     if owner >= 0 and owner != s:
         engines.queue[e, engines.queued[e]] = s
         engines.queued[e] += 1
-        slots.ready[e, s] = NEVER
-        return False
+        return NEVER
     engines.texture_owner[e] = s
-    if now < engines.texture_free[e]:
-        slots.ready[e, s] = engines.texture_free[e]
-        return False
-    return True
+    return max(now, engines.texture_free[e])
 
 
 @part
