@@ -12,7 +12,7 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 @part
 def run_alu_clause(work, clocks, slots, engines, tally, e, s, now):
-    """Run the clause of slot ``s`` on engine ``e`` from ``now`` on; the clock at which it is over."""
+    """Run slot ``s``'s clause on engine ``e`` from ``now`` on; the clock at which it is over."""
     place = 0
     for other in range(1, engines.alu_free.shape[1]):
         if engines.alu_free[e, other] < engines.alu_free[e, place]:
