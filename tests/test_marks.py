@@ -552,3 +552,31 @@ def test_students_of_a_roster_get_own_numbers_that_marks_match(tmp_path, family)
         right = "def seconds(n, b, f): return 24 * n**2 / b + 2 * n**3 / f"
         assert judging.judge([right], asked, seed=token, family=family).right
     assert len(shown) == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_answer_is_judged_twice_at_most(seed, monkeypatch):
+    """Whatever an answer's end: for good at once, or after the clock ended it a second time. What
+    wasn't judged at all, or failed by our fault, is judged anew.
+    """
+    chance = random.Random(seed)
+    ends = [chance.choice([judging.KEPT, judging.ONCE_MORE, judging.NEVER]) for _ in range(8)]
+    work = [([f"cell {n}"], CHECK, "") for n in range(len(ends))]
+    asked: list[str] = []
+
+    def call(module, function, parts, *_, **__):
+        asked.extend(part["cells"][0] for part in parts)
+        return [
+            [False, "", "", False, ends[int(part["cells"][0].removeprefix("cell "))]]
+            for part in parts
+        ]
+
+    monkeypatch.setattr(judging, "call", call)
+    stored: dict[str, list] = {}
+    runs = 5
+    for _ in range(runs):
+        verdicts, kept = judging.judged(work, "seed", stored, None)
+        assert len(verdicts) == len(work)
+        stored = json.loads(json.dumps(kept))
+    times = {judging.KEPT: 1, judging.ONCE_MORE: 2, judging.NEVER: runs}
+    assert [asked.count(cells[0]) for cells, _, _ in work] == [times[end] for end in ends]

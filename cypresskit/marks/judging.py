@@ -7,6 +7,8 @@ What happened in the kernel in which the notebook was written doesn't count.
 
 The numbers that a check draws belong to the student, the exercise, and the class's seed, so the
 same work always gets the same marks. A verdict is kept under the hash of all that it depends on.
+What the clock ended, which may have been a busy computer's fault, gets a second chance in the next
+run, and then it is kept, too.
 """
 
 import ast
@@ -30,6 +32,8 @@ MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
 BUDGET = 300.0  # seconds by the clock for all that a student handed in
 STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
 LESSONS = [f"cypresskit.teach.{name}" for name in teach.MODULES.values() if name[1:3].isdigit()]
+#: How long a verdict holds: for good; until it is found a second time; for this run alone.
+KEPT, ONCE_MORE, NEVER = "kept", "once more", "never"
 LAST = (
     "only the cells that the answer needs are run: does it use something that was set elsewhere, or"
     " by hand?"
@@ -122,9 +126,9 @@ def plain(cell: str) -> str:
 
 
 def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> list[list]:
-    """[right, finding, hint, broken, lasting] for each exercise of a student: its ``check``, the
-    ``cells`` and the ``kernel`` beside them. ``lasting`` is whether the verdict would be the same
-    another time; ``command`` and ``warm`` are those of ``isolated.process.walls``.
+    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check``, the
+    ``cells`` and the ``kernel`` beside them. ``holds`` is KEPT, ONCE_MORE or NEVER; ``command`` and
+    ``warm`` are those of ``isolated.process.walls``.
     """
     family = Family(sandbox=True, known=(command, warm))
     begun = time.monotonic()
@@ -134,13 +138,15 @@ def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> lis
             spent = time.monotonic() - begun
             if spent > BUDGET:
                 late = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
-                verdicts.append([False, late.finding, late.hint, False, False])
+                verdicts.append([False, late.finding, late.hint, False, NEVER])
                 continue
             verdict = judge(
                 part["cells"], part["check"], seed=seed, family=family, kernel=part["kernel"]
             )
-            lasting = not verdict.broken and "by the clock" not in verdict.finding
-            verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, lasting])
+            holds = NEVER if verdict.broken else KEPT
+            if "by the clock" in verdict.finding:
+                holds = ONCE_MORE
+            verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, holds])
     finally:
         family.end()
     return verdicts
@@ -156,10 +162,11 @@ def judged(
 ) -> tuple[list[Verdict], dict[str, list]]:
     """The verdicts on a student's answers, each given by its notebook's code cells, its check and
     the student's own kernel ("" if none was handed in), and those to be kept, by their keys. What
-    is ``stored`` isn't judged again.
+    is ``stored`` as KEPT isn't judged again.
     """
     keys = [key_of(cells, asked, seed, kernel) for cells, asked, kernel in work]
-    new = [n for n, key in enumerate(keys) if not _usable(stored.get(key))]
+    before = [_how_long(stored.get(key)) for key in keys]
+    new = [n for n, holds in enumerate(before) if holds != KEPT]
     parts = [{"cells": _cut(work[n][0]), "check": work[n][1], "kernel": work[n][2]} for n in new]
     results: dict[int, list] = {}
     if parts:
@@ -169,14 +176,16 @@ def judged(
             results = dict(zip(new, made))
         except (Lost, Raised, OSError) as error:
             failed = check.broken(error)
-            results = {n: [False, failed.finding, failed.hint, True, False] for n in new}
+            results = {n: [False, failed.finding, failed.hint, True, NEVER] for n in new}
     verdicts = []
     kept = {}
     for number, key in enumerate(keys):
-        right, finding, hint, broken, *lasting = results.get(number) or [*stored[key], False]
+        right, finding, hint, broken, holds = results[number] if number in results else stored[key]
         verdicts.append(Verdict(right, finding, hint, broken=broken))
-        if number not in results or lasting[0]:
-            kept[key] = [right, finding, hint, broken]
+        if holds == before[number] == ONCE_MORE:
+            holds = KEPT
+        if holds != NEVER:
+            kept[key] = [right, finding, hint, broken, holds]
     return verdicts, kept
 
 
@@ -184,11 +193,13 @@ def _cut(cells: Sequence[str]) -> list[str]:
     return [cell[:LENGTH] for cell in cells[:CELLS]]
 
 
-def _usable(verdict: object) -> bool:
-    """Whether what was stored is a verdict."""
-    if not isinstance(verdict, list) or len(verdict) != 4:
-        return False
-    return [type(part) for part in verdict] == [bool, str, str, bool]
+def _how_long(verdict: object) -> str:
+    """How long what was stored holds: KEPT or ONCE_MORE, and NEVER for what is no verdict."""
+    if not isinstance(verdict, list) or len(verdict) != 5:
+        return NEVER
+    if [type(part) for part in verdict] != [bool, str, str, bool, str]:
+        return NEVER
+    return verdict[-1] if verdict[-1] in (KEPT, ONCE_MORE) else NEVER
 
 
 def key_of(cells: Sequence[str], asked: str, seed: str, kernel: str = "") -> str:

@@ -1,7 +1,10 @@
 // The first page. Its pictures play as soon as they are seen, each once, and without taking the
-// keys; the first one is in its tenth second then. A button shows all of them, one after another.
+// keys. The first one is in its tenth second then; while nobody has touched the page it begins
+// again a few times, for who comes to it late. A button shows all of them, one after another.
 
 const BEGUN = 80 // the frame of the first picture's tenth second
+const AGAIN = 3 // times that the first picture begins again by itself
+const REST = 4_000 // milliseconds that its last frame stands
 const STEP = 15_000 // milliseconds for each picture of the minute
 const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
 const CALM = matchMedia("(prefers-reduced-motion: reduce)")
@@ -38,8 +41,29 @@ const sight = new IntersectionObserver(
 function begin({target}) {
   if (!isReady(target)) return setTimeout(begin, 100, {target})
   sight.unobserve(target)
-  play(target, target === pictures()[0] ? BEGUN : undefined)
+  const isFirst = target === pictures()[0]
+  play(target, isFirst ? BEGUN : undefined)
+  if (isFirst && !CALM.matches) repeat(target, AGAIN)
 }
+
+/** Play a picture again when it has ended and has stood for a while, so many times. The first key,
+ * click or touch on the page ends that. */
+function repeat(picture, times) {
+  let left = times
+  let stood = 0
+  const look = setInterval(() => {
+    const isPlaying = Boolean(playerIn(picture)?.querySelector("[data-playing=yes]"))
+    stood = isPlaying ? 0 : stood + 500
+    if (stood < REST) return
+    stood = 0
+    left -= 1
+    play(picture, 0)
+    if (!left) clearInterval(look)
+  }, 500)
+  for (const hand of ["keydown", "pointerdown", "touchstart"])
+    addEventListener(hand, () => clearInterval(look), {once: true})
+}
+
 for (const picture of pictures()) sight.observe(picture)
 
 // -- the minute
