@@ -4,6 +4,7 @@ and run.
 
 import _thread
 import copy
+import hashlib
 import os
 import platform
 import random
@@ -435,7 +436,7 @@ def test_the_hosts_flush_mode_comes_back():
 def test_an_equal_program_is_compiled_once(monkeypatch):
     text = "il_ps_2_0\nmul r0, vWinCoord0, vWinCoord0\nadd r0, r0, r0\nend\n"
     ck.launch(ck.assemble(text, "one.il"), (2, 2))
-    monkeypatch.setattr(jit, "translate", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(jit, "object_code", lambda *_: pytest.fail("compiled again"))
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
 
 
@@ -461,6 +462,15 @@ def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeyp
     jit._compiled.cache_clear()
     jit.compiled(program)
     assert len(list(jit.FOLDER.glob("kernel-*.bin"))) == 1 + kept
+
+
+def test_code_of_a_translator_that_was_edited_meanwhile_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(jit, "SOURCES", hashlib.sha256(b"as they were"))
+    jit._compiled.cache_clear()
+    jit.compiled(pixel("mov r0, vWinCoord0"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_where_a_user_has_no_home_nothing_is_kept_on_disk(monkeypatch, tmp_path):

@@ -57,9 +57,11 @@ LATE = (
     "traitlets",
 )
 #: Our own modules that may be imported late, since they pull in numba, which takes longer than all
-#: the rest of `import cypresskit`, or need a GPU.
+#: the rest of `import cypresskit`, are a third of what that would load, or need a GPU.
 LATE_OF_OURS = {
     "blas/choice.py": ("blas/modelled.py",),
+    "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
+    "machine/fast/jit.py": ("machine/fast/translate.py",),  # where no compiled code is kept
     "teach/climb.py": ("draw/road.py",),  # checks run where nothing is drawn
     "teach/l13_what_is_left.py": ("today/experiments.py",),
 }

@@ -345,11 +345,23 @@ def test_what_is_imported_is_declared(folder):
     )
 
 
-def test_import_is_free_of_pictures():
+def test_import_loads_only_what_every_user_needs():
     shown = run(sys.executable, "-c", "import cypresskit, sys; print(*sys.modules)")
     assert shown.returncode == 0, shown.stderr
-    loaded = {name.partition(".")[0] for name in shown.stdout.split()}
-    assert not loaded & {"bokeh", "ipywidgets", "IPython"}
+    loaded = set(shown.stdout.split())
+    assert not loaded & {"bokeh", "ipywidgets", "IPython", "numba", "llvmlite", "tqdm"}
+    rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "marks", "isolated", "cli")
+    assert not loaded & {f"cypresskit.{room}" for room in rooms}
+    fast = {name for name in loaded if name.startswith("cypresskit.machine.fast.")}
+    assert not fast, "the fast engine is loaded with the first launch"
+
+
+def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
+    launch = "import cypresskit as ck, numpy as np; ck.gemm(np.ones((8, 8)), np.ones((8, 8)))"
+    loaded = "import sys; print('cypresskit.machine.fast.translate' in sys.modules)"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    first, second = (run(sys.executable, "-c", f"{launch}; {loaded}") for _ in range(2))
+    assert (first.stdout.strip(), second.stdout.strip()) == ("True", "False"), second.stderr
 
 
 @pytest.mark.slow

@@ -17,10 +17,22 @@ what happens on the way.
 - ``control_flow``, ``spill``  branches and loops; registers between two regions
 - ``straight``     instructions in their order, and strips of loops
 - ``regions``      what lies between barriers, for one gang after another
-- ``translate``    the whole function
+- ``translate``    the whole function, and ``translation`` what the host must know of it
 - ``target``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 
-from cypresskit.machine.fast.execute import run
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cypresskit.machine.launch import Launch
+    from cypresskit.machine.run import Run
 
 __all__ = ["run"]
+
+
+def run(launch: "Launch", threads: int | None = None) -> "Run | None":
+    """Run a checked launch on so many host threads; None if that is for the explaining engine."""
+    # Loaded with the first launch: who imports the package may never run a kernel.
+    from cypresskit.machine.fast import execute
+
+    return execute.run(launch, threads)

@@ -10,12 +10,8 @@ import math
 from cypresskit.il import Program
 from cypresskit.machine.fast.memory_access import lds_layout
 from cypresskit.machine.fast.register_file import ONE, Gang
-from cypresskit.machine.fast.routine import Routine
+from cypresskit.machine.fast.routine import BAND, Routine
 from cypresskit.machine.fast.vec import Vec
-
-# batches of pixels that are run one below the other before the next column: they share columns of a
-# texture
-BAND = 16
 
 
 class Batches:

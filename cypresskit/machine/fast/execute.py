@@ -16,9 +16,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from cypresskit.machine.fast.batches import BAND
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.routine import (
+    BAND,
     DIVERGED,
     DONE,
     ENDLESS,

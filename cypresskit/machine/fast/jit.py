@@ -21,7 +21,7 @@ from cypresskit.il import Program
 from cypresskit.il.fused import host_machine
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.texel_layout import TexelLayout
-from cypresskit.machine.fast.translate import Translation, translate
+from cypresskit.machine.fast.translation import Translation
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
@@ -70,9 +70,12 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     file = FOLDER / f"kernel-{_key(program, target)}.bin" if FOLDER else None
     kept = _read(file) if file else None
     if kept is None:
+        # Loaded only where it is needed: it is large.
+        from cypresskit.machine.fast.translate import translate
+
         translation = translate(program, target)
         code = object_code(translation.text, target)
-        if file:
+        if file and _source_hash().digest() == SOURCES.digest():
             _write(file, translation, code)
     else:
         translation, code = kept
@@ -110,12 +113,19 @@ def object_code(text: str, target: Target) -> bytes:
 # On disk
 
 
-#: All that translation depends on, as it was when it was imported: what is edited later must not
-#: pass for what compiled the code.
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
-SOURCES = hashlib.sha256(
-    b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*")))
-)
+
+
+def _source_hash() -> "hashlib._Hash":
+    """The hash of all files that translation depends on."""
+    return hashlib.sha256(
+        b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*")))
+    )
+
+
+#: Of the files as they were when this was imported. What is edited later must not pass for what
+#: compiled the code: if they have changed, nothing is kept.
+SOURCES = _source_hash()
 
 
 def _key(program: Program, target: Target) -> str:

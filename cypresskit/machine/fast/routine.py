@@ -11,6 +11,9 @@ from cypresskit.machine.fast.vec import Emitter, Vec
 DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of it ends
 # What it reports: where in the body, whose, of which element of memory; the next batch.
 PLACE, ITEM, ELEMENT, NEXT = range(4)
+# batches of pixels that are run one below the other before the next column: they share columns of a
+# texture
+BAND = 16
 
 
 class Routine:

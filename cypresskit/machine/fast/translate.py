@@ -27,8 +27,6 @@ The laws: both engines leave the same bits and counts on random programs, barrie
 strips among them (tests/test_fast.py, ``make fuzz``).
 """
 
-from dataclasses import dataclass
-
 from cypresskit.il import Program
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.arithmetic import Arithmetic
@@ -42,26 +40,8 @@ from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.routine import DONE, NEXT, UNDERFLOWED, Routine
 from cypresskit.machine.fast.straight import Straight
 from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
+from cypresskit.machine.fast.translation import Translation
 from cypresskit.machine.fast.vec import Vec
-
-
-@dataclass(frozen=True)
-class Translation:
-    """IR text and how to talk to it: the context's slots by name, the literals in the order of
-    their table, which of the counters counts each instruction of the program's body; and ``sizes``,
-    the bytes of what a host thread owns. ``reads_global``: what global memory held before matters,
-    also to the explaining engine, which decides where flow that holds barriers diverges.
-    ``layouts``: the fields of textures' layouts, by their numbers.
-    """
-
-    text: str
-    slots: dict[str, int]
-    literals: tuple[int, ...]
-    counters: list[int]
-    sizes: dict[str, int]
-    lanes: int
-    reads_global: bool
-    layouts: dict[str, tuple[int, int]]
 
 
 def translate(program: Program, target: Target) -> Translation:
