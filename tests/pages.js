@@ -98,6 +98,33 @@ const faults = () => {
     return faults
 }
 
+// When what is seen of the time stands still for three frames of the screen.
+const rested = async () => {
+    const player = document.querySelector("[data-ready]")
+    for (let same = 0, last = ""; same < 3;) {
+        await new Promise(done => requestAnimationFrame(done))
+        const now = player.dataset.seen ?? ""
+        same = now === last ? same + 1 : 0
+        last = now
+    }
+}
+
+// What of the figures lies outside of them: places of glyphs, by source.
+const outside = () => {
+    const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
+    const outside = []
+    for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen)))
+        for (const {glyph, data_source: {data, name}} of figure.renderers) {
+            const {x, y} = glyph.type === "Segment" ? {x: glyph.x1, y: glyph.y1} : glyph
+            const across = x?.field ? data[x.field] : [], down = y?.field ? data[y.field] : []
+            const lost = Array.from(across).filter((at, n) => Number.isFinite(at + down[n]) && (
+                at < figure.x_range.start || at > figure.x_range.end ||
+                down[n] < figure.y_range.end || down[n] > figure.y_range.start)).length
+            if (lost) outside.push(`${name || glyph.type}: ${lost} outside`)
+        }
+    return outside
+}
+
 // Of each figure's box: whether it is wider than the screen, and its sign for that, before and after a swipe to the end.
 const signsOfWidth = async () => {
     const boxes = [...document.querySelectorAll("[data-ready]")].flatMap(player => [...player.shadowRoot.querySelectorAll(".picture")])

@@ -11,10 +11,11 @@ from pages import (
     frames,
     view,
 )
-from said import Rule, Said, assert_held, unheld
+from said import Rule, Said, assert_held, on_scale, unheld
 
 import cypresskit as ck
 from cypresskit import draw, host
+from cypresskit.draw.player import Player
 from cypresskit.host import Timeline
 
 FRAMES = 240
@@ -49,8 +50,11 @@ def parts_on_card(run: Timeline, now: float) -> set[str]:
     return set(held.values())
 
 
-def rules(run: Timeline, card: float) -> dict[str, Rule]:
+def rules(run: Timeline, card: float, player: Player) -> dict[str, Rule]:
     buffers = sizes(run)
+    milliseconds = on_scale(
+        frames(player, "head", "x")[:, 0], np.linspace(0, 1e3 * run.seconds, FRAMES)
+    )
     tasks = [span.task for span in run.spans]
 
     def caption(say: Said, shown):
@@ -96,6 +100,7 @@ def rules(run: Timeline, card: float) -> dict[str, Rule]:
         r"Buffers on the card: # MB of #": lambda *_: [sum(buffers.values()) / 1e6, card / 1e6],
         r"card # [ABC]\d(, # MB)?": buffer,
         r"# MB": size,
+        r"#": lambda say, _: [milliseconds(say.cell("x"))],
         r"[ABC]\[#,#\]'*": part,
         r"\w+ [ABC]\[#,#\]'*": lambda say, _: say.text.strip("\u200b") in [t.name for t in tasks],
         r"(thread|DMA|chip) #": lambda say, _: say.text in {t.queue for t in tasks},
@@ -116,14 +121,16 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_every_number_is_the_timelines(name):
     run = RUNS[name]()
-    assert_held(draw.card_memory(run), rules(run, ck.HD5870.memory_bytes))
+    player = draw.card_memory(run)
+    assert_held(player, rules(run, ck.HD5870.memory_bytes, player))
 
 
 def test_it_is_the_machines_card():
     half = ck.devices.HD5870
     half = type(half)(**{**vars(half), "memory_bytes": half.memory_bytes // 2})
     run = host.blocked_time(512, 512, 256, host.Machine(half), block=128)
-    assert_held(draw.card_memory(run), rules(run, half.memory_bytes))
+    player = draw.card_memory(run)
+    assert_held(player, rules(run, half.memory_bytes, player))
 
 
 def test_another_size_of_its_buffers_is_found(monkeypatch):
@@ -131,7 +138,8 @@ def test_another_size_of_its_buffers_is_found(monkeypatch):
     true = module._draw_buffers
     monkeypatch.setattr(module, "_draw_buffers", lambda *given: 10e9 + 0 * true(*given))
     run = blocked()
-    faults = unheld(draw.card_memory(run), rules(run, ck.HD5870.memory_bytes))
+    player = draw.card_memory(run)
+    faults = unheld(player, rules(run, ck.HD5870.memory_bytes, player))
     assert len(faults) == 3 and all("10000 MB" in fault for fault in faults), np.array(faults)
 
 

@@ -139,7 +139,7 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
         r".*: # to # ms, .* Waited for: .*": about,
         r"# %": worked,
         r"# ms, # Gflop/s, busiest: .*, # %": finish,
-        r"#": lambda say, shown: tick(say, shown) if not say.where else label(say, shown),
+        r"#": lambda say, shown: (tick if say.where == "tick names" else label)(say, shown),
         r"[\w =]*#.*|[\w ]*[ABC]+\[.*": label,
     }
 

@@ -342,3 +342,145 @@ def test_an_untrusted_notebook_shows_a_still(lab, page):
     lab.write(page, "untrusted.ipynb", "x", outputs=[output])
     page.locator(".jp-RenderedHTML img").wait_for()
     assert page.evaluate("() => document.querySelector('.jp-RenderedHTML img').naturalWidth > 600")
+
+
+#: Views that are drawn anew for a phone.
+NARROW = ("wavefronts in its lesson", "chip", "chip_torn", "chip_sizes", "timeline_default")
+NARROW += ("timeline", "card_memory", "bundles", "bundles in its lesson", "exponents")
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_a_phone_shows_all_of_a_view_without_scrolling(page, show, name):
+    """Nothing of the stage is lost, cut off or small, nothing scrolls sideways, the controls are in
+    reach; and on a wide window the stage is as it was.
+    """
+    player = view(name.split()[0], in_lesson=" " in name)
+    show(player)
+    last = player.scenes[0][1] - 1
+    wide = rounded(at(page, last)["data"])
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate(JS.settled)
+    for frame in (0, last // 2, last):
+        page.evaluate(JS.steps, [frame])
+        assert page.evaluate(JS.faults) == [], f"frame {frame}"
+        assert page.evaluate(JS.outside) == [], f"frame {frame}"
+    for box in page.locator(".picture, .side").all():
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    for control in page.locator(".bar :is(button, select, input):visible").all():
+        place = control.bounding_box()
+        assert place["x"] >= 0 and place["x"] + place["width"] <= 390
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.evaluate(JS.settled)
+    assert rounded(at(page, last)["data"]) == wide
+
+
+def rounded(data: dict) -> dict:
+    """What sources hold, with numbers to a hundredth of a pixel: ticks that are made anew have all
+    digits.
+    """
+
+    def short(text: str) -> str:
+        return f"{float(text):.2f}" if re.fullmatch(r"-?[\d.]+", text) else text
+
+    return {
+        name: {column: list(map(short, values)) for column, values in columns.items()}
+        for name, columns in data.items()
+    }
+
+
+# -- time that is zoomed
+
+
+def seen_by(page) -> tuple[float, float]:
+    """The part of the clock that is seen, from 0 to 1, when a zoom has come to rest."""
+    page.evaluate(JS.rested)
+    first, last = page.locator("[data-ready]").get_attribute("data-seen").split()
+    return float(first), float(last)
+
+
+def assert_zoomed(page, player, name: str, ends: tuple[float, float], frame: int) -> None:
+    """The bars called ``name`` stand where the seen part of the clock has them, and so do the ticks
+    below.
+    """
+    first, last = seen_by(page)
+    left, right = ends
+    data = at(page)["data"]
+    x, w = (frames(player, name, column)[frame] for column in "xw")
+    edges = [(x + side * w / 2 - left) / (right - left) for side in (-1, 1)]
+    start, end = ((np.array(edge) - first) / (last - first) for edge in edges)
+    is_seen = (end >= -1e-3) & (start <= 1 + 1e-3)
+    expected = [left + np.clip(edge, 0, 1) * (right - left) for edge in (start, end)]
+    shown_x, shown_w = (np.array(data[name][column], float) for column in "xw")
+    sure = (end >= 1e-3) & (start <= 1 - 1e-3)
+    for side, edge in zip((-1, 1), expected):
+        assert np.abs(shown_x + side * shown_w / 2 - edge)[sure].max(initial=0) < 0.7
+    assert np.isnan(shown_x[~is_seen]).all()
+    clock = player.figures[0].tags[0]["stages"][0]["clock"]
+    long = clock["seconds"] * clock["unit"]
+    words = data["tick names"]
+    ticks = np.array(words["text"], float)
+    due = draw.sheet.ticks_between(first * long, last * long)
+    assert len(ticks) > 3 and set(ticks[1:-1]) <= set(np.round(due, 6)), "as Python makes them"
+    places = left + (ticks / long - first) / (last - first) * (right - left)
+    assert np.abs(np.array(words["x"], float) - places).max() < 1 / (last - first)
+
+
+@pytest.mark.parametrize(
+    ("name", "bars", "ends"),
+    [
+        ("timeline_default", "tasks five stages, with it", (196, 1046)),
+        ("card_memory", "tasks", (84, 1100)),
+    ],
+)
+def test_time_zooms_by_wheel_buttons_and_keys(page, show, name, bars, ends):
+    """Bars and ticks follow; the page scrolls by the wheel alone; nothing is cut off or too small;
+    and all of it comes back.
+    """
+    player = view(name)
+    show(player)
+    last = len(player) - 1
+    page.keyboard.press("End")
+    whole = rounded(at(page)["data"])
+    steps = [
+        lambda: page.get_by_role("button", name="Zoom in").click(),
+        lambda: page.keyboard.press("."),
+        lambda: page.keyboard.press("+"),
+        lambda: page.keyboard.press(","),
+        lambda: page.get_by_role("button", name="Zoom out").click(),
+    ]
+    for step in steps:
+        step()
+        assert_zoomed(page, player, bars, ends, last)
+        assert page.evaluate(JS.faults) == []
+    page.keyboard.press("0")
+    assert seen_by(page) == (0, 1) and rounded(at(page)["data"]) == whole
+
+    box = page.locator(".figure").first.bounding_box()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, 120)
+    assert seen_by(page) == (0, 1), "the page scrolls"
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -120)
+    page.keyboard.up("Control")
+    first, end = seen_by(page)
+    assert 0 < 1 - end < first, "it zooms where the pointer is"
+    assert_zoomed(page, player, bars, ends, last)
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 120)
+    page.keyboard.up("Shift")
+    assert seen_by(page)[0] > first
+    page.keyboard.press("Home")
+    assert seen_by(page)[0] == 0, "what is seen goes along with the play head"
+
+
+@pytest.mark.parametrize(("motion", "is_there"), [("no-preference", False), ("reduce", True)])
+def test_a_zoom_glides_unless_motion_is_reduced(page, show, motion, is_there):
+    page.emulate_media(reduced_motion=motion)
+    show(view("card_memory"))
+    press = "() => document.querySelector('[data-ready]').shadowRoot"
+    press += ".querySelector('[aria-label=\"Zoom in\"]').click()"
+    seen = "() => document.querySelector('[data-ready]').dataset.seen"
+    at_once = page.evaluate(f"() => {{ ({press})(); return ({seen})() }}")
+    first, last = seen_by(page)
+    assert last - first == pytest.approx(1 / 1.6, abs=1e-3)
+    assert (at_once == f"{first:.4f} {last:.4f}") == is_there

@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty, together
+from cypresskit.draw.sheet import Patch, Sheet, nonempty, together
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import plural
 
@@ -26,6 +26,7 @@ LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
 LISTED = 17  # lines of IL in sight
 TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # and rows at most in a column of the table
 DETAIL_LEFT = 860
+NARROW = 390  # the stage's width on a narrow page
 SLOT = 72  # the width of a slot of the bundle that runs
 PORTS_TOP, PORT = 124, 26  # where its read ports begin, and the height of one
 CODE_KEYS = 10_000  # between the keys of one compilation's lines and the next's
@@ -52,6 +53,7 @@ def bundles(*codes: Code | Source) -> Player:
     _draw_listing(sheet, loops)
     _draw_table(sheet, loops)
     _draw_detail(sheet, loops)
+    _fold(sheet)
     for loop in loops:
         sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
     captions = [words for loop in loops for words in loop.captions()]
@@ -62,6 +64,19 @@ def bundles(*codes: Code | Source) -> Player:
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
     return sheet.player(captions, lines, below=[note], step="Bundle", scenes=scenes)
+
+
+def _fold(sheet: Sheet) -> None:
+    """On a narrow page: the bundle that runs, below it the table, below that the lines."""
+    high = (0, HEIGHT)
+    detail = DETAIL_LEFT - 5
+    scale = (NARROW - 8) / TABLE_WIDTH
+    patches = [
+        Patch((detail, WIDTH), high, (2, 0)),
+        Patch((TABLE_LEFT - 1, detail), high, (4, HEIGHT), scale),
+        Patch((0, TABLE_LEFT - 1), high, (2, 2 * HEIGHT)),
+    ]
+    sheet.fold((NARROW, 3 * HEIGHT), patches)
 
 
 def _compiled(given: Code | Source) -> Code:

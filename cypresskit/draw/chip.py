@@ -69,8 +69,10 @@ def chip(
     places = _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    if scenes[0].alone and len(scenes) > 1:
+    has_clock = scenes[0].alone and len(scenes) > 1
+    if has_clock:
         _draw_real_clock(sheet, scenes, layout)
+    sheet.fold(*layout.fold(has_clock))
     dots = _draw_dots(sheet, scenes, layout, places)
     starred = _draw_stars(sheet, scenes, [tiles, dots], element)
 

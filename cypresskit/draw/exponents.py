@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty, together
+from cypresskit.draw.sheet import Patch, Sheet, nonempty, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 TWO_SUM = {
@@ -27,6 +27,8 @@ TWO_SUM = {
 FRAMES = len(TWO_SUM) - 1  # a and b come together
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
+NARROW, NARROW_LEFT = 390, 92  # on a narrow page: the stage's width, and the ruler's left edge
+MARKED = 60  # exponents for which the ruler's marks are ten apart
 
 
 def two_sum(a: float, b: float) -> dict[str, float]:
@@ -56,6 +58,16 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     sheet.stage(
         "A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(TWO_SUM) + 24
     )
+    high = (0, TOP + ROW * len(TWO_SUM) + 24)
+    scale = (NARROW - 8 - NARROW_LEFT) / WIDE
+    names_left = NARROW_LEFT - LEFT
+    sheet.fold(
+        (NARROW, high[1]),
+        [
+            Patch((0, LEFT - 1), high, (names_left, 0)),
+            Patch((LEFT - 1, LEFT + WIDE + 22), high, (NARROW_LEFT, 0), scale),
+        ],
+    )
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(
@@ -64,7 +76,9 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     spans = [_span(run) for run in runs]
     high, low = np.repeat(spans, FRAMES, axis=0).T[:, :, np.newaxis]
     wide = WIDE / (high - low + 1)
-    tens = np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // 120)) * 10
+    tens = (
+        np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // MARKED)) * 10
+    )
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
     tall = ROW * len(TWO_SUM)
     names = ["2" + str(n).translate(RAISED) for n in tens]

@@ -17,7 +17,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Bars, Clock, Patch, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES = 240  # moments
@@ -26,6 +26,10 @@ WIDE = 850  # pixels: their width
 HIGH = 480  # pixels
 ROAD = 78  # pixels: the road of stages above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
+RIGHT = LEFT + WIDE
+STAGE = RIGHT + 54  # the stage's width
+# On a narrow page: its width, the line above each row, and lines above the road.
+NARROW, NAME, ABOVE = 390, 17, 27
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
 ROUTES = {
@@ -92,23 +96,16 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         f"{panel.name}: blocks on their way, and tasks of each resource" for panel in panels
     )
     high = len(panels) * ROAD + count * row
-    sheet.stage(label, LEFT + WIDE + 54, high + 18, most=min(1.06, 430 / (high + 18)))
-    step = next(
-        s
-        for power in range(-9, 9)
-        for s in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
-        if end / s < 12
-    )
-    ticks = LEFT + np.arange(0, end, step) / end * WIDE
-    sheet.boxes("ticks", ticks, (high + ROAD) / 2 - 10, 1, high - ROAD + 20, ink="line", alpha=0.6)
-    called = [f"{1e3 * n * step:g}" for n in range(len(ticks))]
-    sheet.words(ticks, high + 9, called, "soft", align="center", size=13)
+    sheet.stage(label, STAGE, high + 18, most=min(1.06, 430 / (high + 18)))
+    heights = [ROAD + row * sum(panel.rows.values()) for panel in panels]
+    tops = np.cumsum([0.0, *heights])[:-1].tolist()
+    bands = [band for panel, top in zip(panels, tops) for band in panel.bands(top, row).values()]
+    sheet.clock(Clock((LEFT, RIGHT), end, 1e3, bands, high + 9))
     sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
-    top = 0.0
     any_full = False
-    for panel in panels:
+    for panel, top in zip(panels, tops):
         any_full |= panel.draw(sheet, top, row)
-        top += ROAD + row * sum(panel.rows.values())
+    _fold(sheet, panels, tops, row)
     moments = np.linspace(0, end, FRAMES)
     captions = [
         f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments
@@ -129,6 +126,21 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         legend += f" &ensp;{abbreviations}"
     guess = _question(panels) if race else None
     return sheet.player(captions, lines, step="Moment", below=[legend], marks=marks, guess=guess)
+
+
+def _fold(sheet: Sheet, panels: Sequence["_Chart"], tops: Sequence[float], row: float) -> None:
+    """On a narrow page rows have their names above them."""
+    patches: list[Patch] = []
+    down = 0.0
+    for panel, top in zip(panels, tops):
+        folded, down = panel.fold(top, row, down)
+        patches += folded
+    foot = tops[-1] + ROAD + row * sum(panels[-1].rows.values())
+    axis = foot, foot + 18
+    scale = (NARROW - 24) / WIDE
+    patches.append(Patch((LEFT, RIGHT), axis, (8, down), scale))
+    patches.append(Patch((0, LEFT), axis, (8 - LEFT + 24, down + 16), align="left"))
+    sheet.fold((NARROW, down + 36), patches)
 
 
 def _winner(panels: Sequence["_Chart"]) -> str:
@@ -234,7 +246,10 @@ def draw_tasks(
     name_ends = middle + 3.4 * np.array([len(text) for text in names]) + 3
     come = axis.to_x(axis.moments)[:, np.newaxis] >= (name_ends if future else -np.inf)
     shown = np.where(come, np.arange(1, len(spans) + 1), 0)
-    sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=13, align="center")
+    labels = sheet.numbers(
+        f"labels {name}", middle, y, shown, names=["", *names], size=13, align="center"
+    )
+    sheet.name_bars(labels, (left, right), [[span.task.name, _label(span.task)] for span in spans])
 
 
 def _name_in(span: Span, room: float) -> str:
@@ -336,23 +351,51 @@ class _Chart:
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.run.resources or not own else own[-1]
 
+    def bands(self, top: float, row: float) -> dict[str, tuple[float, float]]:
+        """The upper and the lower y of each row."""
+        ends = top + ROAD - 4 + row * np.cumsum([0, *self.rows.values()])
+        return dict(zip(self.rows, pairwise(ends.tolist())))
+
+    def fold(self, top: float, row: float, down: float) -> tuple[list[Patch], float]:
+        """The panel's patches on a narrow page from ``down`` on, and where they end there."""
+        width = (0, STAGE)
+        road = top + 19, top + ROAD - 14
+        patches = [
+            Patch((0, LEFT), (top, road[0]), (0, down)),
+            Patch((LEFT, STAGE), (top, road[0]), (NARROW - 4 - WIDE, down + 21)),
+            Patch((LEFT, RIGHT), road, (28, down + 19 + ABOVE), 0.41),
+            Patch(width, (road[1], top + ROAD - 4), (NARROW - STAGE + 4, down + ROAD - 6 + ABOVE)),
+        ]
+        down += ROAD + 8 + ABOVE
+        for high, low in self.bands(top, row).values():
+            middle = (high + low) / 2
+            line = down + NAME / 2 - (middle - high)
+            patches += [
+                Patch((0, 20), (high, low), (NARROW - 62, line)),
+                Patch((20, LEFT - 1), (high, low), (36 - LEFT, line), align="left"),
+                Patch((LEFT, RIGHT), (high, low), (8, down + NAME), (NARROW - 24) / WIDE),
+                Patch((RIGHT + 1, STAGE), (high, low), (NARROW - 48, line)),
+            ]
+            down += NAME + low - high
+        return patches, down + 4
+
     def draw(self, sheet: Sheet, top: float, row: float) -> bool:
         """Draw the timeline. Returns whether a shared resource is full at some time."""
         sheet.words(4, top + 12, self.name, bold=True, size=15)
         spans = self.run.spans
         words = np.array([self._tip(s) for s in self.run.spans])
-        high = row * sum(self.rows.values())
+        bands = self.bands(top, row)
+        place = {name: (high + low) / 2 for name, (high, low) in bands.items()}
         sheet.play_head(
-            f"head {self.name}", self.to_x(self.moments), top + ROAD - 4 + high / 2, high
+            f"head {self.name}",
+            np.tile(self.to_x(self.moments)[:, np.newaxis], len(place)),
+            np.array(list(place.values())),
+            np.array([low - high for high, low in bands.values()]),
         )
         self._draw_road(sheet, top + 24)
-        foot = top + ROAD - 4
-        place = {}
         is_full = False
-        for name, times in self.rows.items():
-            foot += times * row
-            place[name] = y = foot - times * row / 2
-            high = times * row - 3
+        for name, y in place.items():
+            high = self.rows[name] * row - 3
             sheet.boxes(
                 f"row {name} {self.name}", LEFT + WIDE / 2, y, WIDE, high, ink="faint", alpha=0.4
             )

@@ -124,7 +124,8 @@ class Parts:
     choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
     ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
     ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
-    of each frame; a drag there goes to the nearest frame.
+    of each frame; a drag there goes to the nearest frame. ``stages``: figures that are placed anew
+    on a narrow page or have a clock that zooms; see ``Sheet.fold`` and ``Sheet.clock``.
     """
 
     def __init__(self, title: str) -> None:
@@ -136,6 +137,7 @@ class Parts:
         self.about: dict[int, About] = {}
         self.scene_of_key: dict[int, int] = {}
         self.heads: list[dict] = []
+        self.stages: list[dict] = []
         self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
 
 
@@ -187,6 +189,7 @@ class Player(Shown):
         self.about = parts.about
         self._text = theme.readable(text)
         self._inks = parts.inks
+        self._zooms = any(stage["clock"] for stage in parts.stages)
         if not captions:
             raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
         for track in self.tracks:
@@ -219,6 +222,7 @@ class Player(Shown):
                 "sceneOfKey": list(parts.scene_of_key.items()),
                 "heads": parts.heads,
                 "picks": parts.picks,
+                "stages": parts.stages,
                 **self._recording(),
                 **_settings_fields(settings),
                 **_guess_fields(guess),
@@ -239,6 +243,7 @@ class Player(Shown):
             "turned": settings.dials,
             "asks": settings.guess,
             "clicks": self.about,
+            "zooms": self._zooms,
         }
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
@@ -278,6 +283,8 @@ class Player(Shown):
     def _keyboard_help(self) -> str:
         """What the keys of a moving picture do."""
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
+        if self._zooms:
+            keys += ", + and - zoom, 0 shows all, comma and full stop move"
         return f"{keys}, up and down choose, Escape lets go" if self.about else keys
 
     def __len__(self) -> int:

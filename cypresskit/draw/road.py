@@ -1,35 +1,44 @@
 """The road: what each lesson's idea is worth, from the kernel that everybody writes first to the
 record.
 
-On the left the climb, a rung for each idea that the record needs; on the right the side roads, each
-with its starting point. Every figure is the timing model's own output, kept in ``road.json``
+Above the climb, a rung for each idea that the record needs; below the side roads, each with its
+starting point; both under one roof, the chip's peak. A reader's own bars stand beside the rungs
+that they belong to. Every figure is the timing model's own output, kept in ``road.json``
 (``python -m tools.stored_figures`` renews it).
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Patch, Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
-#: Of the stage, in pixels: its height, and the top and foot of the bars.
-HEIGHT, TOP, FOOT = 296, 48, 196
-LEFT, APART = 8, 40  # the room before the climb, and before the side roads
-CLIMB, SIDE = 96, 72  # the width of a rung of the climb, and of a side road's
-CLIMB_LETTERS, SIDE_LETTERS = 14, 10  # of a kernel's name that it holds
+#: Of the stage, in pixels: its width and height, those of the climb's line, and the room at its
+#: left.
+WIDTH, HEIGHT, LINE, LEFT = 1040, 440, 208, 8
+HEAD = 12  # the y of a line's heading, and how far below it the roof and the bars' foot are
+ROOF, FOOT = 26, 126
+CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of both kinds
+OWN = 46  # the width that a bar of the reader's own takes
+CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 7  # in a line of the names that they hold
 GAP = 14  # between two bars
-NAMES, KERNELS = FOOT + 25, FOOT + 68  # the first lines of a rung's name, and of what runs there
+NARROW = 390  # the stage's width on a narrow page
+MOST_NARROWED = 1.16  # times as wide may rungs be that stand side by side there
+# How far below the foot the lines of names are, and how far apart.
+NUMBER, NAMES, APART = 12, 27, 13
 REFERENCE = 2048  # the course's N: a rung of another one says so
+PEAK = HD5870.peak_gflops("single")  # the roof
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
@@ -65,6 +74,7 @@ class Rung(NamedTuple):
     launch: RoadLaunch
     before: RoadLaunch | None = None
     climb: bool = False
+    beside: RoadLaunch | None = None  #: of a reader's own, the launch of the rung it belongs to
 
     @property
     def own(self) -> bool:
@@ -76,21 +86,19 @@ class Rung(NamedTuple):
         return self.phrase.replace("-\n", "-").replace("\n", " ")
 
     @property
-    def number(self) -> str:
-        """What stands below its bar in bold: its lesson's number."""
-        return "yours" if self.own else f"{self.lesson:02}"
-
-    @property
-    def width(self) -> int:
-        return CLIMB if self.climb else SIDE
-
-    @property
     def under(self) -> list[str]:
-        """Lines below its bar: what runs there, and its N if that isn't the course's."""
-        size = [] if self.launch.n == REFERENCE else [f"N = {self.launch.n}"]
+        """The lines below its number: its name, what runs there, and its N if that isn't the
+        course's.
+        """
         if self.own:
-            return size
-        return _broken(self.launch.kernel, CLIMB_LETTERS if self.climb else SIDE_LETTERS) + size
+            return []
+        names = [self.name] if self.climb else self.phrase.split("\n")
+        letters = CLIMB_LETTERS if self.climb else SIDE_LETTERS
+        return [*names, *_broken(self.launch.kernel, letters), *self.size]
+
+    @property
+    def size(self) -> list[str]:
+        return [] if self.launch.n == REFERENCE else [f"N = {self.launch.n}"]
 
 
 def _broken(name: str, letters: int) -> list[str]:
@@ -108,6 +116,9 @@ BLOCK_4, BLOCK_8 = RoadLaunch("block_4x4"), RoadLaunch("block_8x8")
 SINGLE, DOUBLE = RoadLaunch("sgemm_tn"), RoadLaunch("dgemm_tn")
 NN = RoadLaunch("sgemm_nn")
 LARGER = RoadLaunch("sgemm_tn", 4352)
+THROUGH_LDS = RoadLaunch("sgemm_64x64_lds")
+#: Up to how many elements of C the blocks of a rung have.
+BLOCKS = ((1, NAIVE), (16, BLOCK_4), (64, BLOCK_8))
 ROUND_TRIP = RoadLaunch("round_trip")
 BLOCKED = RoadLaunch("blocked_time", 7168)
 RUNGS = (
@@ -122,7 +133,7 @@ RUNGS = (
     Rung(5, "NN,\nnot TN", NN, SINGLE),
     Rung(6, "double", DOUBLE, SINGLE),
     Rung(6, "double-\ndouble", RoadLaunch("ddgemm_tn_fma"), DOUBLE),
-    Rung(7, "NN by\nthe LDS", RoadLaunch("sgemm_64x64_lds"), NN),
+    Rung(7, "NN by\nthe LDS", THROUGH_LDS, NN),
     Rung(8, "helpers", RoadLaunch("sgemm_nn_reduce4", 256), RoadLaunch("sgemm_tn", 256)),
     Rung(9, "double,\nwith the\nbus", ROUND_TRIP, DOUBLE),
     Rung(10, "in\nblocks", BLOCKED, ROUND_TRIP),
@@ -145,10 +156,11 @@ def road(
     """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: earlier ones with their
     figures, later ones by name alone. Without a lesson it plays through all of them.
 
-    ``mine`` are bars of your own behind the climb: reports of ``simulate``, or kernels, which are
-    simulated at N = 2048; one or several, or by the name that stands below each. Each is compared
-    with the one before it, the first with ``sgemm_naive``. Raises ``ValueError`` for other lessons,
-    and ``TypeError`` for what is no kernel, and for a report without flops.
+    ``mine`` are bars of your own: reports of ``simulate``, or kernels, which are simulated at N =
+    2048; one or several, or by the name that stands below each. Each stands beside the rung with
+    its block, and is compared with the last before it on the climb, or with ``sgemm_naive``. Raises
+    ``ValueError`` for other lessons, and ``TypeError`` for what is no kernel, and for a report
+    without flops.
 
         ck.draw.road(1, mine={"Ada": "my_kernel.il"})
     """
@@ -158,8 +170,7 @@ def road(
         )
     own, timed = _own_rungs(mine)
     figures = FIGURES | timed
-    climb = sum(rung.climb for rung in RUNGS)
-    rungs = (*RUNGS[:climb], *own, *RUNGS[climb:])
+    rungs = _in_order(own)
     lessons = np.unique([rung.lesson for rung in RUNGS])
     if lesson is not None:
         lessons = np.minimum([lesson], lessons.max())
@@ -168,21 +179,17 @@ def road(
     lit = rung_lessons == lessons[:, np.newaxis]
 
     sheet = Sheet("The road: what each idea is worth")
-    widths = np.array([rung.width for rung in rungs])
-    is_side = np.array([not rung.climb for rung in rungs])
-    x = LEFT + np.cumsum(widths) - widths / 2 + APART * is_side
+    layout = _RoadLayout.of(rungs)
     label = "Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with"
-    sheet.stage(label, LEFT + widths.sum() + APART + 2, HEIGHT)
-    _draw_bars(sheet, _Bars(rungs, figures, x, widths - GAP, seen), lit)
-    _draw_names(sheet, rungs, x)
-    side = x[is_side][0] - SIDE / 2
-    heads = [f"The climb: Gflop/s at N = {REFERENCE}", "Side roads, from where each sets out"]
-    sheet.words([LEFT, side], 12, heads, bold=True, size=14)
+    sheet.stage(label, layout.width, HEIGHT)
+    _draw_heads(sheet, layout)
+    _draw_bars(sheet, _Bars(rungs, figures, layout, seen), lit)
+    _draw_names(sheet, rungs, layout)
+    sheet.fold(*layout.fold(rungs))
 
     sheet.about |= {n: _about(rung, figures, seen[:, n]) for n, rung in enumerate(rungs)}
     captions = [
-        "\n".join(_say(rung, figures) for rung in rungs if rung.own or rung.lesson == lesson)
-        for lesson in lessons
+        "\n".join(_say(rung, figures) for rung in _spoken(rungs, own, lesson)) for lesson in lessons
     ]
     known = [rung for rung, is_seen in zip(rungs, seen[-1]) if is_seen]
     lines = [_say(rung, figures).replace("**", "") for rung in known]
@@ -198,6 +205,112 @@ def road(
         *([("yours", "b", "box")] if own else []),
     )
     return sheet.player(captions, lines, step="Lesson", below=[legend])
+
+
+def _spoken(rungs: Sequence[Rung], own: Sequence[Rung], lesson: int) -> list[Rung]:
+    """The rungs that a lesson's caption is about: its own with the reader's beside them, or else
+    the reader's last.
+    """
+    books = [rung.launch for rung in RUNGS if rung.lesson == lesson]
+    mine = [rung for rung in own if rung.beside in books] or list(own[-1:])
+    return [rung for rung in rungs if rung.lesson == lesson or rung in mine]
+
+
+def _in_order(own: Sequence[Rung]) -> list[Rung]:
+    """The road's rungs, each with those of the reader's that belong to it behind it."""
+    rungs = []
+    for book in RUNGS:
+        rungs.append(book)
+        is_first = book is next(rung for rung in RUNGS if rung.launch == book.launch)
+        rungs += [mine for mine in own if is_first and mine.beside == book.launch]
+    return rungs
+
+
+@dataclass(frozen=True)
+class _RoadLayout:
+    """Where the rungs stand on the stage: of each its middle ``x``, its ``room`` and its ``foot``,
+    in pixels.
+    """
+
+    width: float
+    x: np.ndarray
+    room: np.ndarray
+    foot: np.ndarray
+
+    @classmethod
+    def of(cls, rungs: Sequence[Rung]) -> "_RoadLayout":
+        x, room, foot = np.zeros((3, len(rungs)))
+        for line, limits in enumerate((CLIMB, SIDE)):
+            number = [n for n, rung in enumerate(rungs) if rung.climb == (line == 0)]
+            own = np.array([rungs[n].own for n in number])
+            width = (WIDTH - 2 * LEFT - OWN * own.sum()) / np.count_nonzero(~own)
+            rooms = np.where(own, OWN, np.clip(width, *limits))
+            room[number] = rooms
+            x[number] = LEFT + np.cumsum(rooms) - rooms / 2
+            foot[number] = LINE * line + FOOT
+        return cls(max(WIDTH, LEFT + float((x + room / 2).max())), x, room, foot)
+
+    @property
+    def end(self) -> float:
+        """The right end of the climb."""
+        return float((self.x + self.room / 2)[self.foot == FOOT].max())
+
+    @property
+    def roof(self) -> np.ndarray:
+        """The y of the peak over each rung."""
+        return self.foot - FOOT + ROOF
+
+    def fold(self, rungs: Sequence[Rung]) -> tuple[tuple[float, float], list[Patch]]:
+        """The size of the stage on a narrow page, and its patches: as many rungs side by side as
+        have room, a reader's own beside the book's.
+        """
+        groups: list[list[int]] = []
+        for n, rung in enumerate(rungs):
+            if rung.own:
+                groups[-1].append(n)
+            else:
+                groups.append([n])
+        patches: list[Patch] = []
+        down = 0.0
+        for line in (0, 1):
+            top = LINE * line
+            high = (LINE, HEIGHT - LINE)[line]
+            end = (0, self.width / 2), (self.width / 2, self.width)
+            heading = top, top + HEAD + 8
+            patches.append(Patch(end[0], heading, (4 - LEFT, down)))
+            right = NARROW - 4 - (self.end - self.width / 2)
+            patches.append(Patch(end[1], heading, (right, down + 18)))
+            down += HEAD + 8 + 18 * (line == 0)
+            of_line = [group for group in groups if rungs[group[0]].climb == (line == 0)]
+            for first, last in self._lines(of_line):
+                left = self.x[first] - self.room[first] / 2
+                right = self.x[last] + self.room[last] / 2
+                scale = min(1.0, (NARROW - 8) / (right - left))
+                part = heading[1], top + high
+                patches.append(Patch((left, right), part, (4, down), scale))
+                down += part[1] - part[0]
+        return (NARROW, down), patches
+
+    def _lines(self, groups: Sequence[list[int]]) -> list[tuple[int, int]]:
+        """The first and the last rung of each line on a narrow page."""
+        lines: list[tuple[int, int]] = []
+        for group in groups:
+            first = lines[-1][0] if lines else group[0]
+            room = self.room[first : group[-1] + 1].sum()
+            if lines and room <= MOST_NARROWED * NARROW:
+                lines[-1] = first, group[-1]
+            else:
+                lines.append((group[0], group[-1]))
+        return lines
+
+
+def _draw_heads(sheet: Sheet, layout: _RoadLayout) -> None:
+    """Draw the headings of both lines, and the roof over them."""
+    heads = [f"The climb: Gflop/s at N = {REFERENCE}", "Side roads, from where each sets out"]
+    sheet.words([LEFT, LEFT], [HEAD, LINE + HEAD], heads, bold=True, size=14)
+    roof = f"the roof: the chip's peak, {PEAK:.0f} Gflop/s"
+    sheet.words(layout.end, HEAD, roof, "soft", align="right", size=12)
+    sheet.boxes("roof", layout.x, layout.roof, layout.room, 2, ink="ink")
 
 
 def _own_rungs(
@@ -216,13 +329,37 @@ def _own_rungs(
                 f"mine is to be a kernel, or its report: {report.kernel}'s has no flops, so no"
                 " Gflop/s for a bar. ck.kernel(...) makes a kernel of a program that multiplies."
             )
-        phrase = "\n".join(wrap(name or report.kernel, 12)[:3])
+        phrase = "\n".join(wrap(name or report.kernel, OWN_LETTERS)[:4])
         size = report.size[1] if report.size else REFERENCE
         launch = RoadLaunch(report.kernel, size, own=number)
-        before = rungs[-1].launch if rungs else NAIVE
-        rungs.append(Rung(-1, phrase, launch, before, climb=True))
+        climbed = [rung.launch for rung in rungs if rung.climb]
+        before = climbed[-1] if climbed else NAIVE
+        book = _book_rung(report, size)
+        rungs.append(Rung(-1, phrase, launch, before, book.climb, book.launch))
         figures[launch] = _figure(report)
     return rungs, figures
+
+
+def _book_rung(report: Report, size: int) -> Rung:
+    """The rung that a reader's report belongs to: that of doubles or of the LDS, or that of the
+    climb with a block as large, as many steps of k in a turn, and such an N. A report of no GEMM
+    kernel belongs to the first that is as fast.
+    """
+    climb = [rung for rung in RUNGS if rung.climb]
+    kernel = report.launched
+    launch = next((r.launch for r in climb if FIGURES[r.launch].gflops >= report.gflops), LARGER)
+    if kernel is not None and kernel.precision != "single":
+        launch = DOUBLE
+    elif kernel is not None and kernel.program.lds_bytes:
+        launch = THROUGH_LDS
+    elif kernel is not None:
+        rows, columns = kernel.block
+        launch = next((of_block for most, of_block in BLOCKS if rows * columns <= most), SINGLE)
+        if launch == BLOCK_8 and kernel.k_step > 1:
+            launch = SINGLE
+        if launch == SINGLE and size > REFERENCE:
+            launch = LARGER
+    return next(rung for rung in RUNGS if rung.launch == launch)
 
 
 def _figure(report: Report) -> Figure:
@@ -267,39 +404,46 @@ def _about(rung: Rung, figures: Figures, seen: np.ndarray) -> list[tuple[int, st
     return words
 
 
-def _draw_names(sheet: Sheet, rungs: Sequence[Rung], x: np.ndarray) -> None:
-    """Draw what stands below the bars: lessons, names, and what runs there."""
-    numbers = [rung.number for rung in rungs]
-    sheet.words(x, FOOT + 11, numbers, align="center", bold=True, size=12)
-    names = zip_longest(*(rung.phrase.split("\n") for rung in rungs), fillvalue="")
-    for k, line in enumerate(names):
-        sheet.words(x, NAMES + 14 * k, line, "soft", align="center", size=12)
-    kernels = zip_longest(*(rung.under for rung in rungs), fillvalue="")
-    for k, line in enumerate(kernels):
-        sheet.words(x, KERNELS + 12 * k, line, "soft", align="center", size=11)
+def _draw_names(sheet: Sheet, rungs: Sequence[Rung], layout: _RoadLayout) -> None:
+    """Draw what stands below the bars: lessons, names, and what runs there; or the reader's
+    names.
+    """
+    look: dict = {"align": "center", "size": 12}
+    books = np.array([not rung.own for rung in rungs])
+    numbers = [f"{rung.lesson:02}" for rung in rungs if not rung.own]
+    sheet.words(layout.x[books], layout.foot[books] + NUMBER, numbers, bold=True, **look)
+    for x, foot, rung in zip(layout.x, layout.foot, rungs):
+        if rung.own:
+            is_like_the_books = rung.beside is not None and rung.launch.n == rung.beside.n
+            lines = [*rung.phrase.split("\n"), *([] if is_like_the_books else rung.size)]
+            sheet.words(x, foot + NUMBER + APART * np.arange(len(lines)), lines, **look)
+            continue
+        under = rung.under
+        sheet.words(x, foot + NAMES + APART * np.arange(len(under)), under, "soft", **look)
 
 
 class _Bars:
-    """The bars' geometry: of each rung its centre ``x`` and ``width``, and the heights of what it
-    reaches, of what it sets out from and of its ceiling. ``nowhere`` is 0 in the frames (frames,
-    rungs) in which a rung is seen, else NaN.
+    """The bars' geometry: of each rung its centre ``x``, ``foot`` and ``width``, and the heights of
+    what it reaches, of what it sets out from and of its ceiling. ``nowhere`` is 0 in the frames
+    (frames, rungs) in which a rung is seen, else NaN.
     """
 
     def __init__(
         self,
         rungs: Sequence[Rung],
         figures: Figures,
-        x: np.ndarray,
-        width: np.ndarray,
+        layout: _RoadLayout,
         seen: np.ndarray,
     ) -> None:
         self.rungs, self.figures = rungs, figures
-        self.x, self.width, self.seen = x, width, seen
+        self.x, self.foot, self.seen = layout.x, layout.foot, seen
+        self.room = layout.room
+        self.width = layout.room - GAP
         self.nowhere = np.where(seen, 0, np.nan)
         self.speed = np.array([figures[rung.launch].gflops for rung in rungs])
         ceiling = np.array([figures[rung.launch].ceiling for rung in rungs])
         before = np.array([figures[rung.before].gflops if rung.before else 0 for rung in rungs])
-        pixels = (FOOT - TOP) / ceiling.max()
+        pixels = (FOOT - ROOF) / PEAK
         self.height = np.maximum(pixels * self.speed, 1.5)
         self.before = np.maximum(pixels * before, 1.5)
         self.ceiling = np.maximum(pixels * ceiling, 1.5)
@@ -307,17 +451,15 @@ class _Bars:
     @property
     def middle(self) -> np.ndarray:
         """The y of the bars' centres, of shape (frames, rungs)."""
-        return FOOT - self.height / 2 + self.nowhere
+        return self.foot - self.height / 2 + self.nowhere
 
 
 def _draw_bars(sheet: Sheet, bars: _Bars, lit: np.ndarray) -> None:
-    """Draw the rungs that are seen as bars with starting point and ceiling, the others at the foot,
-    and a frame around those that are ``lit`` (frames, rungs).
+    """Draw the rungs that are seen as bars with starting point and ceiling, and a frame around
+    those that are ``lit`` (frames, rungs).
     """
-    x, width, seen = bars.x, bars.width, bars.seen
+    x, width = bars.x, bars.width
     texts = [_say(rung, bars.figures).replace("**", "") for rung in bars.rungs]
-    to_come = FOOT - 8 + np.where(seen, np.nan, 0)
-    sheet.boxes("to come", x, to_come, width, 16, line="line")
     look: dict = {"ink": "c", "alpha": 0.4, "words": texts, "key": np.arange(len(x))}
     sheet.boxes("rungs", x, bars.middle, width, bars.height, **look)
     _draw_changes(sheet, bars)
@@ -325,14 +467,15 @@ def _draw_bars(sheet: Sheet, bars: _Bars, lit: np.ndarray) -> None:
     own = np.array([rung.own for rung in bars.rungs])
     if own.any():
         sheet.boxes("own bars", x[own], bars.middle[:, own], width[own], bars.height[own], ink="b")
-    before = FOOT - bars.before / 2 + bars.nowhere
+    before = bars.foot - bars.before / 2 + np.where(own, np.nan, bars.nowhere)
     outline = sheet.source("before", x=x, w=width, y=before, h=bars.before)
     sheet.ring(outline, "w", "h", 1.5, "soft", line_dash="dashed")
     _draw_ceilings(sheet, bars)
 
-    middle = [(FOOT + HEIGHT) / 2] * len(x)
-    ring = sheet.source("lit rung", x=x, y=middle, w=width + 12, on=3 * lit)
-    sheet.ring(ring, "w", HEIGHT - FOOT - 4, "on", "ink")
+    high = np.where(bars.foot > LINE, HEIGHT - LINE, LINE) - FOOT
+    middle = bars.foot + high / 2
+    ring = sheet.source("lit rung", x=x, y=middle, w=bars.room - 4, h=high - 6, on=3 * lit)
+    sheet.ring(ring, "w", "h", "on", "ink")
     _draw_figures(sheet, bars)
 
 
@@ -340,7 +483,8 @@ def _draw_changes(sheet: Sheet, bars: _Bars) -> None:
     """Draw what each rung gains or loses against what it sets out from."""
     gain = np.maximum(bars.height - bars.before, 0.01)
     loss = np.maximum(bars.before - bars.height, 0.01)
-    top = FOOT - bars.height + bars.nowhere
+    own = np.array([rung.own for rung in bars.rungs])
+    top = bars.foot - bars.height + np.where(own, np.nan, bars.nowhere)
     sheet.boxes("gains", bars.x, top + gain / 2, bars.width, gain, ink="c")
     sheet.boxes("losses", bars.x, top - loss / 2, bars.width, loss, ink="wait", alpha=0.35)
 
@@ -351,7 +495,7 @@ def _draw_ceilings(sheet: Sheet, bars: _Bars) -> None:
     inks = np.array([INKS.get(unit, "ink") for unit in units])
     for ink in dict.fromkeys(inks.tolist()):
         same = inks == ink
-        y = (FOOT - bars.ceiling + bars.nowhere)[:, same]
+        y = (bars.foot - bars.ceiling + bars.nowhere)[:, same]
         sheet.boxes(f"ceilings {ink}", bars.x[same], y, bars.width[same] + 8, 2, ink=ink)
 
 
@@ -361,5 +505,5 @@ def _draw_figures(sheet: Sheet, bars: _Bars) -> None:
     top = np.where(is_close, bars.ceiling, bars.height)
     names = ["", *(f"{gflops:.0f}" for gflops in bars.speed)]
     which = bars.seen * np.arange(1, len(bars.rungs) + 1)
-    look: dict = {"bold": True, "align": "center", "size": 13}
-    sheet.numbers("figures", bars.x, FOOT - top - 10, which, names=names, **look)
+    look: dict = {"bold": True, "align": "center", "size": 12}
+    sheet.numbers("figures", bars.x, bars.foot - top - 10, which, names=names, **look)

@@ -109,6 +109,31 @@ class TimeAxis(NamedTuple):
     to_x: Callable[[np.ndarray], np.ndarray]
 
 
+class Patch(NamedTuple):
+    """A part of a stage, from x to x and from y to y, and where a narrow page has its upper left
+    corner. ``scale``: how many times as wide it is there. ``align``: how its words stand there, if
+    not as on the stage.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    to: tuple[float, float]
+    scale: float = 1.0
+    align: str = ""
+
+
+class Clock(NamedTuple):
+    """A stage's axis of time: the x of its ends, its length in seconds, how many of its units a
+    second has, the bands of y in which things stand along it, and the y of the ticks' names.
+    """
+
+    x: tuple[float, float]
+    seconds: float
+    unit: float
+    bands: Sequence[tuple[float, float]]
+    foot: float
+
+
 class Sheet(Parts):
     """A picture under construction."""
 
@@ -130,6 +155,51 @@ class Sheet(Parts):
         fig = self.plot(label, (0, width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
         self._staged = True
+
+    def fold(self, size: tuple[float, float], patches: Sequence[Patch]) -> None:
+        """Lay the latest stage out anew on a narrow page: its ``size`` there, and its patches, of
+        which the first that holds a thing's middle says where that goes.
+        """
+        self._stage()["size"] = list(size)
+        self._stage()["patches"] = [patch._asdict() for patch in patches]
+
+    def clock(self, clock: Clock) -> None:
+        """Give the latest stage a clock, with ticks, which a reader can zoom."""
+        left, right = clock.x
+        ticks = ticks_between(0, clock.seconds * clock.unit)
+        x = left + np.array(ticks) / (clock.seconds * clock.unit) * (right - left)
+        y, high = np.array([((top + foot) / 2, foot - top) for top, foot in clock.bands]).T
+        lines = self.boxes(
+            "ticks",
+            np.tile(x, len(y)),
+            np.repeat(y, len(x)),
+            1,
+            np.repeat(high, len(x)),
+            ink="line",
+            alpha=0.6,
+        )
+        texts = [f"{tick:g}" for tick in ticks]
+        words = self.source("tick names", x=x, y=np.full(len(x), clock.foot), text=texts)
+        self.words("x", "y", "text", "soft", source=words, align="center", size=12)
+        self._stage()["clock"] = clock._asdict() | {"lines": lines, "words": words, "names": []}
+
+    def name_bars(
+        self, source: ColumnDataSource, ends: Sequence[np.ndarray], texts: Sequence[Sequence[str]]
+    ) -> None:
+        """Let the names of a source stand in what is seen of their bars: as long as fit, of each
+        bar's ``texts``, the longest first. ``ends`` are the bars' left and right x.
+        """
+        left, right = (np.asarray(end, float).tolist() for end in ends)
+        entry = {"source": source, "left": left, "right": right, "texts": texts}
+        self._stage()["clock"]["names"].append(entry)
+
+    def _stage(self) -> dict:
+        """What the player gets of the latest stage."""
+        for stage in self.stages:
+            if stage["figure"] is self.fig:
+                return stage
+        self.stages.append({"figure": self.fig, "size": [0, 0], "patches": [], "clock": None})
+        return self.stages[-1]
 
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
@@ -503,10 +573,10 @@ class Sheet(Parts):
         return drawn
 
     def play_head(
-        self, name: str, x: np.ndarray, y: float, height: float, width: float = 2, **style
+        self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2, **style
     ) -> None:
         """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames,
-        uprights), ``height`` pixels long and centred at ``y``.
+        uprights), ``height`` pixels long and centred at ``y``, both for all or for each.
         """
         style = style or {"ink": "ink"}
         source = self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
@@ -536,6 +606,15 @@ class Sheet(Parts):
         given = Settings(**settings)
         picture = [fig for fig in self.figures if fig not in given.side]
         return Player(self, picture, captions, "\n".join([self.title, *lines]), given)
+
+
+def ticks_between(start: float, end: float) -> list[float]:
+    """Fewer than twelve ticks between two numbers: whole steps of 1, 2 or 5 and zeros."""
+    steps = (factor * 10.0**power for power in range(-9, 12) for factor in (1, 2, 5))
+    step = next(step for step in steps if (end - start) / step < 12)
+    first = int(np.ceil(start / step - 1e-6))
+    last = int(np.floor(end / step + 1e-6))
+    return [number * step for number in range(first, last + 1)]
 
 
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:

@@ -45,10 +45,15 @@ export function followTheme(host, changed = () => {}) {
   }
 }
 
+/** Whether a key is pressed together with others, by which it means something else. On most keyboards
+ * a plus needs Shift. */
+const isModified = ({altKey, ctrlKey, metaKey, shiftKey, key}) =>
+  altKey || ctrlKey || metaKey || (shiftKey && key !== "+")
+
 /** What a key does here: an entry of `keys`, if it is pressed alone, and no control that has the
  * focus uses it itself. */
 function actOf(keys, event) {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return undefined
+  if (isModified(event)) return undefined
   const target = event.composedPath()[0]
   if (target.matches("select, textarea")) return undefined
   if (target.matches("button, a") && [" ", "Enter"].includes(event.key)) return undefined
@@ -58,8 +63,7 @@ function actOf(keys, event) {
 
 /** Whether a key is for what has the focus in a picture, and not for the notebook around it. */
 function isTaken(keys, event) {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.key === "Tab")
-    return false
+  if (isModified(event) || event.key === "Tab") return false
   const target = event.composedPath()[0]
   if (actOf(keys, event) || target.matches("input, select, textarea")) return true
   return target.matches("button, a") && [" ", "Enter"].includes(event.key)

@@ -25,6 +25,7 @@ MODULES = (
     "guess.js",
     "guess_page.js",
     "tracks.js",
+    "places.js",
     "into_view.js",
     "picture.js",
     "player.js",
@@ -39,10 +40,11 @@ MODULES = (
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
     "about asked captions choices dials figures firstFrame fitted heads hint inks label labels "
-    "listing marks picks question right sceneOfKey scenes step stillFrame tracks truth unguessed "
-    "wheel "
+    "listing marks picks question right sceneOfKey scenes stages step stillFrame tracks truth "
+    "unguessed wheel "
     "track.changes track.column track.moves track.source track.text track.texts "
-    "pick.figure pick.h pick.marks pick.on pick.source pick.w"
+    "pick.figure pick.h pick.marks pick.on pick.source pick.w "
+    "stage.clock stage.figure stage.patches stage.size"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
 ADVICE = (
