@@ -378,9 +378,16 @@ class Answer:
     def __call__(self, *arguments: Any) -> Any:
         return self.with_arguments(*arguments)[0]
 
+    def through(self, module: str, name: str, *arguments: Any) -> Any:
+        """The result of a function of the package that calls the answer: ``name`` of ``module``
+        gets the answer and the arguments.
+        """
+        call = {"values": [encode(argument) for argument in arguments], "through": [module, name]}
+        return self._decoded(self._exchange({"call": call})["result"])
+
     def with_arguments(self, *arguments: Any) -> tuple[Any, list]:
         """The result of a call, and its arguments as they are after it."""
-        reply = self._exchange({"call": [encode(argument) for argument in arguments]})
+        reply = self._exchange({"call": {"values": [encode(argument) for argument in arguments]}})
         after = self._decoded(reply["arguments"])
         if not isinstance(after, list) or len(after) != len(arguments):
             raise Lost("forged")

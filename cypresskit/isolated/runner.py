@@ -7,7 +7,7 @@ and ends. Messages go to and fro over one stream (see ``plain``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}
-    -> {"call": [...]}                   arguments, which the answer may change
+    -> {"call": {"values": [...]}}       arguments, which the answer may change
     <- {"print": "text"}                 what it prints, a page of it
     <- {"ask": [name, ...]}              what is done outside, on the card: -> {"answer": ...}
     <- {"result": ...} or {"failed": ...}
@@ -28,6 +28,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, BinaryIO
@@ -168,12 +169,16 @@ class Server:
 
     # -- calls
 
-    def call(self, values: list) -> None:
-        arguments = [decode(encoded) for encoded in values]
+    def call(self, how: dict) -> None:
+        arguments = [decode(encoded) for encoded in how["values"]]
         for place, value in enumerate(arguments):
             if isinstance(value, plain.Other) and value == card.HANDLE:
                 arguments[place] = card.CardOutside(self.ask)
-        self.guarded(lambda: self.answer(*arguments), arguments)
+        called = self.answer
+        if "through" in how:
+            module, name = how["through"]
+            called = partial(getattr(importlib.import_module(module), name), self.answer)
+        self.guarded(lambda: called(*arguments), arguments)
 
     def run(self, how: dict) -> None:
         """Call a function of the package by its name, for the contest's judge."""

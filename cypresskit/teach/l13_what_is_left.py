@@ -5,6 +5,7 @@ it, and the checks of the exercises.
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from inspect import isfunction
 from shutil import which
@@ -138,8 +139,11 @@ def check_product(product: Answer) -> Verdict:
     for k, m, n in ((3, 16, 16), (5, 16, 32), (8, 32, 16)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
         shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
-        c = tried("product(a, b)", product, a, b, hint=f"it was called with {shapes}.")
+        run = partial(product.through, "cypresskit.today.second_run", "run_twice")
+        hint = f"it was called with {shapes}."
+        c, launches = tried("product(a, b)", run, a, b, hint=hint)
         _compare_product(c, a, b, shapes)
+        _check_launches(launches)
     speed = figures("block")["8 x 8"]
     return Verdict(
         True,
@@ -171,6 +175,31 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
     i, j = np.argwhere(c != want)[0]
     wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
     raise Halted(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
+
+
+def _check_launches(launches: list) -> None:
+    """Raise ``Halted`` unless a kernel made C: in a second run of it, on other numbers."""
+    unless(
+        bool(launches),
+        "C is right, but no kernel was launched: the host computed it.",
+        "the kernel of the frame has to make C, and product to launch it.",
+    )
+    right = [
+        most
+        for a, b, c, most in launches
+        if np.shape(c) == (a.shape[1], b.shape[1]) and np.array_equal(c, a.T @ b)
+    ]
+    unless(
+        bool(right),
+        "C is right, but the kernel didn't make it: run once more, on other numbers, it doesn't"
+        " give their product.",
+        "the sums have to be made in the kernel, and its block put into c.",
+    )
+    unless(
+        min(right) <= 64,
+        f"C is right, but a thread writes {min(right)} numbers of it.",
+        "8 x 8 of C are a thread's own, and other threads write the others.",
+    )
 
 
 NO_DRIVER = "numba.cuda finds no GPU that it can use (`python -m numba -s` says why)"
