@@ -232,7 +232,19 @@ def test_a_kernel_breaks_in_colour():
     broken = climb.seen("00", climb.NAIVE.replace(MAD, "mul r10.x, r2.x, r3.x"))
     assert broken._repr_html_().count("#d55e00") == int(np.sum(broken.wrong)) > 50
     assert repr(broken).count("!") == int(np.sum(broken.wrong))
-    assert "Did you mean" in climb.seen("00", climb.NAIVE.replace("mad r10", "mda r10"))
+    wrong = climb.seen("00", climb.NAIVE.replace("mad r10", "mda r10"))
+    reason, line, caret = repr(wrong).splitlines()
+    assert "Did you mean `mad`" in reason and line[caret.index("^") :].startswith("mda r10.x")
+    assert "pre-wrap" in wrong._repr_html_() and "Did you mean" in wrong._repr_html_()
+
+
+def test_what_is_kept_of_the_lds_is_what_its_check_accepts():
+    """A missing fence is the same sentence in both, whatever numbers came out."""
+    fence = "fence_threads_lds\n"
+    for text in (SOLVED["07"].replace(fence, "\n"), SOLVED["07"].replace(fence, "\n", 1)):
+        finding = ck.teach.lds.check_through_lds(text).finding
+        assert "with no fence between" in finding
+        assert climb.keep("07", text) == f"Not kept yet: {finding}"
 
 
 def test_an_error_names_the_line_of_the_cell():

@@ -9,7 +9,7 @@ from conftest import ROOT
 
 import cypresskit as ck
 from cypresskit.teach import in_cuda
-from cypresskit.today import figures
+from cypresskit.today import figures, record
 from tools import book
 
 #: Of each lesson a slip: a piece of its cell, and what stands there instead.
@@ -68,7 +68,8 @@ def test_its_code_is_folded(number):
 def test_figures_are_the_records():
     a, b = in_cuda.matrices()
     said = in_cuda.compared(lambda a, b: a.T @ b, (a, b), a.T @ b, "block: 8 x 8")
-    assert f"block: 8 x 8, {figures('block')['8 x 8']:,.0f} Gflop/s" in said
+    assert f"with a block of 8 x 8, {figures('block')['8 x 8']:,.0f} Gflop/s" in said
+    assert {row["experiment"] for row in record()["rows"]} == set(in_cuda.MEASURED)
 
 
 def test_an_error_names_its_line():

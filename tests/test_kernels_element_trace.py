@@ -1,6 +1,7 @@
 """``trace_element``: the terms of a right element, and the line of a planted fault."""
 
 import random
+import re
 from collections import Counter
 from difflib import SequenceMatcher
 
@@ -11,6 +12,7 @@ from faults import Fault, plant
 
 import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
+from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.verification import product
 from cypresskit.machine.provenance import Provenance
 
@@ -151,6 +153,25 @@ def test_a_store_at_another_place_is_named():
     assert "stores the sum that belongs to C[0, 4]" in trace.notes[0]
     trace = ck.trace_element(changed(SINGLE, ("mov g[r1.x+1], r11", "mov g[r1.x], r11")), 0, 4)
     assert trace.work_item is None and "No work-item stores" in trace.notes[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
+    chance = random.Random(seed)
+    side = chance.choice([2, 4, 8])
+    lines = block_kernel(side, side).text.splitlines()
+    products = [n for n, line in enumerate(lines) if re.match(r"mad \S+, r\d+\.[xyzw], r\d", line)]
+    factor = lines[chance.choice(products)].split(", ")[1]
+    others = "xyzw"[: min(side, 4)].replace(factor[-1], "")
+    slips = [n for n in products if lines[n].split(", ")[1] == factor]  # the whole row
+    slip = factor[:-1] + chance.choice(others)
+    for n in slips:
+        lines[n] = lines[n].replace(factor, slip, 1)
+    wrong_row = ck.kernel("\n".join(lines), like=block_kernel(side, side))
+    wrong = ck.verify(wrong_row).wrong
+    trace = ck.trace_element(wrong_row, wrong.row, wrong.column)
+    match = re.match(r"Line (\d+) multiplies A", trace.notes[0])
+    assert match and int(match[1]) - 1 in slips, trace.notes
 
 
 def test_a_wrong_alpha_is_named():

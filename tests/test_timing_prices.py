@@ -1,6 +1,7 @@
 """What a line costs: the laws of its price, on kernels of the catalogue."""
 
 import random
+import re
 from dataclasses import replace
 from statistics import mean
 
@@ -261,10 +262,17 @@ def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
 def test_prices_are_a_table(nn):
     first, names, *rows = str(nn).splitlines()
     assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 is the dearest")
-    assert names.split() == ["lines", "work", "price"]
+    assert names.split() == ["lines", "work", "each", "price", "each"]
     assert rows[-1].endswith("turns of the longest loop; prices don't add up")
     assert any("sample_resource(0)" in row for row in rows)
     assert "<table>" in nn._repr_html_()
+
+
+def test_the_dearest_price_stands_in_the_table():
+    """Also where lines of a kind, in one row, have different prices."""
+    first, _, *rows = str(ck.price("sgemm_tn", 1024, m=1280, k=128, progress=False)).splitlines()
+    percent = first.rpartition("dearest, ")[2].split()[0]
+    assert any(re.search(rf"(to |\s){re.escape(percent)} %", row) for row in rows), rows
 
 
 @pytest.mark.parametrize("body", ["", "mov r0, l0", "sample_resource(0)_sampler(0) r0, l0.xy"])

@@ -11,7 +11,7 @@ const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // hundredth
 const SUPPRESS = "data-lm-suppress-shortcuts" // JupyterLab leaves keys alone where this is
 
 const STYLE = `
-  .cypresskit-guess-chart { display: block; width: 100%; max-width: ${WIDE}px;
+  .cypresskit-guess-chart { display: block; width: ${WIDE}px; max-width: 100%;
     touch-action: none; user-select: none; font: 13px Helvetica, Arial, sans-serif;
     color: var(--jp-content-font-color1, light-dark(#1b1b1f, #ececf1)); cursor: crosshair }
   .cypresskit-guess-chart text { fill: currentColor }

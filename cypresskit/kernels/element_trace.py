@@ -491,15 +491,20 @@ class _Tracer:
         ]
 
     def _another_element(self, strangers: list[_Counted], missing: list[int], right: Any) -> str:
-        """A sentence if the whole sum is another element's, "" otherwise."""
+        """A sentence if the whole sum is another element's, "" otherwise; of an element of the same
+        block only if the right sum was made, too.
+        """
         m, n, k = self.given.size
         olds = [summand.elements[0] for summand in strangers if len(summand.elements) == 1]
         if len(missing) < len(right) or not strangers or (self.given.beta and not olds):
             return ""
         products = [summand.elements for summand in strangers if len(summand.elements) == 2]
         a_products = {elements for elements in products if elements[0].matrix == "A"}
+        made = any(tuple(sorted(elements)) in self._made for elements in right)
         for row in range(m):
             for column in range(n):
+                if not made and self._block(row, column) == self._block(self.row, self.column):
+                    continue
                 others = {self.product_of(row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and a_products == others:
@@ -508,6 +513,11 @@ class _Tracer:
                         " the address or the register wrong?"
                     )
         return ""
+
+    def _block(self, row: int, column: int) -> tuple[int, int]:
+        """The block that an element is in."""
+        rows, columns = self.kernel.block
+        return row // rows, column // columns
 
     def _strangers(self, strangers: list[_Counted], missing: list[int]) -> list[Term]:
         """The terms that the right sum doesn't have, each with what belongs in its place."""

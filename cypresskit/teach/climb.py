@@ -331,6 +331,20 @@ class SmallProduct:
         return "all right" if not count else f"{count} of {self.wrong.size} elements wrong"
 
 
+class NoProduct:
+    """Why a reader's kernel gives no product, over as many lines as that takes."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"No C yet: {self.reason}"
+
+    def _repr_html_(self) -> str:
+        style = "color: light-dark(#b3261e, #ff8a78); white-space: pre-wrap"
+        return f'<pre role="alert" style="{style}">{escape(repr(self))}</pre>'
+
+
 def _step(step: object, text: object) -> ClimbStep:
     """A step of the climb, for what a reader wrote."""
     if not isinstance(step, str) or step not in STEPS:
@@ -347,7 +361,7 @@ def step_kernel(step: str, text: str | Path | Kernel) -> Kernel:
     return chosen.kernel(read_text(text) if isinstance(text, Path) else text)
 
 
-def seen(step: str, text: str | Path | Kernel) -> "SmallProduct | str":
+def seen(step: str, text: str | Path | Kernel) -> SmallProduct | NoProduct:
     """C of a small product of whole numbers by a step's kernel, with wrong elements in red; or
     why there is none.
     """
@@ -355,7 +369,7 @@ def seen(step: str, text: str | Path | Kernel) -> "SmallProduct | str":
     try:
         return SmallProduct(*_product(step_kernel(step, text), 8, 4))
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return reason(error)
+        return NoProduct(reason(error))
 
 
 def keep(step: str, text: str | Path | Kernel) -> str:
@@ -367,6 +381,8 @@ def keep(step: str, text: str | Path | Kernel) -> str:
     chosen = _step(step, text)
     try:
         mine = step_kernel(step, text)
+        if race := _race(mine, chosen):
+            return f"Not kept yet: {race}"
         for blocks in (1, 3):
             got, right = _product(mine, 8 * blocks, 4 * blocks)
             if not np.array_equal(got, right):
@@ -385,6 +401,17 @@ def keep(step: str, text: str | Path | Kernel) -> str:
         f"Pars: right, reached; good, {chosen.good_par:,.0f}, {_reached(gflops, chosen.good_par)};"
         f" the paper's, {chosen.paper_par:,}, {_reached(gflops, chosen.paper_par)}."
     )
+
+
+def _race(mine: Kernel, step: ClimbStep) -> str:
+    """Which word of the LDS is read before it is sure to be written, if one is: then no number
+    says anything.
+    """
+    if not any(i.opcode.startswith("lds_") for i in mine.program.expanded):
+        return ""
+    findings = verify(mine, alpha=step.alpha, beta=step.beta).findings
+    verdict = fault(findings) if any("race" in finding.kind for finding in findings) else None
+    return verdict.finding if verdict else ""
 
 
 Describe = Callable[[Kernel], str]

@@ -7,6 +7,7 @@ first imported, so a kernel runs in a bare process (``cypresskit.isolated``).
 """
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,22 @@ from cypresskit.isolated.process import CallLimits
 from cypresskit.today import record
 
 LIMITS = CallLimits(seconds=20.0, wall=60.0, megabytes=1500)
+
+
+#: What was measured in an experiment of the record, before the name of its case.
+MEASURED = {
+    "block": "products with a block of",
+    "double": "products of doubles with a block of",
+    "layout": "products with the layout",
+    "size": "products of N =",
+    "shared memory": "products with tiles in shared memory of",
+    "warps": "products, warps on a multiprocessor:",
+    "double-double": "products of double-doubles with a block of",
+    "bank, one warp": "a store and a load by one warp, at a pitch of words of",
+    "bank, 32 warps": "a store and a load by each of 32 warps, at a pitch of words of",
+    "bus": "copies of memory that is",
+    "library": "a library's products in precision",
+}
 
 
 def matrices(k: int = 8, n: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -42,17 +59,20 @@ def simulated(function: Callable, *arguments: Any) -> Any:
 
 
 def compared(function: Callable, arguments: tuple, right: Any, *cases: str) -> str:
-    """Two lines: whether ``function(*arguments)`` is ``right`` in the simulator, and what the
-    record says of ``cases``, each an experiment and a case of it, such as "block: 8 x 8".
+    """Whether ``function(*arguments)`` is ``right`` in the simulator, and what the record has
+    measured for ``cases``, each an experiment and a case of it, such as "block: 8 x 8".
     """
     got = simulated(function, *arguments)
     same = np.shape(got) == np.shape(right) and np.array_equal(got, right)
     rows = {f"{row['experiment']}: {row['case']}": row for row in record()["rows"]}
-    speeds = []
-    for case in cases:
-        value, unit = rows[case]["value"], rows[case]["unit"]
-        speeds.append(f"{case}, {value:,.0f} {unit}" if value > 100 else f"{case}, {value} {unit}")
-    return (
-        f"In numba's simulator the result is {'right' if same else 'wrong'}.\n"
-        f"Measured on an {record()['device']}: {'; '.join(speeds)}."
-    )
+    lines = [f"In numba's simulator the result is {'right' if same else 'wrong'}."]
+    for experiment, chosen in groupby(cases, lambda case: case.partition(": ")[0]):
+        figures = []
+        for case in chosen:
+            value, unit = rows[case]["value"], rows[case]["unit"]
+            shown = f"{value:,.0f}" if value > 100 else f"{value:.2g}"
+            figures.append(f"{rows[case]['case']}, {shown} {unit}")
+        lines.append(
+            f"Measured on an {record()['device']}, {MEASURED[experiment]} {'; '.join(figures)}."
+        )
+    return "\n".join(lines)

@@ -77,6 +77,7 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
         (128, 256, 8192),
         (16, 256, 0),
         (166, 64, 0),
+        (65, 64, 0),
         (40, 1024, 100000),
     ],
     {
@@ -91,6 +92,16 @@ def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = No
         ),
         "these are workgroups, not warps.": lambda r, t, s: min(
             65536 // (r * t), 233472 // (s + 1024), 2048 // t
+        ),
+        "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
+        " out.": lambda r, t, s: (
+            min(65536 // (-(-r // 8) * 8 * t), 233472 // (s + 1024), 2048 // t) * t // 32
+        ),
+        "these are threads: how many make a warp?": lambda r, t, s: (
+            min(65536 // (r * t), 233472 // (s + 1024), 2048 // t) * t
+        ),
+        "there are three limits, and the registers are only one.": lambda r, t, s: (
+            65536 // (r * t) * t // 32
         ),
         "shared memory is limited, too.": lambda r, t, s: (
             min(65536 // (r * t), 2048 // t) * t // 32

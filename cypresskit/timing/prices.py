@@ -15,7 +15,7 @@ each other, neither has one. They are modelled, and move with what the calibrati
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,7 +123,7 @@ class Prices:
         return what_if(self.report)
 
     def __repr__(self) -> str:
-        rows = [("lines", "work", "", "price", "", ""), *self._rows()]
+        rows = [("lines", "work each", "", "price each", "", ""), *self._rows()]
         widths = [max(len(row[n]) for row in rows) for n in range(5)]
         lines = []
         for line, work, unit, cost, span, text in rows:
@@ -271,6 +271,12 @@ def scatters(price: float, low: float, high: float) -> bool:
     return high - low > max(SCATTER, abs(price) / 2)
 
 
+def _ends(prices: Iterable[float]) -> tuple[float, float]:
+    """The least and the most of some prices."""
+    ordered = sorted(prices)
+    return ordered[0], ordered[-1]
+
+
 def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     """The row of a table for lines of a kind: which, work, unit, price, range, IL."""
     first = lines[0]
@@ -281,5 +287,6 @@ def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     low, high = min(line.low for line in lines), max(line.high for line in lines)
     span = f"({100 * low:.1f} to {100 * high:.1f})" if scatters(price_, low, high) else ""
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
-    cost = f"{100 * price_:.1f} %"
+    least, most = (f"{100 * price:.1f}" for price in _ends(line.price for line in lines))
+    cost = f"{100 * price_:.1f} %" if least == most else f"{least} to {most} %"
     return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more
