@@ -72,8 +72,6 @@ def marks(args: argparse.Namespace) -> None:
             " run with your rights: see docs/teaching.md",
             file=sys.stderr,
         )
-    if args.seed:
-        save_file(args.marks / "seed.txt", args.seed + "\n")
     seed = args.seed or class_seed(args.marks / "seed.txt")
     class_ = gradebook.Class(course.lessons(), share=args.sample / 100, seed=seed)
     class_.points = {
