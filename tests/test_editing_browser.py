@@ -368,6 +368,68 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
     assert re.search(r"mad r12, r2\.y", (lab.root / "my.il").read_text())
 
 
+DELETE_LAST = """() => {
+    const {content} = window.jupyterapp.shell.currentWidget
+    content.activeCellIndex = content.widgets.length - 1
+    return window.jupyterapp.commands.execute("notebook:delete-cell")
+}"""
+RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+
+
+def judged_with(lab, name):
+    """The arguments with which the edits of a history were judged."""
+    return [edit["arguments"] for edit in json.loads((lab.root / name).read_text())]
+
+
+def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_said(lab, page):
+    """Its cell is deleted, or run again with other arguments; and then the kernel is started
+    anew.
+    """
+    pytest.importorskip("anywidget")
+    cells = [
+        f"import cypresskit as ck\nck.workbench('two.il', like='sgemm_tn', n={n})"
+        for n in (256, 128)
+    ]
+    lab.write(page, "two.ipynb", *cells)
+    lab.run_all(page)
+    benches = page.locator(".ckw")
+    right = ".ckw-verdict[data-kind=right]"
+    for n in range(2):
+        benches.nth(n).locator(right).wait_for()
+
+    def type_and_wait(old, new, edits):
+        """Type into the first workbench; wait for that many edits in all."""
+        page.evaluate(SELECT, [f"mad r12, r2.{old}"[:-1], old])
+        page.keyboard.type(new)
+        end = time.monotonic() + 60
+        while len(judged_with(lab, ".two.il.history.json")) < edits:
+            assert time.monotonic() < end
+            page.wait_for_timeout(100)
+
+    type_and_wait("y", "x", 4)
+    both = judged_with(lab, ".two.il.history.json")
+    assert {both.count(each) for each in both} == {2}
+    assert benches.nth(0).locator(".ckw-dot").count() == 2
+    page.evaluate(DELETE_LAST)
+    assert benches.count() == 1
+    type_and_wait("x", "y", 5)
+    page.wait_for_timeout(1500)  # the other one would have judged meanwhile
+    alone = judged_with(lab, ".two.il.history.json")
+    assert len(alone) == 5 and "n=256" in alone[-1]
+    lab.run(page, ("n=256", "256", "64"))
+    page.locator(".ckw-speed", has_text="N = 64").wait_for()
+    count = len(judged_with(lab, ".two.il.history.json"))
+    type_and_wait("y", "x", count + 1)
+    page.wait_for_timeout(1500)
+    fresh = judged_with(lab, ".two.il.history.json")[count:]
+    assert all("n=64" in each for each in fresh)
+
+    page.evaluate(RESTART)
+    page.wait_for_function(
+        "() => document.querySelector('.ckw-unsaved').textContent.includes('run this cell again')"
+    )
+
+
 def test_in_jupyterlab_a_still_follows_the_edits(lab, page):
     pytest.importorskip("anywidget")
     begin = "import cypresskit as ck\nbench = ck.workbench('still.il', like='sgemm_tn', n=256)"

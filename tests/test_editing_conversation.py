@@ -511,6 +511,170 @@ def test_a_page_that_speaks_hears_though_newer_ones_came(talk):
     talk.talk.closed.set()
 
 
+class Judge(Actor):
+    """An actor to whom a text is right with the arguments that it names."""
+
+    def ask(self, job):
+        assert job["text"] == self.shown(), "nobody shows what it is asked"
+        super().ask(job)
+
+    def speak(self):
+        if not self.saying:
+            self.job = self.jobs[-1]
+        super().speak()
+
+    def hear_right(self, message):
+        if message.get("part") == "verdict" and message["type"] == "answer":
+            message |= {"right": is_right(self.job["text"], self.job["k_step"])}
+        if message.get("part") == "clocks" and message["type"] == "answer":
+            message |= {"gflops": float(len(self.job["text"]))}
+        self.heard(message)
+
+
+def is_right(text, k_step):
+    """Whether a text of the law is right with a step."""
+    return f"; right with {k_step};" in text
+
+
+class Page:
+    """A page as workbench.js is one: it shows a text, and says what it has to."""
+
+    def __init__(self, bench):
+        self.talk = bench._conversation
+        self.open = True
+        self.history = []
+        self.count = 0
+        self.name = f"page{random.random()}"
+        self.heard = []
+        self.talk.hear({"type": "hello"}, self.hear)
+        self.answer()
+
+    def hear(self, message):
+        if self.open:
+            self.heard.append(message)
+
+    def close(self):
+        self.open = False
+
+    def answer(self):
+        """Answer what it was told so far."""
+        while self.heard:
+            message = self.heard.pop(0)
+            if message["type"] == "state":
+                self.history = message["history"]
+                self.type(message["text"])
+            elif message["type"] == "history":
+                self.history = message["entries"]
+            elif message["type"] == "text" and message["why"] == "file":
+                self.type(message["text"])
+            elif message["type"] == "text" and not message["edit"].startswith(self.name):
+                self.text = message["text"]
+                self.talk.hear({"type": "shown", "edit": message["edit"]}, self.hear)
+
+    def type(self, text):
+        self.text = text
+        self.count += 1
+        message = {"type": "text", "edit": f"{self.name}-{self.count}", "text": text}
+        self.talk.hear(message, self.hear)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_path, monkeypatch):
+    """The law: cells run, run again with other arguments and deleted, texts typed and changed
+    outside, in any order. A workbench that no page shows is asked nothing; and what a page's
+    history says is so with its own arguments, or says that it was judged with others.
+    """
+    rng = random.Random(seed)
+    path = tmp_path / "my.il"
+    path.write_text("il_ps_2_0\n; right with None;\nend\n")
+    cells, actors, talks = {}, [], set()
+
+    def start_for(talk):
+        def start(heard, ended, idly):
+            actor = Judge(heard, ended, idly)
+            actor.heard, actor.hear = heard, actor.hear_right
+
+            def shown():
+                texts = [p.text for p in cells.values() if p.talk is talk]
+                return talk.text if talk.text in texts else None
+
+            actor.shown = shown
+            actors.append(actor)
+            return actor
+
+        return start
+
+    def run_cell():
+        """A cell is run: what it showed before is gone."""
+        bench = ck.workbench(path, like="sgemm_naive", k_step=rng.choice([None, 4, 8]))
+        talk = bench._conversation
+        if talk not in talks:
+            talks.add(talk)
+            talk.start, talk.later = start_for(talk), Schedule().later
+            monkeypatch.setattr(talk, "_watch", lambda: None)
+        cell = rng.choice("ab")
+        if cell in cells:
+            cells.pop(cell).close()
+        page = Page.__new__(Page)
+        page.text, cells[cell] = talk.text, page
+        Page.__init__(page, bench)
+
+    def delete_cell():
+        if cells:
+            cells.pop(rng.choice(list(cells))).close()
+
+    def a_text():
+        steps = rng.sample([None, 4, 8], rng.choice([0, 1, 1, 2, 3]))
+        rights = "".join(f"; right with {step};\n" for step in steps)
+        return f"il_ps_2_0\n{rights}; {rng.randint(0, 40)}\nend\n"
+
+    def type_text():
+        if cells:
+            rng.choice(list(cells.values())).type(a_text())
+
+    def outside():
+        path.write_text(a_text())
+        for talk in talks:
+            talk.look()
+
+    def answer():
+        if speakers := [actor for actor in actors if actor.can_speak]:
+            rng.choice(speakers).speak()
+
+    def settle():
+        for _ in range(500):
+            for page in cells.values():
+                page.answer()
+            if not (speakers := [actor for actor in actors if actor.can_speak]):
+                break
+            speakers[0].speak()
+
+    def look():
+        for page in cells.values():
+            page.answer()
+            step = page.talk.settings["k_step"]
+            texts = {each.number: each.text for each in page.talk.edits}
+            own = {texts[row["number"]] for row in page.history if not row["others"] and row["n"]}
+            for row in page.history:
+                text = texts.get(row["number"])
+                if row["others"]:
+                    assert row["right"] is None
+                    assert text not in own, "a second dot"
+                    assert not row["others"].endswith(f"with {page.talk.arguments}")
+                elif text is not None and row["right"] is not None:
+                    assert row["right"] == is_right(text, step)
+
+    acts = [run_cell, run_cell, delete_cell, outside] + [type_text, settle] * 3 + [answer] * 6
+    run_cell()
+    for _ in range(60):
+        rng.choice(acts)()
+        look()
+    settle()
+    look()
+    for talk in talks:
+        talk.close()
+
+
 def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path):
     path = tmp_path / "my.il"
     first = ck.workbench(path, like="sgemm_naive", n=128)

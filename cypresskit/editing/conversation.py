@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from cypresskit.editing.answering import AnswerProcess, Message
-from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.edits import Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
@@ -79,7 +79,8 @@ class Conversation:
 
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
-    settings : ``like``, ``block``, ``k_step``, ``n`` and ``launch`` of every job.
+    settings : ``like``, ``block``, ``k_step``, ``n`` and ``launch`` of every job: a text that is
+        judged with them is kept in the history as judged with them, and with no others.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
     later : does something after some seconds.
@@ -96,13 +97,15 @@ class Conversation:
         self.file, self.edits, self.settings = file, edits, settings
         self.start, self.later = start, later
         self.name = file.path.name
+        self.arguments = arguments_in_words(settings)
         self.lock = file.lock
         self.pages: list[Send] = []
         self.resting: list[Callable[[], None]] = []  # called when a text is answered
         self.text = file.text
         self.edit = "file-0"
         self.files = 0
-        self.unanswered = False  # whether the text came from outside while no page was there
+        self.outside = False  # whether the text came from outside, and no page has it yet
+        self.asked = False  # whether a page has asked for the answers to this text
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.history_fails = False
@@ -174,6 +177,7 @@ class Conversation:
             answers: dict[str, Callable[[Message], None]] = {
                 "hello": partial(self._hello, page),
                 "text": self._take_text,
+                "shown": self._shown,
                 "recall": self._recall,
                 "compare": self._compare,
                 "replay": self._replay,
@@ -212,7 +216,7 @@ class Conversation:
         return [part for part in PARTS if product or part != "replay"]
 
     def _history(self) -> list[Message]:
-        return [edit.shown() for edit in self.edits]
+        return self.edits.shown(self.arguments)
 
     # -- texts
 
@@ -225,26 +229,42 @@ class Conversation:
             self.begin(edit, text)
 
     def begin(self, edit: str, text: str) -> None:
-        """``text`` is what counts from now on, for each conversation about the file."""
+        """``text`` is what counts from now on, for each conversation about the file; here it is
+        answered, and by another one if a page of its own says that it shows it. Nobody hears of a
+        page that is closed: a conversation that none asks is silent.
+        """
         with self.lock:
-            if text != self.text and self.unanswered:
+            if text != self.text and self.outside:
                 self._keep(self.text, "changed outside")
                 self.note = ""
             self._write(text)
             self._take(edit, text)
+            self._answer_text()
             for other in tuple(self.file.readers):
                 if other is not self and other.text != text:
+                    other.note = ""
                     other._take(edit, text)
 
+    def _shown(self, message: Message) -> None:
+        """A page shows the text that another workbench on the file has."""
+        if message["edit"] == self.edit and not (self.asked or self.closed.is_set()):
+            self._answer_text()
+
     def _take(self, edit: str, text: str) -> None:
-        """Answer a text that is in the file, or should be."""
+        """Take over a text that is in the file, or should be."""
         if text != self.text:
             self.say({"type": "text", "text": text, "why": "page", "edit": edit})
-        self.unanswered = False
+        self.outside = False
+        self.asked = False
         self.edit = edit
         self.text = text
         self.answers = {}
         self._interrupt()
+
+    def _answer_text(self) -> None:
+        """Answer the text that counts."""
+        edit, text = self.edit, self.text
+        self.asked = True
         self.say(self._heard_message(edit))
         if len(text) > LONG_TEXT:
             self._answer(("text", *QUICK))
@@ -490,13 +510,13 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the text in the history, unless its figures are those of the edit before it: whether
-        it is right, its speed, N, what binds it, bundles and registers.
+        """Keep the text in the history, unless its figures are those of the edit before it with
+        these arguments: whether it is right, its speed, N, what binds it, bundles and registers.
         """
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
             return
-        last = self.edits[-1] if len(self.edits) else None
+        last = self.edits.last(self.arguments)
         clocks, card = self.answers["clocks"], code["card"]
         gflops = clocks.get("gflops", 0.0)
         made = Edit(
@@ -510,6 +530,7 @@ class Conversation:
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
             note=self.note,
+            arguments=self.arguments,
         )
         self.note = ""
         if last is not None and _figures(last) == _figures(made):
@@ -544,7 +565,7 @@ class Conversation:
         self.history_fails = bool(problem)
         for reader in self.file.readers:
             if reader.edits is self.edits:
-                reader.say({"type": "history", "entries": self._history()})
+                reader.say({"type": "history", "entries": reader._history()})
 
     def _recall(self, message: Message) -> None:
         edit = self.edits.find(int(message["entry"]))
@@ -586,8 +607,8 @@ class Conversation:
                 self.look()
 
     def look(self) -> None:
-        """Take over what somebody else has put into the file; it is answered if a page listens. A
-        text that couldn't be written is tried again.
+        """Take over what somebody else has put into the file; a page that shows it sends it back,
+        and is answered. A text that couldn't be written is tried again.
         """
         with self.lock:
             text = self.file.news()
@@ -608,16 +629,13 @@ class Conversation:
         self.note = "changed outside"
         self.files += 1
         edit = f"file-{self.files}"
-        if self.pages:
-            self.say({"type": "text", "text": text, "why": "file"})
-            self.text = text
-            self._take(edit, text)
-            return
         self._interrupt()
         self.edit = edit
         self.text = text
         self.answers = {}
-        self.unanswered = True
+        self.outside = True
+        self.asked = False
+        self.say({"type": "text", "text": text, "why": "file"})
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:
         """The answer's ``part`` for the current text, waiting for it; None if it doesn't come."""

@@ -3,12 +3,13 @@
 An edit is kept once it is known whether it is right and how fast: not each letter typed, but each
 text whose figures (right or wrong, speed, bundles, registers) aren't those of the one before. Two
 attempts at the same thing that are both wrong, within seconds, are one. A text that was changed
-outside, or never reached the file, is kept without being judged.
+outside, or never reached the file, is kept without being judged. Workbenches with other arguments
+on the same file share its history: each edit says with which it was judged.
 """
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from cypresskit.tables import quantity, table
 MOST = 300  # edits that are kept; of older ones, the fastest
 BURST = 15.0  # seconds within which wrong attempts are one
 LETTERS = 48  # of a line that is quoted
+LAUNCH_LETTERS = 6  # that tell one launch with arrays from another
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Edit:
     judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
     ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
     typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
+    ``arguments``: with which arguments of ``ck.workbench`` it was judged, in words; "" if it wasn't
+    judged, and in histories of former versions.
     """
 
     number: int
@@ -44,6 +48,7 @@ class Edit:
     note: str = ""
     time: float = 0.0
     change: str = ""
+    arguments: str = ""
 
     @property
     def judgement(self) -> str:
@@ -52,9 +57,19 @@ class Edit:
             return "not judged"
         return "right" if self.right else "wrong"
 
-    def shown(self) -> dict[str, Any]:
-        """What a page needs of it: all but the text."""
-        return {name: value for name, value in asdict(self).items() if name != "text"}
+    def judged_with(self, arguments: str) -> bool:
+        """Whether what it says holds for a workbench with these arguments; "" are any."""
+        return not arguments or self.arguments in ("", arguments)
+
+    def shown(self, arguments: str = "") -> dict[str, Any]:
+        """What a page with these arguments needs of it: all but the text. One that was judged with
+        others isn't judged with these; ``others`` says what it was with them, or is "".
+        """
+        left_out = ("text", "arguments")
+        row = {name: value for name, value in asdict(self).items() if name not in left_out}
+        if self.judged_with(arguments):
+            return row | {"others": ""}
+        return row | {"right": None, "others": f"C is {self.judgement} with {self.arguments}"}
 
 
 class Edits(Sequence[Edit]):
@@ -79,23 +94,45 @@ class Edits(Sequence[Edit]):
         """The edit of a number, or None."""
         return next((edit for edit in self.kept if edit.number == number), None)
 
-    def known(self, text: str) -> Edit | None:
-        """The latest edit with this text, or None."""
-        return next((edit for edit in reversed(self.kept) if edit.text == text), None)
+    def known(self, text: str, arguments: str | None = None) -> Edit | None:
+        """The latest edit with this text, or None; given arguments, the latest judged with them."""
+        return next(
+            (
+                edit
+                for edit in reversed(self.kept)
+                if edit.text == text and (arguments is None or edit.judged_with(arguments))
+            ),
+            None,
+        )
+
+    def last(self, arguments: str) -> Edit | None:
+        """The latest edit that was judged with these arguments, or not at all; or None."""
+        return next((edit for edit in reversed(self.kept) if edit.judged_with(arguments)), None)
+
+    def shown(self, arguments: str) -> list[dict[str, Any]]:
+        """What a page with these arguments shows: its own edits, and those of other arguments
+        whose texts were never judged with its own.
+        """
+        judged = {edit.text for edit in self.kept if edit.arguments == arguments}
+        return [
+            edit.shown(arguments)
+            for edit in self.kept
+            if edit.judged_with(arguments) or edit.text not in judged
+        ]
 
     def add(self, edit: Edit) -> Edit:
         """Keep an edit, with the next number. Raises ``OSError`` if the file can't be written; it
         is kept in memory all the same.
         """
-        last = self.kept[-1] if self.kept else None
+        last = self.last(edit.arguments)
         now = edit.time or time.time()
-        number = last.number + 1 if last else 1
+        number = self.kept[-1].number + 1 if self.kept else 1
         edit = replace(edit, number=number, time=round(now, 1))
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
-            self.kept.pop()
-        if self.kept:
-            edit = replace(edit, change=change_between(self.kept[-1].text, edit.text))
+            self.kept.remove(last)
+        if (before := self.last(edit.arguments)) is not None:
+            edit = replace(edit, change=change_between(before.text, edit.text))
         self.kept.append(edit)
         while len(self.kept) > MOST:
             self._drop()
@@ -113,13 +150,19 @@ class Edits(Sequence[Edit]):
             rows = [json.dumps(asdict(edit)) for edit in self.kept]
             save_file(self.path, "[\n" + ",\n".join(rows) + "\n]\n")
 
+    def _remark(self, edit: Edit) -> str:
+        """Where an edit came from, and with which arguments it was judged, if not all with one."""
+        arguments = {edit.arguments for edit in self.kept if edit.arguments}
+        judged = f"with {edit.arguments}" if edit.arguments and len(arguments) > 1 else ""
+        return ", ".join(filter(None, (edit.note, judged)))
+
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]
         for edit in self.kept:
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {edit.note}"
+            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {self._remark(edit)}"
             lines.append(line.rstrip())
         return "\n".join(lines)
 
@@ -135,11 +178,24 @@ class Edits(Sequence[Edit]):
                 edit.bundles,
                 edit.registers,
                 edit.wavefronts,
-                edit.note,
+                self._remark(edit),
             )
             for edit in self.kept
         )
         return table(names, rows)
+
+
+def arguments_in_words(settings: Mapping[str, Any]) -> str:
+    """The arguments of ``ck.workbench`` that a text is judged with."""
+    words = []
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if name == "launch":
+            words.append(f"arrays {Path(value).stem[:LAUNCH_LETTERS]}")
+        else:
+            words.append(f"{name}={tuple(value)}" if name == "block" else f"{name}={value!r}")
+    return ", ".join(words) or "no arguments"
 
 
 def change_between(before: str, after: str) -> str:
@@ -196,7 +252,7 @@ def _read(path: Path) -> list[Edit]:
 
 def _is_sound(edit: Edit) -> bool:
     """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note, edit.change)
+    texts = (edit.text, edit.bound, edit.note, edit.change, edit.arguments)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)

@@ -97,14 +97,14 @@ export class History {
 
   /** What an edit changed, and what it became. */
   sentence(entry) {
-    const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
+    const {gflops, bundles, registers, wavefronts, bound, n, note, change, others} = entry
     const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
     const speed = gflops
       ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, bound by ${bound}`
       : "not timed"
     const code = `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
     const origin = [note, change].filter(Boolean).join(", ")
-    const verdict = {right: speed, wrong: `C is wrong; ${speed}`, unjudged: "not judged"}
+    const verdict = {right: speed, wrong: `C is wrong; ${speed}`, unjudged: others || "not judged"}
     return [origin, verdict[judgement(entry)], bundles ? code : ""].filter(Boolean).join("; ")
   }
 

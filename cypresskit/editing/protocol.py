@@ -12,6 +12,9 @@ The page says:
 ``text``: edit, text
     The reader changed the text. ``edit`` names this text: whatever the page chose, never used
     twice. Each ``answer`` carries it back, and the page drops answers to older texts.
+``shown``: edit
+    The page shows a text that came as ``text`` from another page ("page"), and wants its answers.
+    A workbench that no page asks works on nothing: its cell may be gone.
 ``recall``: entry
     Bring back the text of an entry of the history; the answer is ``text``.
 ``compare``: first, second
@@ -51,12 +54,16 @@ Whoever answers says:
 ``text``: text, why
     Show this text: the file was changed from outside ("file") or an entry was asked for
     ("recall"). The page takes it over as an edit of its own, which can be undone, and sends it.
-    Or another page of the same workbench has it ("page"), and calls it ``edit``: then it is shown,
-    and not sent.
+    Or another page on the same file has it ("page"), and calls it ``edit``: then it is shown, and
+    not sent; the page says ``shown``.
 ``history``: entries
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
+    One that was judged with other arguments than this workbench's has no verdict (``right``), and
+    says in ``others`` what it was with those.
 ``comparison``: first, second, lines
     ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
+``gone``
+    Nobody answers any more: the kernel is started anew. (The widget's channel says this itself.)
 ``trouble``: message
     What the reader has to know once: the file was changed at the same time, the process had to be
     started anew.

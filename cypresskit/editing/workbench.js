@@ -13,6 +13,8 @@ const SILENCE = 900 // milliseconds after which nobody has heard a text
 const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
 const UNSENT = "cypresskit-unsaved:"
 const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
+const RESTARTED =
+  "The kernel was restarted: run this cell again. Your text is kept on this page until then."
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
 // What the page says of a text, each renewed by a part of its answer.
@@ -104,6 +106,7 @@ class Workbench {
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "comparison") this.history.compare(message)
     else if (message.type === "trouble") this.say(message.message, true)
+    else if (message.type === "gone") this.lose()
   }
 
   // -- the parts of the page
@@ -150,13 +153,13 @@ class Workbench {
       light: (lines) => this.light(lines),
       ask: (question) => {
         this.asked = true
-        this.channel.send({...question, edit: this.edit})
+        this.post({...question, edit: this.edit})
       },
       below: make(host, "div"),
     })
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
-      recall: (entry) => this.channel.send({type: "recall", entry}),
-      compare: (first, second) => this.channel.send({type: "compare", first, second}),
+      recall: (entry) => this.post({type: "recall", entry}),
+      compare: (first, second) => this.post({type: "compare", first, second}),
     })
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
@@ -250,11 +253,31 @@ class Workbench {
     const {text} = this.editor
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
-    this.channel.send({type: "text", edit: this.edit, text})
+    if (!this.post({type: "text", edit: this.edit, text})) return
     this.host.setAttribute("aria-busy", "true")
     this.silence = setTimeout(() => {
       this.note(UNHEARD)
     }, SILENCE)
+  }
+
+  /** Say something to whoever answers. Returns whether there still is anybody. */
+  post(message) {
+    try {
+      this.channel.send(message)
+    } catch {
+      this.lose()
+      return false
+    }
+    return true
+  }
+
+  /** Nobody hears this page any more: the kernel that it spoke with is gone. */
+  lose() {
+    clearTimeout(this.silence)
+    this.host.removeAttribute("aria-busy")
+    this.figures.works("")
+    if (this.help.textContent === UNHEARD) this.note("")
+    this.showUnsaved(RESTARTED)
   }
 
   heard({saved, problem = ""}) {
@@ -296,6 +319,7 @@ class Workbench {
     if (text !== this.editor.text) this.editor.take(text)
     this.age()
     clearTimeout(this.soon)
+    this.post({type: "shown", edit})
   }
 
   // -- answers

@@ -277,7 +277,7 @@ class Workbench:
         if "card" not in answers.get("code", {}):
             return answers
         answers["verdict"] = self._verdict()
-        known = self._edits.known(self.text)
+        known = self._edits.known(self.text, self._conversation.arguments)
         if known is not None and known.gflops:
             at = self._launch.at if self._launch is not None else f"N = {known.n:,}"
             answers["clocks"] = {"gflops": known.gflops, "at": at, "bound": known.bound}
