@@ -261,6 +261,26 @@ def test_an_element_is_a_row_and_a_column(place):
         ),
         (lambda: climb.seen("00", 5), TypeError, "text is the kernel that you wrote, a string, a"),
         (lambda: climb.keep("12", 5), TypeError, "a string, a Path or a Kernel, not 5"),
+        (
+            lambda: ck.price("mine.il", blah=1),
+            TypeError,
+            "price takes no `blah`. It takes m, k,",
+        ),
+        (lambda: ck.price("mine.il", devise=1), TypeError, "Did you mean `device`?"),
+        (
+            lambda: ck.sweep("mine.il", 64, blah=1),
+            TypeError,
+            "sweep takes no `blah`. It takes ranges",
+        ),
+        *(
+            (
+                lambda draw=draw, window=window: draw("mine.il", window=window),
+                ValueError,
+                "from a clock to a later one, as in (2000, 6000)",
+            )
+            for draw in (ck.draw.price, ck.draw.wavefronts)
+            for window in (*NO_NUMBER, (1, 2, 3), (5, 3), (-1, 3), (0, inf), (nan, 1), ("a", "b"))
+        ),
         (lambda: ck.kernel("mine"), ValueError, "Did you mean the file `mine.il`?"),
         (lambda: ck.verify("mine"), KeyError, "Did you mean the file `mine.il`?"),
     ],

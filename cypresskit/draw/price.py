@@ -16,6 +16,7 @@ from bokeh.core.properties import value
 
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
+from cypresskit.draw.window import check_window
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
@@ -50,6 +51,7 @@ def price(
     ``given`` are prices of ``ck.price``, a report, or a kernel, which is simulated with size ``n``.
     First it asks which lines are the dear ones.
     """
+    check_window(window)
     prices = prices_of(given, n)
     report = prices.report
     rows = _rows(prices)

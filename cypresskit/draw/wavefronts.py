@@ -19,6 +19,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.window import check_window
 from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
 from cypresskit.timing import Report, simulate
@@ -167,13 +168,12 @@ def wavefronts(
     "sgemm_tn" (25 registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without
     timeline, or an empty window.
     """
+    check_window(window)
     given = [
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
     drawn = nonempty(given, "pass reports of simulate, or names of kernels", Report)
-    if not window[0] < window[1]:
-        raise ValueError(f"window={window}: from a clock to a later one, as in (2000, 6000)")
     for report in drawn:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")

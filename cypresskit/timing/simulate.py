@@ -7,7 +7,8 @@ know the pace (``sampling``, ``steady``).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -163,9 +164,22 @@ def price(kernel: Source | Code, n: int | None = None, **options: Any) -> Prices
 
         ck.price("sgemm_nn", 2048).dearest
     """
+    check_options("price", options)
     prices = simulate(kernel, n, **options).prices
     assert isinstance(prices, Prices)
     return prices
+
+
+def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) -> None:
+    """Raise ``TypeError`` if an option that ``caller`` hands on is none of ``simulate``'s, nor one
+    of its ``own``.
+    """
+    taken = [*own, *(simulate.__kwdefaults__ or ())]
+    for name in options:
+        if name not in taken:
+            close = get_close_matches(name, taken, 1, 0.7)
+            meant = f"Did you mean `{close[0]}`? " if close else ""
+            raise TypeError(f"{caller} takes no `{name}`. {meant}It takes {', '.join(taken)}")
 
 
 def timed_launch(

@@ -21,7 +21,7 @@ from cypresskit.kernels.own import Source
 from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, table
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing.simulate import check_options, simulate
 
 Point = tuple[Source, int, Device]
 
@@ -89,6 +89,7 @@ def sweep(
     for name, instead in (("device", "devices"), ("n", "ns")):
         if name in options:
             raise TypeError(f"sweep has no {name}=: pass {instead}=, one or several")
+    check_options("sweep", options, ["ranges"])
     given = (devices, kernels, ns)
     axes = (
         list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
