@@ -21,10 +21,11 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-from numba import config
+from numba import config as config
 
 from cypresskit.saving import save_file
-from cypresskit.today.cuda_kernels import blocked, cuda, double_double, pitched, tiled
+from cypresskit.today.cuda_kernels import blocked, double_double, pitched, tiled
+from cypresskit.today.cuda_kernels import cuda as cuda
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
 # Shared memory: its name for the driver; bytes of a workgroup, at most; what CUDA takes itself
