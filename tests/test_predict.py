@@ -185,7 +185,9 @@ def test_every_number_of_an_answer_is_the_guess_or_the_truth(entry, truth):
 
 MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(source)).then((made) => {
     const values = {name: "How fast?", places: [256, 512, 3072], top: 2720, value: [0, 0, 0]}
-    const el = document.body.appendChild(document.createElement("div"))
+    const row = document.body.appendChild(document.createElement("div"))
+    row.style.display = "flex" // as widgets stand side by side
+    const el = row.appendChild(document.createElement("div"))
     window.saved = []
     const model = {
         get: (name) => values[name],
@@ -219,3 +221,13 @@ def test_a_curve_is_drawn_on_its_chart(page):
     assert page.evaluate("() => saved.at(-1)")[0] == pytest.approx(2720 * 0.11)
     assert points.nth(0).get_attribute("aria-valuenow") == "299"
     assert not pages.axe_finds(page)
+
+
+@pytest.mark.parametrize(("width", "least"), [(1366, 640), (390, 340)])
+def test_a_curves_chart_is_as_large_as_it_is_drawn_or_as_the_page(page, width, least):
+    page.set_viewport_size({"width": width, "height": 700})
+    page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
+    page.evaluate(MODEL, theme.packaged("guess_chart.js"))
+    box = page.locator(".cypresskit-guess-chart").bounding_box()
+    assert least <= box["width"] <= width
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width

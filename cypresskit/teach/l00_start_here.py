@@ -147,6 +147,8 @@ def check_half(half: float, step: int = 128) -> Verdict:
     if isinstance(half, Other):
         finding = f"half is {a_type(half)}"
     multiple = whole and half >= step and half % step == 0
+    if whole and half >= step:
+        finding = f"{half} is no multiple of {step}"
     unless(
         multiple,
         f"{finding}.",
