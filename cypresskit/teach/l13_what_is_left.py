@@ -220,7 +220,9 @@ def kernel_of(product: Callable) -> Any:
     """The kernel that ``product(a, b)`` compiles with ``@cuda.jit``, or ``@cuda.jit(...)``, and
     launches: its last. It is run once, on 64 x 64 numbers. Raises ``ValueError`` if there is none.
     """
-    from cypresskit.today.experiments import cuda, operands
+    from cypresskit.today.experiments import operands  # first: it mends numba for a new numpy
+
+    from numba import cuda  # isort: skip
 
     kernels: list = []
     compile_kernel = cuda.jit
@@ -262,7 +264,9 @@ def timed(product: Callable, n: int = 4096) -> str:
     known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
     if not has_gpu():
         return f"No CUDA GPU and numba-cuda here. {known}"
-    from cypresskit.today.experiments import Bench, config, cuda  # numba's, with a new numpy, too
+    from cypresskit.today.experiments import Bench  # first: it mends numba for a new numpy
+
+    from numba import config, cuda  # isort: skip
 
     if config.ENABLE_CUDASIM or not cuda.is_available():
         why = "numba's simulator is on, which has no speed" if config.ENABLE_CUDASIM else NO_DRIVER
