@@ -63,6 +63,8 @@ def test_the_dearest_kinds_are_those_of_the_prices(step):
     for kind, percent in shown.items():
         assert percent == pytest.approx(100 * highest[kind.strip()], abs=0.051)
     top = max(highest.values())
+    as_dear = [k for k in dear_line.KINDS if highest.get(k, -1.0) >= dear_line.EQUAL * top]
+    assert said.endswith(f"It is {', or '.join(as_dear)}. (You made no guess.)")
     for kind in dear_line.KINDS:
         right = highest.get(kind, -1.0) >= dear_line.EQUAL * top
         answer = dear_line.compared(step, KERNELS[step], Guessed(kind))

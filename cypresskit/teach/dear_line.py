@@ -54,7 +54,7 @@ def compared(step: str, text: str | Path | Kernel, guess: Prediction) -> str:
     as_dear = [
         kind for kind in KINDS if kind in dearest and _as_dear(dearest[kind], prices.dearest)
     ]
-    truth = guess.value if guess.value in as_dear else kinds[prices.dearest.work.id]
+    truth = guess.value if guess.value in as_dear else ", or ".join(as_dear)
     heading = f"The dearest line of each kind, at {N} x {N} x {K}, in % of the launch"
     return "\n".join((heading, *rows, guess.said(truth)))
 
