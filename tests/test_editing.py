@@ -17,6 +17,7 @@ from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, h
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.il import dataflow
 from cypresskit.kernels import own
+from cypresskit.kernels.generated import block_kernel
 from tools.random_edits import random_edits
 
 TEXT = ck.kernels["sgemm_tn"].text
@@ -166,14 +167,14 @@ def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     assert answer["right"] and not answer["findings"]
     clocks, report = measured_answers.clocks_answer(mine, 256)
     plain = ck.simulate("sgemm_tn", 256)
-    assert clocks["gflops"] == round(plain.gflops, 1)
+    assert clocks["gflops"] == float(f"{plain.gflops:.4g}")
     assert (clocks["bound"], report.clocks) == (plain.bound, plain.clocks)
 
 
 def test_a_macros_line_says_the_price_of_all_its_instructions():
     answer = measured_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
     for row in answer["lines"]:
-        work, price = re.findall(r"(-?[\d.]+) %", row["text"])[:2]
+        price, work = re.findall(r"(?:price|it) (-?[\d.]+) %", row["text"])[:2]
         assert abs(float(work) - 100 * row["work"]) < 0.06, row
         assert abs(float(price) - 100 * row["price"]) < 0.06, row
 
@@ -201,6 +202,74 @@ def test_a_text_that_stores_in_another_way_is_launched_as_it_asks_for():
     mine, answer = verdict(TEXT, like="sgemm_naive")
     assert answer["right"]
     assert (mine.block, mine.streams, mine.trans_a) == ((8, 8), 0, True)
+
+
+def unrolled_gemv(turns=4):
+    """``sgemv_n`` with so many turns of its loop in one."""
+    lines = ck.kernels["sgemv_n"].text.splitlines()
+    first = next(n for n, line in enumerate(lines) if "sampler(0) r4" in line)
+    last = next(n for n, line in enumerate(lines) if "add r0.x, r0.x" in line)
+    body = []
+    for turn in range(turns):
+        for line in lines[first:last]:
+            line = line.replace("_aoffimmi(0,", f"_aoffimmi({turn},")
+            if "_aoffimmi" not in line:
+                line = re.sub(r"(_sampler\(.\)) ", rf"\1_aoffimmi({turn},0,0) ", line)
+            body.append(line)
+    count = ["    add r0.x, r0.x, l0.y"] * turns
+    return "\n".join(lines[:first] + body + count + lines[last + 1 :])
+
+
+def test_a_turn_that_takes_more_steps_of_k_is_launched_with_these():
+    mine, seen = measured_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
+    assert (seen.right, mine.k_step) == (True, 16)
+    assert ck.kernel(unrolled_gemv(), like="sgemv_n").k_step == 16
+    assert not ck.verify(ck.kernel(unrolled_gemv(), like="sgemv_n", k_step=8)), "it reads beyond"
+
+
+RIGHT = {
+    "2 x 2": block_kernel(2, 2, 2, scaled=True),
+    "8 x 8": block_kernel(8, 8, 2, scaled=True),
+    "eight streams": ck.kernels["sgemm_tn_stream"],
+}
+
+
+@pytest.mark.parametrize("before", [None, "right", "other"])
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_launch_of_a_wrong_text_doesnt_depend_on_what_came_before(name, before):
+    """One of its multiply-adds takes a wrong component, and most of C is right."""
+    right = RIGHT[name]
+    lines = right.text.splitlines()
+    at = [n for n, line in enumerate(lines) if re.match(r" *mad r\d+.* r\d+\.y,", line)][-1]
+    lines[at] = re.sub(r"(r\d+)\.y,", r"\1.x,", lines[at], count=1)
+    wrong = "\n".join(lines)
+    earlier = {"right": ck.kernel(right.text), "other": block_kernel(4, 4, 2, scaled=True)}
+    mine, seen = measured_answers.judged_kernel(
+        wrong, "mine.il", "sgemm_naive", before=earlier.get(before)
+    )
+    assert (mine.block, mine.streams) == (right.block, right.streams)
+    assert seen.wrong is not None
+    assert not seen.error
+
+
+def test_lines_of_which_nothing_is_left_are_named():
+    text = TEXT.replace("    add r0.z, r0.z, l0.x", "    add r9, r0, r0\n    add r0.z, r0.z, l0.x")
+    assert text != TEXT
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "add r9, r0, r0" in row)
+    program = ck.assemble(text)
+    answer = pure_answers.code_answer(program)[0]
+    assert line in answer["dropped"]
+    drawn = {part[2] for row in answer["rows"] for part in row["parts"]}
+    assert not drawn & set(answer["dropped"])
+    plain = pure_answers.code_answer(ck.assemble(TEXT))[0]
+    assert len(answer["dropped"]) == len(plain["dropped"]) + 1
+
+
+def test_components_that_no_texel_holds_are_named():
+    text = ck.kernels["sgemm_naive"].text.replace("mov o0.x, r10.x", "mov o0.xyz, r10.xyz")
+    mine, _ = measured_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    words = measured_answers.launch_in_words(mine)
+    assert "1 x 1 of C" in words and words.endswith("has no room: o0.y, o0.z.")
 
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
@@ -265,6 +334,35 @@ def test_a_page_hears_of_the_end_once_lines_are_priced(talk):
     talk.talk._begin_idle("a-1")
     talk.processes[1].hear({"type": "done", "edit": "a-1", "parts": ["best", "prices"]})
     assert talk.kinds()[-1] == "done"
+
+
+def test_a_text_that_comes_back_has_its_prices_at_once(talk):
+    def answered(edit, text):
+        talk.type(edit, text)
+        talk.clocks(edit)
+        talk.processes[0].hear({"type": "done", "edit": edit, "parts": ["code", "clocks"]})
+
+    answered("a-1", TEXT)
+    talk.talk._begin_idle("a-1")
+    idle = talk.processes[1]
+    for part in ("best", "prices"):
+        idle.hear({"type": "answer", "edit": "a-1", "part": part, "lines": [], "bundles": 7})
+    idle.hear({"type": "done", "edit": "a-1", "parts": ["best", "prices"]})
+    answered("a-2", TEXT + "\n; another\n")
+    assert talk.kinds()[-1] != "done", "its prices aren't known"
+    answered("a-3", TEXT)
+    assert talk.kinds()[-3:] == ["best", "prices", "done"]
+    assert {message["edit"] for message in talk.said[-3:]} == {"a-3"}
+    assert len(idle.jobs) == 1
+
+
+def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
+    text = TEXT + "; a line\n" * 20_000
+    talk.type("a-1", text)
+    talk.talk._give_up("a-1", talk.talk.quick_number)
+    trouble, done = talk.said[-2:]
+    assert trouble["message"].startswith(f"{text.count(chr(10)) + 1:,} lines: ")
+    assert done["type"] == "done"
 
 
 def test_a_process_that_ends_is_begun_anew_and_its_text_asked_once_more(talk):
@@ -343,7 +441,9 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
         talk.begin("a-1", NAIVE)
         assert ready.wait(300)
         assert talk.answers["verdict"]["right"]
-        assert talk.answers["clocks"]["gflops"] == round(ck.simulate("sgemm_naive", 128).gflops, 1)
+        assert talk.answers["clocks"]["gflops"] == pytest.approx(
+            ck.simulate("sgemm_naive", 128).gflops, rel=1e-3
+        )
         ready.clear()
         talk.begin("a-2", NAIVE.replace("add r0.z, r0.z, l0.x", ""))
         assert ready.wait(300)

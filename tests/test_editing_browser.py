@@ -293,6 +293,7 @@ def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
     bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
     bench.dots(1)
     page.focus(AREA)
+    page.keyboard.press("Control+Home")
     page.keyboard.press("Tab")
     assert page.input_value(AREA).startswith("    il_ps_2_0")
     page.keyboard.press("Control+z")

@@ -280,6 +280,66 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
+def test_a_step_goes_to_its_lines_and_lights_what_became_of_them(begin, page):
+    begin()
+    page.wait_for_selector(".ckw-steps button")
+    assert page.text_content(".ckw-steps button") == "lines 3, 6"
+    page.click(".ckw-steps button")
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
+    assert page.locator(".ckw-slot.ckw-lit").count() == 2
+    assert page.evaluate(FOCUS) == "ckw-area"
+
+
+def test_the_first_click_on_a_slot_goes_to_its_line(begin, page):
+    """Where the list was scrolled, and had no focus yet."""
+    begin()
+    page.focus(AREA)
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\nmov" * 90)
+    page.wait_for_function("() => document.querySelectorAll('.ckw-bundle').length > 30")
+    page.wait_for_selector("#bench[data-stale='']")
+    page.evaluate("() => { document.querySelector('.ckw-bundles').scrollTop = 200 }")
+    slot = page.locator(".ckw-slot:not(.ckw-empty)").nth(15)
+    line = slot.get_attribute("title").split("line ")[1]
+    slot.click()
+    assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
+
+
+def test_undo_takes_back_a_word_and_selects_nothing(begin, page):
+    begin()
+    page.focus(AREA)
+    page.keyboard.press("Control+End")
+    before = page.input_value(AREA)
+    page.keyboard.type("; two words", delay=30)
+    page.keyboard.press("Control+z")
+    assert page.input_value(AREA) in (before + "; two ", before + "; two", before + "; ")
+    for _ in range(3):
+        page.keyboard.press("Control+z")
+    assert page.input_value(AREA) == before
+    assert page.evaluate(
+        "() => [area.selectionStart === area.selectionEnd]".replace(
+            "area", "document.querySelector('.ckw-area')"
+        )
+    ) == [True]
+
+
+def test_a_changed_line_has_no_price_of_another_text(begin, page):
+    begin()
+    page.wait_for_selector("#bench[data-stale='']")
+    prices = "() => [...document.querySelectorAll('.ckw-row .ckw-price')].map((e) => e.textContent)"
+    assert page.evaluate(prices)[2]
+    page.evaluate(
+        """() => {
+            const area = document.querySelector(".ckw-area")
+            const at = area.value.split("\\n").slice(0, 2).join("\\n").length + 1
+            area.focus()
+            area.setSelectionRange(at, at)
+        }"""
+    )
+    page.keyboard.type("x")
+    assert page.evaluate(prices)[2] == ""
+
+
 BOUNDS = "ALU, texture, LDS, L2, DRAM, DRAM rows, DRAM channel 3, latency, too few wavefronts, tail"
 
 
@@ -291,9 +351,10 @@ def test_each_bound_says_what_would_help(begin, page, bound):
     answer |= {"error": 0, "bound": bound, "busy": {}}
     say = "answer => channel.say({type: 'answer', edit: channel.heard.at(-1).edit, ...answer})"
     page.evaluate(say, answer)
-    said = page.text_content(".ckw-units")
-    assert said.startswith(f"Bound by {bound}")
-    assert " would " in said
+    assert page.text_content(".ckw-units").startswith(f"Bound by {bound}")
+    words = page.text_content(".ckw-steps")
+    assert words.startswith(f"Bound by {bound}. ")
+    assert " would " in words
 
 
 # -- screens

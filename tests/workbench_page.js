@@ -49,6 +49,7 @@ function answersTo(text) {
   }
   const right = fate === "right"
   const verdict = {part: "verdict", right, message: `verdict ${stamp}`, findings: []}
+  verdict.launched = `launched ${stamp}`
   if (!right) {
     verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
     verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1, wrong: "QA=="}
@@ -68,6 +69,8 @@ function answersTo(text) {
       clocks: stamp,
       bound: `texture ${stamp}`,
       busy: {ALU: stamp / 100, texture: stamp / 100},
+      life: `life ${stamp}`,
+      steps: [{text: `step ${stamp}`, lines: [3, 6]}],
       error: 0,
     },
     ...(right ? [] : [replay]),

@@ -92,7 +92,7 @@ class Case:
         try:
             self._judge()
         except (ValueError, TypeError) as error:
-            return unknown_launch(error)
+            return unknown_launch(error, self.job.get("like"))
         assert self.seen is not None
         return measured_answers.verdict_answer(self.seen)
 
@@ -208,11 +208,17 @@ class JobMemory:
             forget_reports()
 
 
-def unknown_launch(error: Exception) -> Answer:
-    """The part "verdict" of a text of which nobody knows how to launch it."""
+def unknown_launch(error: Exception, like: str | None = None) -> Answer:
+    """The part "verdict" of a text of which nobody knows how to launch it; ``like`` has been
+    tried.
+    """
     message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
+    advice = "If it multiplies no matrices, give its launch: arrays= and expected=."
+    if like is not None:
+        message = message.partition(" Say which kernel")[0]
+        advice = f"Nor as {like}. Look at what is stored, and at its address. {advice}"
     row = {"kind": "launch", "line": 0, "column": 1, "length": 1, "message": message}
-    row["advice"] = "If it multiplies no matrices, give its launch: arrays= and expected=."
+    row["advice"] = advice
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
 
 

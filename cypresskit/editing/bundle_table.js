@@ -48,8 +48,12 @@ export class BundleTable {
       "aria-label": "Bundles. Arrows move, Enter goes to the line.",
     })
     this.box.addEventListener("keydown", (event) => this.press(event))
+    this.box.addEventListener("mousedown", () => {
+      this.pointed = true // a click chooses its slot itself
+    })
     this.box.addEventListener("focus", () => {
-      if (!this.at && this.cells.length) this.choose(0, 0)
+      if (!this.pointed && !this.at && this.cells.length) this.choose(0, 0)
+      this.pointed = false
     })
   }
 
@@ -80,8 +84,9 @@ export class BundleTable {
     const what = this.whole || !loops ? "bundles" : "bundles in the loop"
     this.title.textContent = `${bundles} ${what}`
     if (fresh || this.gone) {
-      const gone = this.gone ? `, ${this.gone} gone` : ""
-      make(this.title, "small", {}, ` ${fresh} new${gone}`)
+      const gone = this.gone ? ` −${this.gone}` : ""
+      const small = make(this.title, "small", {}, ` +${fresh}${gone}`)
+      small.title = `${fresh} that the text before this one didn't have, ${this.gone} that are gone`
     }
     const {scrollTop} = this.box
     this.box.replaceChildren()

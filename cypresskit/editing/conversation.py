@@ -33,7 +33,11 @@ FIRST = 240.0  # the same where a process has just begun: it may have to compile
 IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
 MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
 MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
+LONG_KERNEL = 4000  # lines: one of more may take too long
+#: What the parts of an answer are called.
+NAMES = {"text": "faults", "code": "bundles", "verdict": "products", "clocks": "clocks"}
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
+MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 LOOK = 0.4  # seconds between two looks at the file
 
@@ -119,6 +123,7 @@ class Conversation:
         self.idle: Answerer | None = None
         self.idle_number = 0
         self.idle_works = False
+        self.priced: dict[str, list[Message]] = {}  # the idle parts of the last texts
         self.pause: Timer | None = None
         self.guard: Timer | None = None
         self.idle_guard: Timer | None = None
@@ -370,9 +375,20 @@ class Conversation:
                 return
             self._end_quick()
             if self.tries >= MOST_PROCESSES:
-                self._end_with(SLOW)
+                self._end_with(self._slow())
             else:
                 self._answer(self.parts)
+
+    def _slow(self) -> str:
+        """Why a text was given up."""
+        lines = self.text.count("\n") + 1
+        if lines <= LONG_KERNEL:
+            return SLOW
+        missing = next((part for part in self.parts if part not in self.answers), "the rest")
+        return (
+            f"{lines:,} lines: their {NAMES.get(missing, missing)} took longer than {LONGEST:.0f} s"
+            f" and were given up. Texts of up to some {LONG_KERNEL:,} lines are answered."
+        )
 
     def _give_up(self, edit: str, number: int) -> None:
         """A text takes too long: nothing more comes for it."""
@@ -380,7 +396,7 @@ class Conversation:
             if edit != self.edit or number != self.quick_number or self.closed.is_set():
                 return
             self._end_quick()
-            self._end_with(SLOW)
+            self._end_with(self._slow())
 
     def _end_quick(self) -> None:
         if self.quick is not None:
@@ -463,9 +479,29 @@ class Conversation:
         self.waiting = False
         self.settled = True
         if "clocks" in self.answers and "problem" not in self.answers["clocks"]:
+            if self._say_known_prices():
+                return
             self.pause = self.later(PAUSE, partial(self._begin_idle, self.edit))
         else:
             self._say_done()
+
+    def _say_known_prices(self) -> bool:
+        """Say the idle parts of a text that has had them before. Returns whether it had."""
+        known = self.priced.get(self.text)
+        if known is None:
+            return False
+        for message in known:
+            self._heard(message | {"edit": self.edit})
+        self._say_done()
+        return True
+
+    def _keep_prices(self) -> None:
+        """Keep the idle parts of the current text, for when it comes back."""
+        if all(part in self.answers for part in IDLE):
+            self.priced.pop(self.text, None)
+            self.priced[self.text] = [self.answers[part] for part in IDLE]
+            while len(self.priced) > MOST_PRICED:
+                del self.priced[next(iter(self.priced))]
 
     # -- the process that works when nobody types
 
@@ -487,6 +523,7 @@ class Conversation:
         if self.idle_guard is not None:
             self.idle_guard.cancel()
         self.idle_works = False
+        self._keep_prices()
         self._say_done()
 
     def _idle_ended(self, number: int) -> None:

@@ -71,7 +71,7 @@ export class Editor {
       area.scrollLeft = 0
     })
     this.onSelection = () => {
-      if (focusIn(this.area) === this.area) this.move()
+      if (this.focused) this.move()
     }
     document.addEventListener("selectionchange", this.onSelection)
     this.onKey = (event) => area.toggleAttribute(SUPPRESS, this.keeps(event))
@@ -100,6 +100,10 @@ export class Editor {
     return this.area.value
   }
 
+  get focused() {
+    return focusIn(this.area) === this.area
+  }
+
   /** The caret's line, from 1, and column, from 0. */
   get caret() {
     const before = this.text.slice(0, this.area.selectionEnd).split("\n")
@@ -110,11 +114,13 @@ export class Editor {
     return this.lines.all[number - 1]?.text ?? ""
   }
 
-  /** Show a text without a trace in the undo list: the first one. */
-  begin(text) {
-    this.area.value = text
-    this.area.setSelectionRange(0, 0)
+  /** Show a text without a trace in the undo list, the first one, with the caret at a line. */
+  begin(text, line = 1) {
+    if (this.text !== text) this.area.value = text
+    const at = text.split("\n", line - 1).reduce((sum, {length}) => sum + length + 1, 0)
+    this.area.setSelectionRange(at, at)
     this.refresh()
+    this.move()
   }
 
   /** Take another text over, as an edit that can be undone. */
@@ -146,6 +152,7 @@ export class Editor {
       this.area.dispatchEvent(new Event("input"))
     }
     if (focused && focused !== this.area) {
+      this.area.blur() // the page's body doesn't take the focus back
       focused.focus?.({preventScroll: true})
       scroll.scrollTop = top
     }
@@ -177,6 +184,7 @@ export class Editor {
     this.area.focus({preventScroll: true})
     this.area.setSelectionRange(at, at)
     this.lines.show(line)
+    this.frame.scrollIntoView({block: "nearest"})
     this.move()
   }
 
@@ -185,6 +193,7 @@ export class Editor {
     if (line === this.lastLine && column === this.lastColumn) return
     this.lastLine = line
     this.lastColumn = column
+    this.lines.showColumn(column)
     this.lines.light(new Set([line]), "here")
     this.owner.moved(line)
   }
@@ -223,11 +232,31 @@ export class Editor {
     if (event.key !== "Shift") this.free = false
   }
 
-  /** Undo or redo an edit of the text. The browser's list of edits is the whole page's: a step that
-   * changed nothing here was none of the text's. */
+  /** Undo or redo an edit of the text, of letters that were typed a word. The browser's list of edits
+   * is the whole page's: a step that changed nothing here was none of the text's. */
   step(which) {
     const before = this.text
     for (let tries = 0; tries < 3 && this.text === before; tries++) document.execCommand(which)
+    this.stepWord(which, oneLetter(before, this.text))
+    const {selectionEnd: end} = this.area // what came back is selected: a key would replace it
+    this.area.setSelectionRange(end, end)
+    this.lines.show(this.caret.line)
+  }
+
+  /** Go on with a step that changed one letter, up to the end of its word. */
+  stepWord(which, letter) {
+    let last = letter
+    while (last) {
+      const before = this.text
+      const done = document.execCommand(which)
+      const next = oneLetter(before, this.text)
+      const near = next && next.grows === last.grows && Math.abs(next.at - last.at) <= 1
+      if (near && (next.letter.trim() || !last.letter.trim())) last = next
+      else {
+        if (done) document.execCommand(which === "undo" ? "redo" : "undo")
+        return
+      }
+    }
   }
 
   /** Begin a line as deep as this one, or deeper after what opens a block. */
@@ -411,6 +440,16 @@ class Offers {
     event.stopPropagation()
     return true
   }
+}
+
+/** The one letter by which two texts differ, where it stands, and whether it is in the second. */
+function oneLetter(before, after) {
+  const grows = after.length > before.length
+  const [short, long] = grows ? [before, after] : [after, before]
+  if (long.length !== short.length + 1) return undefined
+  let at = 0
+  while (at < short.length && short[at] === long[at]) at++
+  return short.slice(at) === long.slice(at + 1) ? {at, letter: long[at], grows} : undefined
 }
 
 /** The registers and other names that may follow, those of the line's live registers first. */

@@ -1,8 +1,10 @@
 // The column of figures: is C right, how fast, what binds, what the compiler made, what is dear.
 import {make} from "../draw/shell.js"
 
-const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM"]
+const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
 const WORKING = {
+  text: "reading the text",
+  code: "compiling",
   verdict: "checking C",
   clocks: "timing",
   best: "looking for fewer bundles",
@@ -15,16 +17,17 @@ const HELPS = [
   ["texture", "Fewer fetches for each multiply-add would help."],
   ["LDS", "Fewer accesses to LDS would help, or fewer to one bank at once."],
   ["L2", "Fetching less often what lies farther than L1 would help."],
+  ["DRAM rows", "Reading on in the rows of memory that are open would help."],
   ["DRAM", "Fetching fewer bytes from memory would help."],
   [
     "latency",
     "More wavefronts would help, thus fewer registers; or longer clauses to wait behind.",
   ],
-  ["too few wavefronts", "A larger N would fill the chip."],
+  ["too few wavefronts", "More of them would fill the chip, or more that each does at a time."],
   ["tail", "A larger N would make less of the last round."],
 ]
 // The rows of the card, and what they mean.
-const MEANINGS = {
+export const MEANINGS = {
   "bundles a turn": "Bundles in a turn of the main loop: each holds up to five operations.",
   registers: "Registers that a work-item takes: the fewer, the more wavefronts an engine holds.",
   wavefronts: "Wavefronts that an engine holds at once: while some wait, others compute.",
@@ -32,6 +35,11 @@ const MEANINGS = {
   "full bundles": "The share of the loop's bundles in which all five slots are taken.",
   "LDS a turn": "Accesses to the local data share in a turn of the main loop.",
   nominal: "The speed if nothing but the loop's bundles took time.",
+}
+
+/** What would help a kernel that is bound so. */
+export function wouldHelp(bound) {
+  return HELPS.find(([words]) => bound.startsWith(words))?.[1] ?? ""
 }
 
 export class Figures {
@@ -53,6 +61,7 @@ export class Figures {
       const box = this.map.getBoundingClientRect()
       const [m, n] = this.size
       const part = [(clientY - box.top) / box.height, (clientX - box.left) / box.width]
+      if (this.turned) part.reverse()
       this.point(Math.floor(part[0] * m), Math.floor(part[1] * n))
     }
     this.map.addEventListener("mousemove", pointed)
@@ -127,25 +136,23 @@ export class Figures {
     }
     const head = make(this.units, "h3", {}, `Bound by ${answer.bound}`)
     head.title = "What keeps the launch from ending sooner; below, how busy each unit is."
-    const help = HELPS.find(([words]) => answer.bound.startsWith(words))
-    if (help) make(this.units, "p", {class: "ckw-soft"}, help[1])
     for (const unit of UNITS) {
+      if (unit === "DRAM rows" && !answer.bound.startsWith(unit)) continue
       const share = answer.busy[unit] ?? 0
       const line = make(this.units, "p", {class: "ckw-unit"})
       line.toggleAttribute("data-binds", answer.bound.startsWith(unit))
-      make(line, "span", {class: "ckw-name"}, unit)
+      make(line, "span", {class: "ckw-name"}, unit.replace("DRAM rows", "its rows"))
       const bar = make(line, "span", {class: "ckw-bar"})
       make(bar, "i").style.width = `${100 * Math.min(1, share)}%`
       make(line, "span", {class: "ckw-share"}, `${Math.round(100 * share)} %`)
     }
-    const {percent, error, clocks} = answer
-    make(
-      this.units,
-      "p",
-      {class: "ckw-soft"},
-      `${percent.toFixed(0)} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks` +
-        (error > 0.02 ? `, ± ${(100 * error).toFixed(0)} %` : ""),
-    )
+    const {percent, error, clocks, hits = {}, launch = 0} = answer
+    const said = [`${percent} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
+    if (error > 0.02) said[0] += ` ± ${(100 * error).toFixed(0)} %`
+    if (launch > 0.05) said.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
+    const found = Object.entries(hits).map(([cache, share]) => `${cache} ${Math.round(100 * share)} %`)
+    if (found.length) said.push(`hits: ${found.join(", ")}`)
+    for (const words of said) make(this.units, "p", {class: "ckw-soft"}, words)
   }
 
   /** C as a map of its elements: green where it is right, red where it is wrong. */
@@ -158,18 +165,21 @@ export class Figures {
     this.name = name
     const [m, n] = size
     this.size = [m, n]
+    this.turned = n === 1 // a vector is drawn as a row
     const bits = Uint8Array.from(atob(wrong), (letter) => letter.charCodeAt(0))
     const isWrong = (at) => (bits[at >> 3] >> (7 - (at & 7))) & 1
-    this.cells.width = n
-    this.cells.height = m
+    const [high, wide] = this.turned ? [n, m] : [m, n]
+    this.cells.width = wide
+    this.cells.height = high
     const context = this.cells.getContext("2d")
     const style = getComputedStyle(this.product)
     for (let at = 0; at < m * n; at++) {
       context.fillStyle = style.getPropertyValue(isWrong(at) ? "--ckw-red" : "--ckw-green")
-      context.fillRect(at % n, Math.floor(at / n), 1, 1)
+      context.fillRect(at % wide, Math.floor(at / wide), 1, 1)
     }
-    this.map.style.aspectRatio = `${n} / ${m}`
-    this.map.style.width = `${Math.min(100, (150 * n) / m / 1.78)}%`
+    this.map.style.aspectRatio = this.turned ? "auto" : `${wide} / ${high}`
+    this.map.style.height = this.turned ? "16px" : ""
+    this.map.style.width = this.turned ? "100%" : `${Math.min(100, (150 * n) / m / 1.78)}%`
     this.productTitle.textContent = `${count} of ${m * n} wrong`
     this.point(row, column)
   }
@@ -179,10 +189,12 @@ export class Figures {
     const [m, n] = this.size
     this.at = [Math.max(0, Math.min(row, m - 1)), Math.max(0, Math.min(column, n - 1))]
     const [y, x] = this.at
-    this.cursor.style.left = `${(100 * x) / n}%`
-    this.cursor.style.top = `${(100 * y) / m}%`
-    this.cursor.style.width = `${100 / n}%`
-    this.cursor.style.height = `${100 / m}%`
+    const [down, across] = this.turned ? [x, y] : [y, x]
+    const [high, wide] = this.turned ? [n, m] : [m, n]
+    this.cursor.style.left = `${(100 * across) / wide}%`
+    this.cursor.style.top = `${(100 * down) / high}%`
+    this.cursor.style.width = `${100 / wide}%`
+    this.cursor.style.height = `${100 / high}%`
     this.map.setAttribute(
       "aria-label",
       `${this.name}, ${this.productTitle.textContent}. At ${this.name}[${y}, ${x}].` +
@@ -219,6 +231,7 @@ export class Figures {
     const [y, x] = this.at
     const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
     const step = steps[event.key]
+    if (this.turned) step?.reverse()
     if (step) this.point(y + step[0], x + step[1])
     else if (event.key === "Enter" || event.key === " ") this.askTerms()
     else return

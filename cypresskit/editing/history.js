@@ -2,7 +2,7 @@
 // goes back to its text, and two that are picked are compared.
 import {make} from "../draw/shell.js"
 
-const HIGH = 84
+const HIGH = 68
 const MOST_LINES = 500 // of a comparison, that are shown
 const HINT = "Hover: what it changed. Click: back to its text."
 const PICK = "Pick two edits."
@@ -60,12 +60,16 @@ export class History {
   }
 
   draw() {
-    const most = Math.max(1, ...this.entries.map(({gflops}) => gflops))
     const wide = Math.max(STEP * (this.entries.length + 1), 60)
     this.box.replaceChildren()
     const svg = make(this.box, "svg", {width: wide, height: HIGH, role: "presentation"})
-    const place = (n) => [STEP * (n + 1), HIGH - 10 - (this.entries[n].gflops / most) * (HIGH - 22)]
     const good = this.entries.map((_, n) => n).filter((n) => this.entries[n].right)
+    const fastest = Math.max(1, ...good.map((n) => this.entries[n].gflops))
+    const most = good.length ? fastest : Math.max(1, ...this.entries.map(({gflops}) => gflops))
+    const place = (n) => {
+      const share = Math.min(1, this.entries[n].gflops / most) // a wrong one is no record
+      return [STEP * (n + 1), HIGH - 10 - share * (HIGH - 22)]
+    }
     make(svg, "polyline", {class: "ckw-way", points: good.map((n) => place(n).join()).join(" ")})
     const best = good.reduce(
       (top, n) => (top < 0 || this.entries[n].gflops > this.entries[top].gflops ? n : top),
@@ -223,6 +227,7 @@ export class History {
     })
     if (shown > MOST_LINES) make(table, "div", {class: "ckw-skipped"}, "and more lines differ")
     if (lines.every(([mark]) => mark === " ")) make(table, "div", {}, "The texts are the same.")
+    this.sheet.scrollIntoView({block: "nearest"})
   }
 }
 
@@ -234,6 +239,6 @@ function judgement({right}) {
 
 /** How fast an edit is, for the head of a comparison. */
 function speedInWords(entry) {
-  const speed = `${Math.round(entry.gflops)} Gflop/s`
+  const speed = `${Math.round(entry.gflops).toLocaleString("en")} Gflop/s`
   return {right: speed, wrong: `${speed} (C is wrong)`, unjudged: "not judged"}[judgement(entry)]
 }

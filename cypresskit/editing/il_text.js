@@ -45,12 +45,23 @@ export class Words {
     return other && [other.name, other.text]
   }
 
-  /** The opcodes that begin with a word, the shortest first. */
+  /** The opcodes that begin with a word, the shortest first; of a word that goes on behind an
+   * opcode, this with its controls. */
   begun(word) {
     const start = word.toLowerCase()
-    return [...this.opcodes.values()]
+    const all = [...this.opcodes.values()].filter(([name]) => name.startsWith(start))
+    const entry = this.opcode(start)
+    if (!all.length && entry) all.push(...this.withControls(entry))
+    return all
       .filter(([name]) => name.startsWith(start))
       .sort(([a], [b]) => a.length - b.length || (a < b ? -1 : 1))
+  }
+
+  /** An opcode as its example writes it; a fetch also of the neighbour to the right. */
+  withControls([name, operands, cost, meaning, example]) {
+    const [whole] = example.split(/\s/)
+    const ways = /^(sample|load)$/.test(name) ? [whole, `${whole}_aoffimmi(1,0,0)`] : [whole]
+    return ways.map((way) => [way, operands, cost, meaning, example])
   }
 }
 

@@ -1,5 +1,6 @@
 // What is what on the workbench, and its keys: behind a button with a question mark.
 import {make} from "../draw/shell.js"
+import {MEANINGS} from "./figures.js"
 
 const KEYS = [
   ["Ctrl+Space", "completes an opcode, a register, a name"],
@@ -14,13 +15,17 @@ const PURE = [
   ["MAD, PRED", "multiply and add; who stays in the loop. Point at a slot: it says all"],
   ["orange edge", "a bundle that the text before this one didn't have"],
   ["grey", "still of the text before"],
+  ["hollow mark", "a line of which no operation is left: nothing uses its result"],
 ]
 const MEASURED = [
   [
     "price",
     "per cent of the launch saved if the line took no time; the bar: how long its unit works for it",
   ],
-  ["C, red", "wrong elements: click one, and the terms of its sum come, the wrong ones in red"],
+  ["red element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
+  ["best", "fewest bundles that any order of these operations was seen to need; yours to know, not to type"],
+  ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
+  ["dots", "your edits, as high as they are fast; a cross is wrong, a ring the fastest right one"],
 ]
 
 export class Legend {
@@ -44,8 +49,9 @@ export class Legend {
       hidden: "",
     })
     const list = make(this.box, "dl")
-    const rows = parts.includes("prices") ? [...PURE, ...MEASURED] : PURE
-    for (const [name, meaning] of [...rows, ...KEYS]) {
+    const measured = parts.includes("prices") ? MEASURED : []
+    const card = Object.entries(MEANINGS)
+    for (const [name, meaning] of [...PURE, ...measured, ...card, ...KEYS]) {
       make(list, "dt", {}, name)
       make(list, "dd", {}, meaning)
     }

@@ -7,6 +7,7 @@ or timed says why.
 
 import base64
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from time import process_time
@@ -14,15 +15,18 @@ from time import process_time
 import numpy as np
 
 from cypresskit.compiler import CompileError, compile
+from cypresskit.editing.next_steps import next_steps, wavefront_life
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.element_trace import Term, trace_element
-from cypresskit.kernels.inference import ConventionError
-from cypresskit.kernels.own import kernel
+from cypresskit.kernels.inference import ConventionError, share_right
+from cypresskit.kernels.own import kernel, likeliest_launch
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
+from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.prices import SCATTER, LinePrice, Prices
 from cypresskit.timing.report import Report
@@ -31,8 +35,10 @@ from cypresskit.timing.simulate import price, simulate
 SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
 PATIENCE = 0.7  # than this, in seconds
 FINDINGS = 8  # that are shown
+OVERWRITES = "overwrites"  # in a note on a term: the line that throws a sum away is named first
 TERMS = 40  # of a replayed element, that are shown
 WORTH = 0.002  # of a launch: a price that is worth a word
+WORTH_WAIT = 0.01  # of the lives of wavefronts: a wait that is
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -61,53 +67,73 @@ def judged_kernel(
 ) -> tuple[Kernel, Verification]:
     """The kernel that a text is, and whether it is right.
 
-    A text that began as a copy of ``like`` may have come to store C in another way: it is launched
-    as it asks for, if it differs from ``like`` in what it stores to, or is right in no other way.
-    ``before`` is what an earlier text was: one that fetches and stores as often has its block and
-    its steps of k, and nothing has to be found out; one of which nothing can be found out is still
-    launched like it. Raises what ``ck.kernel`` raises.
+    A text that began as a copy of ``like`` may have come to store C in another way, or to take more
+    steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
+    text is launched as most of C comes out right. ``before`` is what an earlier text was: one that
+    fetches and stores as often has its block and its steps of k, and nothing has to be found out;
+    one of which nothing can be found out is still launched like it, if it stores as much. Raises
+    what ``ck.kernel`` raises.
     """
+    program = assemble(text, name)
+    given = (block, k_step) != (None, None)
     near = before or (None if like is None else KERNELS[like])
-    if near is not None and (block, k_step) == (None, None):
-        if accesses(near.program) == accesses(assemble(text, name)):
-            bare = name.removesuffix(".il")
-            mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
-            return mine, verify(mine)
-    if like is None or _stores(KERNELS[like].program) != _stores(assemble(text, name)):
-        try:
-            mine = kernel_of(text, name, None, block, k_step)
-        except ConventionError:  # an endless loop, say: how it was launched, it still is
-            if before is None or before.mode != assemble(text, name).mode:
-                raise
-            mine = kernel_of(text, name, before, block or before.block, k_step or before.k_step)
+    if near is not None and not given and accesses(near.program) == accesses(program):
+        bare = name.removesuffix(".il")
+        mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
-    mine = kernel_of(text, name, like, block, k_step)
-    seen = verify(mine)
-    if seen.right or (seen.findings and seen.wrong is None and not seen.error):
-        return mine, seen
+    first = None
+    if like is not None and _stores(KERNELS[like].program) == _stores(program):
+        mine = kernel_of(text, name, like, block, k_step)
+        first = mine, verify(mine)
+        if first[1].right or given:
+            return first
+    likeliest, share = likeliest_launch(text, name.removesuffix(".il"))
+    if likeliest is None:
+        if first is not None:
+            return first
+        return _judged_like_before(text, name, block, k_step, before)
+    mine = kernel(likeliest, block=block, k_step=k_step) if given else likeliest
+    second = mine, verify(mine)
+    if first is None or second[1].right or share > share_right(first[0]):
+        return second
+    return first
+
+
+def _judged_like_before(
+    text: str,
+    name: str,
+    block: tuple[int, int] | None,
+    k_step: int | None,
+    before: Kernel | None,
+) -> tuple[Kernel, Verification]:
+    """A kernel of which nothing can be found out, an endless loop, say: it is launched as it was
+    before. Raises what ``ck.kernel`` raises.
+    """
     try:
-        other = kernel_of(text, name, None, block, k_step)
-    except ValueError:
-        return mine, seen
-    if other != mine and (again := verify(other)).right:
-        return other, again
-    return mine, seen
+        mine = kernel_of(text, name, None, block, k_step)
+    except ConventionError:
+        program = assemble(text, name)
+        if before is None or _stores(before.program) != _stores(program):
+            raise
+        mine = kernel_of(text, name, before, block or before.block, k_step or before.k_step)
+    return mine, verify(mine)
 
 
 def _stores(program: Program) -> tuple[str, frozenset[str]]:
-    """The mode of a program, and what it stores to: global memory or output streams."""
-    kinds = {i.dest.register for i in program.body if i.dest}
+    """The mode of a program, and what it stores to: global memory, or numbers of output streams."""
+    kinds = {i.dest for i in program.body if i.dest}
     return program.mode, frozenset(
-        "g" if register.kind == "g" else str(register)
-        for register in kinds
-        if register.kind in ("g", "o")
+        "g" if dest.register.kind == "g" else f"{dest.register}.{dest.written}"
+        for dest in kinds
+        if dest.register.kind in ("g", "o")
     )
 
 
 def verdict_answer(seen: Verification) -> Answer:
     """The part "verdict".
 
-    It holds whether it is ``right``; ``message``, a sentence; ``findings``, each with kind,
+    It holds whether it is ``right``; ``message``, a sentence; ``launched``, in words how the kernel
+    is launched; ``findings``, each with kind,
     line, column, length, message and advice (line 0 for what concerns no line); and of a wrong
     product ``product``: its ``size``, the first wrong element's row and column, what it is
     (``got``) and should be (``wanted``), and ``wrong``, a bit for each element of C, row by row,
@@ -115,24 +141,75 @@ def verdict_answer(seen: Verification) -> Answer:
     """
     findings = [row_of(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
-        findings.append(finding_row("launch", 0, 1, 1, seen.error, ""))
+        findings.append(_launch_row(seen))
     if seen.wrong is not None and not any(row["kind"] == "answer" for row in findings):
         findings.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
-    answer: Answer = {"right": seen.right, "message": _sentence(seen), "findings": findings}
+    answer: Answer = {
+        "right": seen.right,
+        "message": _sentence(seen),
+        "launched": launch_in_words(seen.kernel),
+        "findings": findings,
+    }
     if product := _wrong_product(seen):
         answer["product"] = product
     return answer
 
 
+def _launch_row(seen: Verification) -> Answer:
+    """What a kernel needs that its launch doesn't give, at the line that needs it."""
+    program = seen.kernel.program
+    place = re.match(rf"{re.escape(program.name)}:(\d+): (.*?)(?:: pass .*)?$", seen.error)
+    if place is None:
+        return finding_row("launch", 0, 1, 1, seen.error, "")
+    line = int(place[1])
+    text = program.lines[line - 1]
+    column = len(text) - len(text.lstrip()) + 1
+    message = f"{place[2]}, which this launch doesn't give."
+    advice = "No launch was found under which anything of C is right: look at what is stored where."
+    return finding_row("launch", line, column, len(text.strip()), message, advice)
+
+
+def launch_in_words(mine: Kernel) -> str:
+    """How a kernel is launched: what a work-item computes, and what a texel holds."""
+    rows, columns = mine.block
+    computes = f"{rows} numbers of y" if mine.vector else f"{rows} x {columns} of C"
+    words = f"Launched so: a work-item computes {computes}"
+    if mine.parts > 1:
+        words += f", and {mine.parts} share its steps of k"
+    words += f"; a turn takes {quantity(mine.k_step, 'step')} of k"
+    if not mine.buffer:
+        numbers = max(1, mine.texel // BYTES[mine.precision])
+        words += f"; a texel holds {quantity(numbers, 'number')}"
+    if dropped := dropped_components(mine):
+        words += f". Not stored, for a texel of C has no room: {', '.join(dropped)}"
+    return f"{words}."
+
+
+def dropped_components(mine: Kernel) -> list[str]:
+    """The components of output streams that a kernel writes, and that no texel of C holds."""
+    room = mine.texel // 4
+    written = {i.dest for i in mine.program.body if i.dest and i.dest.register.kind == "o"}
+    lost = {
+        f"{dest.register}.{'xyzw'[component]}"
+        for dest in written
+        for component in dest.written
+        if component >= room
+    }
+    return sorted(lost)
+
+
 def _sentence(seen: Verification) -> str:
     """The verdict in one sentence."""
+    result = "y" if seen.kernel.vector else "C"
     if seen.right:
-        return f"C is right at {seen.at}."
+        return f"{result} is right in products of {seen.at}."
     if seen.wrong is not None:
-        return f"C is wrong: {seen.wrong}."
+        return f"{result} is wrong: {seen.wrong}."
     if seen.findings:
         return finding_sentence(seen.findings[0])
-    return seen.error or "C is wrong."
+    if seen.error and (row := _launch_row(seen))["line"]:
+        return f"Line {row['line']}: {row['message']}"
+    return seen.error or f"{result} is wrong."
 
 
 def finding_sentence(first: Finding) -> str:
@@ -194,7 +271,7 @@ def replay_answer(mine: Kernel, seen: Verification, row: int, column: int) -> An
     state = "is right" if trace.right else f"in place of {trace.expected:.9g}"
     return place | {
         "message": f"C[{row}, {column}]{writer}: {trace.got:.9g} {state}",
-        "notes": list(trace.notes),
+        "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
         "terms": [_term_row(term) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),
     }
@@ -221,8 +298,11 @@ def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
     """The part "clocks", and the report it is made from.
 
     The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
-    ``percent`` of peak, ``clocks``, what it is ``bound`` by, ``busy`` (shares by unit), ``error``
-    (a share) and ``wavefronts`` per SIMD engine; or a ``problem``, why it can't be timed.
+    ``percent`` of peak, ``clocks``, what it is ``bound`` by, ``busy`` (shares by unit), ``hits``
+    (shares by cache), the share of the time that the ``launch`` itself takes, ``error`` (a share)
+    and ``wavefronts`` per SIMD engine; what fills a
+    wavefront's ``life``, in words; ``steps``, what one could do next, each with its ``text`` and
+    the ``lines`` that it is about; or a ``problem``, why it can't be timed.
     """
     try:
         report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
@@ -231,7 +311,7 @@ def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
     sides = report.size or (n, n, n)
     square = len({*sides}) == 1
     at = f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in sides)
-    return report_answer(report) | {"at": at}, report
+    return report_answer(report, mine) | {"at": at}, report
 
 
 def untimed(error: Exception) -> Answer:
@@ -239,17 +319,22 @@ def untimed(error: Exception) -> Answer:
     return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
 
 
-def report_answer(report: Report) -> Answer:
-    """The part "clocks" of a report, but for ``at``."""
+def report_answer(report: Report, mine: Kernel | None = None) -> Answer:
+    """The part "clocks" of a report, but for ``at``; of a product, with the kernel ``mine``."""
+    steps = next_steps(report, mine)
     return {
         "size": list(report.size or (0, 0, 0)),
-        "gflops": round(report.gflops, 1),
-        "percent": round(report.percent, 1),
+        "gflops": float(f"{report.gflops:.4g}"),
+        "percent": float(f"{report.percent:.3g}"),
         "clocks": round(report.clocks),
         "bound": report.bound,
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
+        "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
+        "launch": round(1 - report.clocks / report.device.clock_ghz / 1e9 / report.seconds, 4),
         "error": round(report.error, 4),
         "wavefronts": report.active,
+        "life": wavefront_life(report),
+        "steps": [{"text": step.text, "lines": list(step.lines)} for step in steps],
     }
 
 
@@ -295,7 +380,8 @@ def priced_answer(prices: Prices) -> Answer:
     for row in prices.lines:
         line = row.work.calls[0] if row.work.calls else row.line
         written.setdefault(line, []).append(row)
-    rows = [_price_row(line, parts) for line, parts in written.items()]
+    lived = prices.report.lived
+    rows = [_price_row(line, parts, lived) for line, parts in written.items()]
     dearest = max(rows, key=lambda row: row["price"], default=None)
     if dearest is None or dearest["price"] < WORTH:
         return {"lines": rows, "dearest": 0, "message": "No line alone is dear."}
@@ -303,8 +389,10 @@ def priced_answer(prices: Prices) -> Answer:
     return {"lines": rows, "dearest": dearest["line"], "message": message}
 
 
-def _price_row(line: int, parts: Sequence[LinePrice]) -> Answer:
-    """What a line costs: all its instructions together, of which a macro's call has many."""
+def _price_row(line: int, parts: Sequence[LinePrice], lived: float) -> Answer:
+    """What a line costs: all its instructions together, of which a macro's call has many; and for
+    which share of their lives, ``lived`` clocks in all, wavefronts wait at it.
+    """
     works = dict.fromkeys((part.unit for part in parts), 0.0)
     for part in parts:
         works[part.unit] += part.share
@@ -314,9 +402,16 @@ def _price_row(line: int, parts: Sequence[LinePrice]) -> Answer:
     scatters = high - low > max(SCATTER, abs(cost) / 2)
     span = f" ({_percent(low)} to {_percent(high)})" if scatters else ""
     text = (
-        f"{unit} works for it {_percent(works[unit])} of the time; without it the launch would take"
-        f" {_percent(cost)} less{span}"
+        f"price {_percent(cost)}: so much sooner would the launch end if it took no time{span}."
+        f" {unit} works for it {_percent(works[unit])} of the time"
     )
+    runs = max(part.work.runs for part in parts)
+    if unit != "ALU" and runs:
+        clocks = sum(part.work.clocks[unit] for part in parts) / runs
+        text += f", {clocks:.3g} clocks each time"
+    waited = sum(sum(part.work.waited.values()) for part in parts)
+    if lived and waited / lived >= WORTH_WAIT:
+        text += f"; wavefronts wait at it {_percent(waited / lived)} of their lives"
     return {"line": line, "work": round(works[unit], 5), "price": round(cost, 5), "text": text}
 
 

@@ -26,12 +26,14 @@ def _packaged(path: str) -> str:
 
 def joined(*paths: str) -> str:
     """Modules as one script, in which the last may export something; they import only from each
-    other. Comments on lines of their own are left out: they are for who reads the modules.
+    other. Comments on lines of their own, and how deep lines are indented, are left out: both are
+    for who reads the modules.
     """
     *inner, last = map(_packaged, paths)
     text = "\n".join([re.sub(r"(?m)^export ", "", module) for module in inner] + [last])
     text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
-    return re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
+    text = re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
+    return re.sub(r"(?m)^ +", " ", text)
 
 
 @cache

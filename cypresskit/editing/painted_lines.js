@@ -67,8 +67,8 @@ export class PaintedLines {
     while (tail < most && all[all.length - 1 - tail].text === lines[lines.length - 1 - tail]) tail++
     const old = all.slice(start, all.length - tail)
     const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
-      const {live = null, price = null, colour} = old[n] ?? {}
-      return {...newLine(line), live, price, colour}
+      const {live = null, colour} = old[n] ?? {}
+      return {...newLine(line), live, colour} // its price was another line's
     })
     for (const line of old) this.remove(line)
     this.all = all.slice(0, start).concat(fresh, all.slice(all.length - tail))
@@ -121,6 +121,19 @@ export class PaintedLines {
       line.colour = colours.get(n + 1)
     })
     this.redraw()
+  }
+
+  /** Mark the lines of which no operation is left. */
+  setDropped(lines) {
+    this.all.forEach((line, n) => {
+      line.dropped = lines.has(n + 1)
+    })
+    this.redraw()
+  }
+
+  /** What is known of a line's price, or null. */
+  priceAt(number) {
+    return this.all[number - 1]?.price ?? null
   }
 
   /** Light lines up: "lit", those that a slot or a finding is about, or "here", the caret's. */
@@ -211,12 +224,13 @@ export class PaintedLines {
     const {row, live, price, colour, faults} = line
     const lit = Object.keys(this.lit).filter((kind) => this.lit[kind].has(number))
     const said = [number, live, live && this.most, price, price && this.dearest, colour, faults]
-    said.push(lit.join())
+    said.push(lit.join(), line.dropped)
     if (row.said.length && said.every((value, n) => value === row.said[n])) return
     row.said = said
     row.number.textContent = String(number)
     this.fillLive(row.live, live)
     this.fillPrice(row.price, price)
+    row.chip.classList.toggle("ckw-dropped", Boolean(line.dropped))
     row.chip.style.background = colour === undefined ? "" : `var(--ckw-${colour % 8})`
     for (const kind of Object.keys(this.lit)) {
       row.paint.classList.toggle(`ckw-${kind}`, lit.includes(kind))
@@ -273,6 +287,12 @@ export class PaintedLines {
     if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
       this.scroll.scrollTop = top - clientHeight / 2
     this.draw()
+  }
+
+  /** Scroll back to the beginnings of lines where a column is in sight with them. */
+  showColumn(column) {
+    const width = this.scroll.clientWidth - this.gutter.offsetWidth
+    if ((column + 3) * this.letterWidth() < width) this.scroll.scrollLeft = 0
   }
 
   /** The line, from 1, and the column, from 0, at a place of the window. */

@@ -115,7 +115,8 @@ def code_answer(
     k_per_iteration, flops : of a turn of the main loop, where the kernel's launch tells them.
 
     The answer holds either ``refusal``, the line and the message of a program that the chip can't
-    run; or ``rows``, ``gone`` (how many rows of the code before there are no longer) and ``card``.
+    run; or ``rows``, ``gone`` (how many rows of the code before there are no longer), ``dropped``
+    (the lines of which no operation is left) and ``card``.
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
     ``clause``, whether it is in the main ``loop``, whether it is ``new``, its ``text`` (of a jump)
     or ``parts``: [slot, operation, line, the operation in full]. Slots 0 to 4 are x y z w t.
@@ -129,14 +130,25 @@ def code_answer(
     count_gone = _mark_new(rows, signatures, before)
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
-    return {"rows": rows, "gone": count_gone, "card": shown}, code, signatures
+    answer = {"rows": rows, "gone": count_gone, "dropped": _dropped(program, rows), "card": shown}
+    return answer, code, signatures
+
+
+def _dropped(program: Program, rows: Sequence[Answer]) -> list[int]:
+    """The lines that set a register and of which no operation is left: nothing uses the result, or
+    it was there already, as of a copy.
+    """
+    left = {part[2] for row in rows for part in row["parts"]}
+    setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
+    called = {line for i in program.body for line in i.calls}
+    return sorted(setting - left - called)
 
 
 def accesses(program: Program) -> tuple:
     """How often a program fetches, from what, and what it stores to, in the order of its text."""
     fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
     stores = [
-        i.dest.register.index if i.dest.register.kind == "o" else -1
+        (i.dest.register.index, i.dest.written) if i.dest.register.kind == "o" else -1
         for i in program.body
         if i.dest and i.dest.register.kind in ("g", "o")
     ]

@@ -3,7 +3,7 @@
 import {followTheme, listenKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {Editor, namesFor} from "./editor.js"
-import {Figures} from "./figures.js"
+import {Figures, wouldHelp} from "./figures.js"
 import {History} from "./history.js"
 import {Words} from "./il_text.js"
 import {Legend} from "./legend.js"
@@ -15,8 +15,13 @@ const UNSENT = "cypresskit-unsaved:"
 const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
+const DROPPED = "No operation is left of it: nothing uses its result, or it was there already. "
+const WORTH = 0.0005 // of the launch: a price that is worth a word
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
+const HEADLINE = 70 // letters: a headline of more is set smaller, in two lines
+const SEEN = 170 // letters of a headline that are seen
+const DIGITS = {maximumSignificantDigits: 3} // of a speed below a thousand
 // What the page says of a text, each renewed by a part of its answer.
 const STATEMENTS = [
   "headline",
@@ -73,6 +78,9 @@ class Workbench {
     this.count = 0
     this.live = []
     this.faults = []
+    this.priced = new Map() // what each line costs, in words
+    this.dropped = new Set() // lines of which no operation is left
+    this.touched = false
     this.fresh = new Freshness(host)
     host.classList.add("cypresskit", "ckw")
     this.stopTheme = followTheme(host)
@@ -119,12 +127,15 @@ class Workbench {
     const {host} = this
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
-    const head = make(host, "div", {class: "ckw-head"})
+    const page = make(host, "div", {class: "ckw-page"})
+    const head = make(page, "div", {class: "ckw-head"})
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
-    this.unsaved = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
-    this.offer = make(host, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
-    const main = make(host, "div", {class: "ckw-main"})
+    this.launched = make(page, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
+    this.launched.hidden = !state.parts.includes("verdict")
+    this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
+    this.offer = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
+    const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     this.editor = new Editor(left, {
       label: `IL of ${state.name}. Escape, then Tab, leaves the editor.`,
@@ -136,7 +147,7 @@ class Workbench {
     })
     const foot = make(left, "div", {class: "ckw-foot"})
     this.help = make(foot, "p", {class: "ckw-help"})
-    new Legend(foot, left, state.parts)
+    new Legend(foot, main, state.parts)
     const middle = make(main, "div", {class: "ckw-middle ckw-of-code"})
     this.bundles = new BundleTable(middle, {
       picked: (lines) => {
@@ -146,7 +157,8 @@ class Workbench {
       },
       goTo: (line) => this.editor.goTo(line),
     })
-    this.findings = make(host, "div", {class: "ckw-findings ckw-of-findings"})
+    const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
+    this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
@@ -155,8 +167,9 @@ class Workbench {
         this.asked = true
         this.post({...question, edit: this.edit})
       },
-      below: make(host, "div"),
+      below,
     })
+    this.steps = make(below, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
       recall: (entry) => this.post({type: "recall", entry}),
       compare: (first, second) => this.post({type: "compare", first, second}),
@@ -229,6 +242,7 @@ class Workbench {
   // -- texts
 
   changed() {
+    if (this.opened) this.touched = true
     this.keep(this.editor.text)
     this.age()
     clearTimeout(this.soon)
@@ -360,6 +374,7 @@ class Workbench {
       return
     }
     const [first] = faults
+    this.steps.hidden = true
     this.headline("fault", `Line ${first.line}: ${first.message}`)
     this.list(faults)
     this.moved(this.editor.caret.line)
@@ -376,6 +391,8 @@ class Workbench {
       return
     }
     this.list([])
+    this.dropped = new Set(answer.dropped)
+    this.editor.lines.setDropped(this.dropped)
     this.bundles.show(answer)
     this.editor.lines.setColours(this.bundles.colours)
     this.figures.card(answer.card)
@@ -393,15 +410,20 @@ class Workbench {
   open(rows) {
     this.opened = true
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
-    if (lines.length && this.editor.caret.line === 1)
-      this.editor.lines.toTop(Math.min(...lines) - 2)
+    if (!lines.length || this.touched || this.editor.focused) return
+    const first = Math.min(...lines)
+    this.editor.begin(this.editor.text, first)
+    this.editor.lines.toTop(first - 2)
   }
 
   showVerdict(answer) {
     this.judged = answer
-    this.list(answer.findings)
+    this.launched.textContent = answer.launched ?? ""
+    this.launched.title = this.launched.textContent
+    this.steps.hidden = true
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
+    this.list(answer.findings)
     this.figures.verdict(answer)
     this.fresh.renew("product", "terms")
     this.speak(answer.message)
@@ -415,21 +437,45 @@ class Workbench {
     if (answer.problem) return
     const {gflops, size, bound} = answer
     const right = Boolean(this.judged?.right)
-    make(this.speed, "b", {}, Math.round(gflops).toLocaleString("en"))
+    const shown = inDigits(gflops)
+    make(this.speed, "b", {}, shown)
     const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
-    make(this.speed, "span", {}, right ? ` Gflop/s at ${where}` : ` Gflop/s of a wrong C, ${where}`)
+    const state = this.judged?.product ? "of a wrong result" : "with a fault"
+    make(this.speed, "span", {}, right ? ` Gflop/s at ${where}` : ` Gflop/s ${state}, ${where}`)
     this.speed.classList.toggle("ckw-idle", !right)
-    const change = Math.round(gflops) - Math.round(this.gflops ?? gflops)
-    if (change && right)
+    const change = gflops - (this.gflops ?? gflops)
+    if (right && inDigits(this.gflops ?? gflops) !== shown)
       make(
         this.speed,
         "span",
         {class: change > 0 ? "ckw-more" : "ckw-less"},
-        ` ${change > 0 ? "+" : "−"}${Math.abs(change).toLocaleString("en")}`,
+        ` ${change > 0 ? "+" : "−"}${inDigits(Math.abs(change))}`,
       )
     if (right) this.gflops = gflops
-    const speed = `${Math.round(gflops)} gigaflops at ${where}, bound by ${bound}.`
+    if (right) this.lead(answer)
+    const speed = `${shown} gigaflops at ${where}, bound by ${bound}.`
     this.speak(`${this.judged?.message ?? ""} ${speed}`)
+  }
+
+  /** What binds, what would help, and where in the text that stands. */
+  lead({bound, steps = [], life = ""}) {
+    this.steps.hidden = false
+    this.steps.replaceChildren()
+    const first = make(this.steps, "p")
+    make(first, "b", {}, `Bound by ${bound}. `)
+    make(first, "span", {}, `${wouldHelp(bound)} `)
+    if (life) make(first, "span", {class: "ckw-soft"}, life)
+    for (const {text, lines} of steps) {
+      const item = make(this.steps, "p")
+      if (lines.length) {
+        const button = make(item, "button", {type: "button"}, linesInWords(lines))
+        button.addEventListener("click", () => {
+          this.editor.goTo(lines[0])
+          this.light(new Set(lines))
+        })
+      }
+      make(item, "span", {}, ` ${text}`)
+    }
   }
 
   showBest(answer) {
@@ -438,16 +484,18 @@ class Workbench {
   }
 
   showPrices(answer) {
+    this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
     this.fresh.renew("prices")
+    if (!this.help.classList.contains("ckw-note")) this.explain(this.editor.caret.line)
   }
 
   /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
   showReplay(answer) {
     this.figures.replay(answer)
     const {notes = [], terms = []} = answer
-    const first = terms.find(({right}) => !right)
+    const first = terms.find(({right, note}) => !right && notes[0]?.startsWith(note))
     this.lightTerms(terms)
     if (notes.length && this.judged?.product) {
       const sentence = notes[0].split(/(?<=\.) /)[0]
@@ -484,20 +532,27 @@ class Workbench {
     this.verdictLine.dataset.kind = kind
     this.verdictLine.textContent = text
     this.verdictLine.title = text
+    this.verdictLine.classList.toggle("ckw-long", text.length > HEADLINE)
     this.fresh.renew("headline")
   }
 
-  /** The list of faults or findings, each with a button to its line. */
+  /** The list of faults or findings, each with a button to its line. What the headline says already
+   * isn't said again. */
   list(faults) {
     this.findings.replaceChildren()
     this.fresh.renew("findings")
+    const headline = this.verdictLine.textContent
     for (const fault of faults.slice(0, MOST_FAULTS)) {
+      const said = headline.length <= SEEN && headline.includes(fault.message.replace(/\.$/, ""))
+      if (said && !fault.line && !fault.advice) continue
       const item = make(this.findings, "p")
       if (fault.line) {
         const button = make(item, "button", {type: "button"}, `line ${fault.line}`)
         button.addEventListener("click", () => this.editor.goTo(fault.line, fault.column))
       }
-      make(item, "span", {}, ` ${fault.message}`)
+      const goesOn = headline.length <= SEEN && fault.message.startsWith(headline)
+      const rest = goesOn ? fault.message.slice(headline.length) : ` ${fault.message}`
+      if (!said) make(item, "span", {}, rest)
       if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
     }
     const more = faults.length - MOST_FAULTS
@@ -537,16 +592,24 @@ class Workbench {
     const lines = new Set([line])
     this.bundles.light(lines, true)
     this.editor.lines.light(lines)
-    if (this.help.classList.contains("ckw-note")) return
+    if (!this.help.classList.contains("ckw-note")) this.explain(line)
+  }
+
+  /** Say below the editor what a line means, what became of it, and what it costs. */
+  explain(line) {
     const text = this.editor.line(line)
     const word = text.trim().split(/[\s,]/)[0]
     const meaning = word && this.meaning(word, line)
     this.help.replaceChildren()
     const fault = this.faults?.find((one) => one.line === line)
     if (fault) make(this.help, "span", {class: "ckw-bad"}, fault.message)
+    else if (/^\s*(;|\/\/)/.test(text)) make(this.help, "span", {}, text.trim())
     else if (meaning) {
       make(this.help, "b", {}, meaning[0])
-      make(this.help, "span", {}, ` ${meaning[1]}`)
+      make(this.help, "span", {}, ` ${meaning[1]}. `)
+      if (this.dropped.has(line)) make(this.help, "span", {class: "ckw-bad"}, DROPPED)
+      const price = this.editor.lines.priceAt(line)?.price >= WORTH && this.priced.get(line)
+      if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
     } else
       make(
         this.help,
@@ -559,7 +622,7 @@ class Workbench {
   /** What a word means at a line, as [name, rest]. */
   meaning(word, line) {
     const register = word.match(/^r(\d+)\b/)
-    if (!register) return this.words.meaning(word)
+    if (!register) return this.withNote(word, this.words.meaning(word))
     const name = register[0]
     const row = this.live.find(([at]) => at === line)
     const [, , names = ""] = row ?? []
@@ -571,4 +634,25 @@ class Workbench {
     const state = held ? `${held} is live here; ` : this.live.length ? "not live here; " : ""
     return [name, state + where]
   }
+
+  /** A meaning, with the comment in which the text itself says what a constant or an output is. */
+  withNote(word, meaning) {
+    const name = word.match(/^(?:cb\d+\[\d+\]|o\d+)/)?.[0]
+    if (!name || !meaning) return meaning
+    const note = this.editor.lines.all.find(({text}) => /^\s*;/.test(text) && text.includes(name))
+    return note ? [meaning[0], `${meaning[1]}. Here: ${note.text.replace(/^[\s;]+/, "")}`] : meaning
+  }
+}
+
+/** A speed in at least three digits. */
+function inDigits(gflops) {
+  return gflops < 1000 ? gflops.toLocaleString("en", DIGITS) : Math.round(gflops).toLocaleString("en")
+}
+
+/** "line 31", "lines 31, 32" or "lines 45 to 52". */
+function linesInWords(lines) {
+  const [first, last] = [lines[0], lines.at(-1)]
+  if (lines.length === 1) return `line ${first}`
+  if (last - first === lines.length - 1) return `lines ${first} to ${last}`
+  return `lines ${lines.slice(0, 4).join(", ")}${lines.length > 4 ? " …" : ""}`
 }

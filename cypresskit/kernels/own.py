@@ -105,6 +105,23 @@ def kernel(
     return with_convention
 
 
+def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
+    """The kernel with the convention under which most of a small product is right, and that share;
+    None where nothing of it is, whatever is tried.
+
+    Raises ``ILError`` for a text that doesn't assemble.
+    """
+    bare = _bare(source, name)
+    try:
+        inferred, trials = infer(bare)
+    except (KernelError, ValueError):
+        return None, 0.0
+    if inferred is not None:
+        return inferred, 1.0
+    best = max(trials, key=lambda trial: trial.right, default=None)
+    return (None, 0.0) if best is None or best.right == 0 else (best.kernel, best.right)
+
+
 def resolve(given: object, argument: str = "kernel") -> Kernel:
     """The kernel that is meant: by name, by file, by text, as a program, or the ``Kernel`` itself.
 
@@ -262,7 +279,8 @@ def _resized(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | No
 
 def _measured(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | None) -> TextKernel:
     """The kernel with the block and the step that the program itself has, where with these, and not
-    without them, it multiplies rightly.
+    without them, it multiplies rightly; or where its turns take more steps: with fewer, the last
+    turn would read beyond the matrices, and get zeros.
     """
     try:
         candidates = [c for c in conventions(kernel.program) if _differs_in_size(c, kernel)]
@@ -270,6 +288,10 @@ def _measured(kernel: TextKernel, block: tuple[int, int] | None, k_step: int | N
         return kernel
     sizes = dict.fromkeys((c.block, c.group, c.k_step) for c in candidates)
     measured = [replace(kernel, block=b, group=g, k_step=s) for b, g, s in sizes]
+    for candidate in measured:
+        longer = candidate.k_step > kernel.k_step and candidate.block == kernel.block
+        if longer and share_right(_resized(candidate, block, k_step)) == 1:
+            return candidate
     if measured and kernel not in measured and share_right(_resized(kernel, block, k_step)) < 1:
         for candidate in measured:
             if share_right(_resized(candidate, block, k_step)) == 1:

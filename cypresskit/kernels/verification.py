@@ -23,7 +23,8 @@ from cypresskit.machine.engines import launch
 NAMES = {0: "A", 1: "B", "g": "C"}
 LONGEST = 10**4  # instructions of a work-item: no small product needs a tenth of them
 SMALL = 2  # products of one block by two, and two by one, with every check on
-TURNS = 2  # of the loop, in these
+TURNS = 2  # of the loop, in the first of these
+ODD_TURNS = 3  # in the second: a text may take two steps together
 Size = tuple[int, int, int]
 NONE = Findings()
 
@@ -164,7 +165,7 @@ def verify(
 def _sizes(kernel: Kernel) -> list[Size]:
     """The products that try a kernel, small ones first: m, n and k."""
     rows, columns = kernel.multiple
-    blocks = [(1, 2, TURNS), (2, 1, TURNS), (2, 3, 3), (3, 2, 5)]
+    blocks = [(1, 2, TURNS), (2, 1, ODD_TURNS), (2, 3, 3), (3, 2, 5)]
     if (rows, columns) == (1, 1):
         blocks[SMALL:] = [(3, 5, 7), (5, 3, 12)]
     return [

@@ -1,0 +1,371 @@
+"""What one could do to make a kernel faster: from what binds its launch, by what the report and the
+code say, to the lines where that stands.
+
+A step says a fact about this launch, with its figures, and what follows from it; it writes no code.
+Each rule is a function of the facts, and gives a step or None where it doesn't apply; which rules
+are asked, and in which order, depends on what binds. Left out: what only another order of the
+compiler would gain, which ``best`` says.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.catalogue import BYTES
+from cypresskit.tables import quantity
+from cypresskit.timing.account import WAITS, LineWork
+from cypresskit.timing.report import Report
+
+MOST = 4  # steps that are said
+LARGE = 32  # bytes of a block's row or column: a larger block gains little
+DEARER = 1.4  # times the clocks of the cheapest access of its kind: worth a word
+SPARSE = 3.5  # operations in a bundle, on average, below which slots are worth filling
+NOTICED = 0.05  # of the lives of wavefronts: a wait that is worth a word
+UNEVEN = 1.6  # times the mean of all channels of memory: one that is busier
+FULL_WAVEFRONT = 64  # work-items
+PART = 0.08  # of the bundles: worth a word
+MOST_LINES = 8  # that a step is about
+ROWS = 0.15  # of the time in which memory opens rows: worth a word
+CHANNEL_BUSY = 0.4  # of the time: a channel of memory that holds others up
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What one could do, in words, and the lines that it is about."""
+
+    text: str
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask of a launch: its ``report``, and the ``kernel`` if it is a product."""
+
+    report: Report
+    kernel: Kernel | None
+
+    @cached_property
+    def works(self) -> dict[int, LineWork]:
+        """The work of each line that is written; of a macro's call, of its first instruction."""
+        works: dict[int, LineWork] = {}
+        for work in self.report.lines:
+            works.setdefault(work.calls[0] if work.calls else work.line, work)
+        return works
+
+    @property
+    def bundles(self) -> list:
+        """The bundles of the main loop."""
+        assert self.report.launch is not None
+        return [b for control in self.report.launch.code.main_loop for b in control.bundles]
+
+    @property
+    def fetches(self) -> list[int]:
+        """The lines of the main loop that fetch."""
+        assert self.report.launch is not None
+        loop = self.report.launch.code.main_loop
+        return sorted({fetch.line for control in loop for fetch in control.fetches})
+
+    @property
+    def size(self) -> int:
+        """Bytes of a number."""
+        return BYTES[self.kernel.precision] if self.kernel else 4
+
+    def clocks(self, unit: str) -> dict[int, float]:
+        """The clocks that a unit works for a line each time that a wavefront runs it."""
+        return {
+            line: work.clocks[unit] / work.runs
+            for line, work in self.works.items()
+            if work.runs and work.clocks[unit]
+        }
+
+    def waits(self, kind: str) -> dict[int, float]:
+        """For which share of their lives wavefronts wait at each line."""
+        lived = max(self.report.lived, 1.0)
+        return {line: work.waited[kind] / lived for line, work in self.works.items()}
+
+
+def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
+    """What one could do to make a launch faster, the most promising first; of a product, with its
+    kernel.
+    """
+    if report.launch is None or report.seen is None:
+        return []
+    facts = Facts(report, kernel)
+    rules = next(rules for bound, rules in RULES if report.bound.startswith(bound))
+    steps = (rule(facts) for rule in rules)
+    return [step for step in steps if step is not None][:MOST]
+
+
+def wavefront_life(report: Report) -> str:
+    """How a wavefront spends its time, in words: at work, or waiting for what."""
+    if not report.lived or not report.lines:
+        return ""
+    shares = {
+        kind: sum(work.waited[kind] for work in report.lines) / report.lived for kind in WAITS
+    }
+    works = max(0.0, 1 - sum(shares.values()))
+    parts = [f"{_percent(works)} at work", f"{_percent(shares['data'])} waiting for data"]
+    parts.append(f"{_percent(shares['unit'])} for a busy unit")
+    if shares["barrier"] >= 0.005:
+        parts.append(f"{_percent(shares['barrier'])} for its workgroup")
+    return f"A wavefront's life: {', '.join(parts)}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+# -- rules
+
+
+def _narrow_texels(facts: Facts) -> NextStep | None:
+    kernel = facts.kernel
+    if kernel is None or not kernel.streams or kernel.texel >= 16:
+        return None
+    numbers = kernel.texel // facts.size
+    whole = 16 // facts.size
+    stores = [i.line for i in kernel.program.body if i.dest and i.dest.register.kind == "o"]
+    return NextStep(
+        f"A fetch brings {quantity(numbers, 'number')}, and could bring {whole}: where all of o0"
+        f" is stored, {whole} neighbours in a row of C, the texels of A and B hold {whole}, too.",
+        tuple(stores),
+    )
+
+
+def _small_block(facts: Facts) -> NextStep | None:
+    kernel = facts.kernel
+    if kernel is None or kernel.vector or not facts.fetches:
+        return None
+    rows, columns = kernel.block
+    if min(rows, columns) * facts.size >= LARGE:
+        return None
+    way = "o1, o2 and so on take more rows of C" if kernel.streams else "g[] takes more rows of C"
+    return NextStep(
+        f"Each number of A is multiplied {_times(columns)}, each of B {_times(rows)}: in a larger"
+        f" block of C for a work-item, more often ({way}).",
+        tuple(facts.fetches),
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _conflicts(unit: str, access: str, words: str) -> Callable[[Facts], NextStep | None]:
+    """A rule: some accesses of a unit take longer than others."""
+
+    def rule(facts: Facts) -> NextStep | None:
+        if facts.kernel is not None and facts.kernel.buffer:
+            return None
+        clocks = facts.clocks(unit)
+        least = min(clocks.values(), default=0.0)
+        dear = [line for line in clocks if clocks[line] > DEARER * least]
+        if not dear:
+            return None
+        most = max(clocks.values())
+        return NextStep(
+            f"{access} here takes {most:.3g} clocks, elsewhere {least:.3g}: {words}", _few(dear)
+        )
+
+    return rule
+
+
+def _few(lines: list[int]) -> tuple[int, ...]:
+    return tuple(sorted(lines)[:MOST_LINES])
+
+
+def _beside_the_sums(facts: Facts) -> NextStep | None:
+    bundles = facts.bundles
+    without = [
+        b for b in bundles if not any("MULADD" in o.name or "FMA" in o.name for o in b.operations)
+    ]
+    kernel = facts.kernel
+    if kernel is None or kernel.precision == "double-double":
+        return None  # without multiply-adds it computes all the same
+    if not PART <= len(without) / len(bundles) < 1:
+        return None
+    lines = sorted({o.line for bundle in without for o in bundle.operations})
+    return NextStep(
+        f"{len(without)} of {len(bundles)} bundles in the loop hold no multiply-add: done once for"
+        " more steps of k in a turn (unrolled), such work weighs less.",
+        _few(lines),
+    )
+
+
+def _empty_slots(facts: Facts) -> NextStep | None:
+    filled = [len(bundle.operations) for bundle in facts.bundles]
+    mean = sum(filled) / max(len(filled), 1)
+    if not filled or mean >= SPARSE:
+        return None
+    sparse = {o.line for b in facts.bundles if len(b.operations) < SPARSE for o in b.operations}
+    return NextStep(
+        f"Of 5 slots {mean:.1f} do something, on average: what doesn't wait for each other, such as"
+        " four components at once, fills them.",
+        _few([*sparse]),
+    )
+
+
+def _waits_for_data(facts: Facts) -> NextStep | None:
+    waits = facts.waits("data")
+    line = max(waits, key=lambda n: waits[n], default=0)
+    if not line or waits[line] < NOTICED:
+        return None
+    return NextStep(
+        f"{_percent(waits[line])} of its life a wavefront waits here for data, of all fetches since"
+        " the last arithmetic: more fetches at a time, in a longer turn, wait only once.",
+        (line,),
+    )
+
+
+def _idle_engines(facts: Facts) -> NextStep | None:
+    report = facts.report
+    engines = report.device.simd_engines
+    room = engines * report.active
+    if report.wavefronts >= room:
+        return None
+    state = f"{quantity(report.wavefronts, 'wavefront')} for {engines} SIMD engines"
+    if report.wavefronts < engines:
+        state += f": {engines - report.wavefronts} stand idle"
+    else:
+        state += f", which hold {room:,}"
+    return NextStep(
+        f"{state}. Less of C for a work-item, or several that share the steps of k, make more; so"
+        " does a larger N."
+    )
+
+
+def _half_wavefronts(facts: Facts) -> NextStep | None:
+    program = facts.report.launch.code.program if facts.report.launch else None
+    if program is None or program.mode != "compute":
+        return None
+    items = int(np.prod(program.group))
+    spare = -items % FULL_WAVEFRONT
+    if not spare:
+        return None
+    at = [n + 1 for n, text in enumerate(program.lines) if "dcl_num_thread_per_group" in text]
+    return NextStep(
+        f"A workgroup of {items} leaves {spare} of the {FULL_WAVEFRONT} places of its last"
+        " wavefront empty, which take their time all the same.",
+        tuple(at[:1]),
+    )
+
+
+def _room_for_one_more(facts: Facts) -> NextStep | None:
+    launch, report = facts.report.launch, facts.report
+    assert launch is not None
+    fewer = range(report.registers - 1, 0, -1)
+    enough = next((r for r in fewer if launch.active_with(r) > report.active), None)
+    if enough is None or report.wavefronts <= report.active * report.device.simd_engines:
+        return None
+    return NextStep(
+        f"{report.registers} registers leave room for {report.active} wavefronts, {enough} would"
+        f" for {launch.active_with(enough)}: others compute while one waits. The column `live` says"
+        " where most are needed."
+    )
+
+
+def _uneven_channels(facts: Facts) -> NextStep | None:
+    use = facts.report.use
+    if use is None or "DRAM" not in use.shares:
+        return None
+    spans = np.diff(use.clocks)
+    busy = np.nan_to_num(use.shares["DRAM"] + use.shares["DRAM rows"])
+    channels = spans @ busy / max(spans.sum(), 1e-9)
+    most = float(channels.max())
+    if most < CHANNEL_BUSY or most < UNEVEN * channels.mean():
+        return None
+    return NextStep(
+        f"One of {len(channels)} channels of memory is busy {_percent(most)} of the time, on"
+        f" average they are {_percent(channels.mean())}: addresses a power of two apart meet in"
+        " one. Other work-items at a time, or rows of another length, spread them.",
+        _few(_heaviest(facts)),
+    )
+
+
+def _heaviest(facts: Facts) -> list[int]:
+    """The lines that move most of the bytes from memory."""
+    moved = {line: work.bytes["DRAM"] for line, work in facts.works.items()}
+    most = max(moved.values(), default=0.0)
+    return [line for line in moved if most and moved[line] >= most / 2]
+
+
+def _rows_of_memory(facts: Facts) -> NextStep | None:
+    rows = facts.report.busy.get("DRAM rows", 0.0)
+    if rows < ROWS:
+        return None
+    return NextStep(
+        f"{_percent(rows)} of the time memory opens rows instead of sending. Work-items that run at"
+        " a time should read on where others have begun.",
+        _few(_heaviest(facts)),
+    )
+
+
+def _read_again(facts: Facts) -> NextStep | None:
+    kernel, size = facts.kernel, facts.report.size
+    if kernel is None or size is None:
+        return None
+    m, n, k = size
+    least = (m * k + k * n) * facts.size
+    times = facts.report.bytes["DRAM"] / least
+    if times < 1.5:
+        return None
+    return NextStep(
+        f"Memory gives {facts.report.bytes['DRAM'] / 1e6:,.0f} MB, and A and B have"
+        f" {least / 1e6:,.0f}: each is read {times:.1f} times. Less often in larger"
+        " blocks, and where neighbours run at a time.",
+        _few(_heaviest(facts)),
+    )
+
+
+def _few_hits(facts: Facts) -> NextStep | None:
+    hits = facts.report.hits.get("L1", 1.0)
+    if hits > 0.5 or not facts.fetches or (facts.kernel is not None and facts.kernel.buffer):
+        return None
+    return NextStep(
+        f"L1 has {_percent(hits)} of the lines that are asked for. Neighbours in memory that are"
+        " fetched one right after the other find theirs still there.",
+        tuple(facts.fetches[:MOST_LINES]),
+    )
+
+
+TEXTURE_CONFLICTS = _conflicts(
+    "texture",
+    "A fetch",
+    "the four work-items of a quad, 2 x 2 neighbours, want words of one bank. Best they want the"
+    " same texel, or neighbours in a row.",
+)
+LDS_CONFLICTS = _conflicts(
+    "LDS",
+    "An access",
+    "work-items want words of one bank. Rows of another length in the LDS spread them.",
+)
+Rule = Callable[[Facts], NextStep | None]
+FEWER_FETCHES: tuple[Rule, ...] = (_narrow_texels, _small_block, TEXTURE_CONFLICTS)
+WAITING: tuple[Rule, ...] = (
+    _half_wavefronts,
+    _uneven_channels,
+    _few_hits,
+    _rows_of_memory,
+    _waits_for_data,
+)
+MEMORY: tuple[Rule, ...] = (
+    _uneven_channels,
+    _few_hits,
+    _rows_of_memory,
+    _read_again,
+    *FEWER_FETCHES,
+)
+#: The rules by what binds, in the words of ``Report.bound``.
+RULES: tuple[tuple[str, tuple[Rule, ...]], ...] = (
+    ("ALU", (_beside_the_sums, _empty_slots)),
+    ("texture", (*FEWER_FETCHES, _few_hits, _room_for_one_more, _beside_the_sums)),
+    ("LDS", (LDS_CONFLICTS, _small_block)),
+    ("L2", MEMORY),
+    ("DRAM", MEMORY),
+    ("latency", (_room_for_one_more, _waits_for_data, *FEWER_FETCHES)),
+    ("too few wavefronts", (_idle_engines, *WAITING)),
+    ("tail", (_idle_engines, _waits_for_data, *FEWER_FETCHES)),
+)

@@ -1,0 +1,69 @@
+"""What one could do next: each step's figures are the report's, and its lines do what it says."""
+
+import re
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.editing.next_steps import next_steps, wavefront_life
+from cypresskit.timing.account import WAITS
+
+NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
+N = 256
+
+
+def report_of(name):
+    kernel = ck.kernels[name]
+    return ck.simulate(kernel, 1 if kernel.vector else N, m=N, k=N)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_step_is_about_lines_of_the_text_that_do_something(name):
+    kernel = ck.kernels[name]
+    lines = {i.line: i for i in kernel.program.body}
+    steps = next_steps(report_of(name), kernel)
+    assert steps
+    for step in steps:
+        assert set(step.lines) <= set(lines)
+        if "fetch" in step.text.lower() and len(step.lines) > 1:
+            assert {lines[n].op.kind for n in step.lines} == {"fetch"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wavefronts_life_is_that_of_the_ledger(name):
+    report = report_of(name)
+    shares = [int(words) for words in re.findall(r"(\d+) %", wavefront_life(report))]
+    assert abs(sum(shares) - 100) <= len(shares)
+    waited = sum(sum(work.waited[kind] for kind in WAITS) for work in report.lines)
+    assert abs(shares[0] - 100 * (1 - waited / report.lived)) <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dear_accesses_have_the_clocks_of_the_account(name):
+    kernel, report = ck.kernels[name], report_of(name)
+    units = {"fetch": "texture", "access": "LDS"}
+    for step in next_steps(report, kernel):
+        seen = re.match(r"An? (\w+) here takes ([\d.]+) clocks, elsewhere ([\d.]+)", step.text)
+        if seen is None:
+            continue
+        unit = units[seen[1]]
+        clocks = {w.line: w.clocks[unit] / w.runs for w in report.lines if w.runs}
+        assert max(clocks[line] for line in step.lines) == pytest.approx(float(seen[2]), rel=1e-2)
+        least = min(value for value in clocks.values() if value)
+        assert least == pytest.approx(float(seen[3]), rel=1e-2)
+        assert all(clocks[line] > least for line in step.lines)
+
+
+def test_a_naive_kernel_is_led_to_texels_and_blocks_and_a_large_block_is_not():
+    naive = [step.text for step in next_steps(report_of("sgemm_naive"), ck.kernels["sgemm_naive"])]
+    assert any("could bring 4" in text for text in naive)
+    assert any("each of B once" in text for text in naive)
+    block = [step.text for step in next_steps(report_of("sgemm_nn"), ck.kernels["sgemm_nn"])]
+    assert not any("could bring" in text or "larger block" in text for text in block)
+
+
+def test_of_few_wavefronts_it_says_how_many_engines_stand_idle():
+    report = report_of("sgemv_n")
+    idle = report.device.simd_engines - report.wavefronts
+    assert report.bound == "too few wavefronts"
+    assert f"{idle} stand idle" in next_steps(report, ck.kernels["sgemv_n"])[0].text
