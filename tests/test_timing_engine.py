@@ -281,3 +281,29 @@ def test_stores_leave_together_each_line_once_in_order():
 def test_paths_must_have_every_wavefront():
     with pytest.raises(ValueError, match="every wavefront once"):
         pack([Path(np.array([1]), (((Clause(ALU, 1),), 1),))])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_packed_patterns_are_the_streams_entry_by_entry(seed):
+    rng = np.random.default_rng(seed)
+    streams = []
+    for _ in range(3):
+        phases = int(rng.integers(1, 4))
+        entries = phases * int(rng.integers(1, 9))
+        # Few different entries, so that most can share a pattern and some differ in one number.
+        addresses = 64 * rng.integers(0, 2, (2, 64))[rng.integers(0, 2, entries)]
+        addresses += 64 * rng.integers(0, 1000, (entries, 1))
+        made = stream(addresses, rng.random((entries, 64)) < rng.choice([0.1, 1]), phases=phases)
+        streams.append(replace(made, cost=made.cost + rng.integers(0, 2, entries, np.int32)))
+        streams[-1].offset[rng.random(len(made.offset)) < 0.05] += 1
+    wavefronts = max(len(s.cost) // s.phases for s in streams)
+    clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
+    packed = pack([Path(np.arange(wavefronts), ((clauses, 1),))])
+    for made, (first, *_) in zip(streams, packed.streams):
+        for n, (pattern, base) in enumerate(packed.entries[first : first + len(made.cost)]):
+            begin, end, cost, asked, _ = packed.patterns[pattern]
+            own = slice(made.ptr[n], made.ptr[n + 1])
+            assert (packed.lines[begin:end, 0] + base).tolist() == made.line[own].tolist()
+            assert packed.lines[begin:end, 1].tolist() == made.offset[own].tolist()
+            assert (cost, asked) == (made.cost[n], made.asked[n])
+    assert len(packed.patterns) <= len(packed.entries)

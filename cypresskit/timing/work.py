@@ -97,12 +97,9 @@ class Packed(NamedTuple):
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path
     streams: np.ndarray  # first entry, phases, step, uncached
-    cost: np.ndarray
-    ptr: np.ndarray
-    line: np.ndarray
-    offset: np.ndarray
-    asked: np.ndarray
-    delivered: np.ndarray
+    entries: np.ndarray  # pattern, and by how many lines it is moved
+    patterns: np.ndarray  # first of its lines, end of lines, cost, asked, delivered
+    lines: np.ndarray  # line of a pattern, offset
     group: int = 1
 
     @property
@@ -145,9 +142,8 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     for number, path in enumerate(paths):
         path_of[path.wavefronts] = number
         member[path.wavefronts] = np.arange(len(path.wavefronts))
-    entries = np.cumsum([0, *(len(s.cost) for s in streams)])
-    lines = np.cumsum([0, *(len(s.line) for s in streams)])
-    rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(entries, streams)]
+    first_entries = np.cumsum([0, *(len(s.cost) for s in streams)])
+    rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(first_entries, streams)]
     return Packed(
         np.array(clauses, np.int64).reshape(-1, 4),
         np.array(segments, np.int64).reshape(-1, 3),
@@ -155,20 +151,71 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         path_of,
         member,
         np.array(rows, np.int64).reshape(-1, 4),
-        _joined([s.cost for s in streams], np.int32),
-        np.append(
-            _joined([s.ptr[:-1] + start for s, start in zip(streams, lines)], np.int64), lines[-1]
-        ),
-        _joined([s.line for s in streams], np.int64),
-        _joined([s.offset for s in streams], np.int32),
-        _joined([0 * s.cost if s.asked is None else s.asked for s in streams], np.int32),
-        _joined([0 * s.cost if s.delivered is None else s.delivered for s in streams], np.int32),
+        *_shared_patterns(streams),
         group,
     )
 
 
-def _joined(arrays, dtype) -> np.ndarray:
-    return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.zeros(0, dtype)
+def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``Packed.entries``, ``patterns`` and ``lines``. Most wavefronts ask for the same lines as the
+    one before, some lines further: they share a pattern, so that all patterns stay in the host's
+    caches.
+    """
+    count = sum(len(s.cost) for s in streams)
+    entries = np.zeros((count, 2), np.int64)
+    patterns = np.zeros((count, 5), np.int64)
+    lines = np.zeros((sum(len(s.line) for s in streams), 2), np.int64)
+    sizes = np.zeros(3, np.int64)  # entries, patterns and lines so far
+    for stream in streams:
+        amounts = np.zeros((len(stream.cost), 3), np.int64)
+        for column, amount in enumerate((stream.cost, stream.asked, stream.delivered)):
+            if amount is not None:
+                amounts[:, column] = amount
+        bounds, numbers, offsets = (
+            np.ascontiguousarray(part, np.int64)
+            for part in (stream.ptr, stream.line, stream.offset)
+        )
+        _add_patterns(
+            stream.phases, amounts, bounds, numbers, offsets, sizes, entries, patterns, lines
+        )
+    return entries, patterns[: sizes[1]], lines[: sizes[2]]
+
+
+@native
+def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, lines):
+    """Add the entries of a stream to the last three arrays, of which ``sizes`` are in use. Each
+    takes the pattern of its phase in the wavefront before, or a new one.
+    """
+    for n in range(len(amounts)):
+        entry = sizes[0]
+        first = ptr[n]
+        count = ptr[n + 1] - first
+        base = line[first] if count > 0 else 0
+        pattern = entries[entry - phases, 0] if n >= phases else -1
+        same = pattern >= 0
+        if same:
+            same = patterns[pattern, 1] - patterns[pattern, 0] == count
+        if same:
+            for column in range(3):
+                same &= patterns[pattern, 2 + column] == amounts[n, column]
+            for p in range(count):
+                known = patterns[pattern, 0] + p
+                same &= lines[known, 0] == line[first + p] - base
+                same &= lines[known, 1] == offset[first + p]
+        if not same:
+            pattern = sizes[1]
+            patterns[pattern, 0] = sizes[2]
+            for p in range(first, first + count):
+                lines[sizes[2], 0] = line[p] - base
+                lines[sizes[2], 1] = offset[p]
+                sizes[2] += 1
+            patterns[pattern, 1] = sizes[2]
+            for column in range(3):
+                patterns[pattern, 2 + column] = amounts[n, column]
+            sizes[1] += 1
+        entries[entry, 0] = pattern
+        entries[entry, 1] = base
+        sizes[0] += 1
 
 
 def stream(

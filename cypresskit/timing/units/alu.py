@@ -36,8 +36,8 @@ def lds_over(work, slots, engines, tally, e, s, begin):
     c = slots.clause[e, s]
     over = 0.0
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
-        entry, _ = stream_entry(work, slots, e, s, stream)
-        clocks = work.cost[entry]
+        pattern, _ = stream_entry(work, slots, e, s, stream)
+        clocks = work.patterns[pattern, 2]
         over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
         tally.lds[e] += clocks
     return over

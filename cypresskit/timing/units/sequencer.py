@@ -10,8 +10,8 @@ from cypresskit.timing.work import TEX
 
 @part
 def stream_entry(work, slots, e, s, stream):
-    """The slot's entry in a stream in its present turn of the segment, and how far the lines have
-    moved.
+    """What the slot asks for in a stream in its present turn of the segment: the pattern, and by
+    how many lines it is moved.
     """
     row = work.streams[stream]
     first, phases, step = row[0], row[1], row[2]
@@ -20,7 +20,7 @@ def stream_entry(work, slots, e, s, stream):
     if phases > 1:  # a division for each fetch would be felt
         entry += turn % phases
         turn //= phases
-    return entry, turn * step
+    return work.entries[entry, 0], work.entries[entry, 1] + turn * step
 
 
 @part

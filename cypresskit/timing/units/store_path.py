@@ -17,10 +17,10 @@ def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, 
     begin = max(now, engines.store_free[e])
     taken, accepted = begin, begin
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
-        entry, moved = stream_entry(work, slots, e, s, stream)
-        taken += work.cost[entry]
-        for p in range(work.ptr[entry], work.ptr[entry + 1]):
-            channel, _, _ = place(work.line[p] + moved, memory.geometry)
+        pattern, moved = stream_entry(work, slots, e, s, stream)
+        taken += work.patterns[pattern, 2]
+        for p in range(work.patterns[pattern, 0], work.patterns[pattern, 1]):
+            channel, _, _ = place(work.lines[p, 0] + moved, memory.geometry)
             send_pending(memory, taken, channel)
             memory.pending[channel] += clocks.dram_line
             tally.dram[channel] += clocks.dram_line

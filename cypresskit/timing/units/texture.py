@@ -30,8 +30,8 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
     l1_asked = False
     while slots.fetch[e, s] < work.clauses[c, 3]:
         stream = slots.fetch[e, s]
-        entry, moved = stream_entry(work, slots, e, s, stream)
-        asks = work.ptr[entry] < work.ptr[entry + 1]
+        pattern, moved = stream_entry(work, slots, e, s, stream)
+        asks = work.patterns[pattern, 0] < work.patterns[pattern, 1]
         if l1_asked and asks:
             break  # what others ask for meanwhile comes first
         l1_asked = l1_asked or asks
@@ -45,13 +45,13 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
             engines.data_free,
             e,
             stream,
-            entry,
+            pattern,
             moved,
             now,
             uncached,
         )
         slots.fetch[e, s] += 1
-        now += work.cost[entry]
+        now += work.patterns[pattern, 2]
     slots.served[e, s] = now
     if slots.fetch[e, s] < work.clauses[c, 3]:
         return -1.0, now
@@ -88,16 +88,16 @@ def leave(engines, slots, e, now):
 
 
 @part
-def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, entry, moved, now, uncached):
+def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, pattern, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
-    cost = work.cost[entry]
-    tally.delivered[e] += work.delivered[entry]
+    cost = work.patterns[pattern, 2]
+    tally.delivered[e] += work.patterns[pattern, 4]
     if not uncached and memory.l1.size > 0:
-        tally.l1_asked[e] += work.asked[entry]
+        tally.l1_asked[e] += work.patterns[pattern, 3]
     data = max(data_free[e] + cost, now + cost + clocks.l1)
-    for p in range(work.ptr[entry], work.ptr[entry + 1]):
-        line = work.line[p] + moved
-        offset = work.offset[p]
+    for p in range(work.patterns[pattern, 0], work.patterns[pattern, 1]):
+        line = work.lines[p, 0] + moved
+        offset = work.lines[p, 1]
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
             come = read_l2(memory, clocks, tally, ledger, stream, line, now + offset)
