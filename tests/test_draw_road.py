@@ -49,7 +49,11 @@ def rules() -> dict[str, Rule]:
         return [FIGURES[RUNGS[say.index].launch][0]]
 
     def label(say: Said, shown):
-        """A rung's number, or a line of its name or of what runs there."""
+        """A rung's number, or a line of its name or of what runs there; or the scale's."""
+        if say.text in ("1000", "2000"):
+            foot = 126 + 208 * say.index
+            gflops = (foot - say.cell("y")) / 100 * ck.HD5870.peak_gflops("single")
+            return round(gflops) == int(say.text)
         if re.fullmatch(r"\d+", say.text):
             return [RUNGS[say.index].lesson]
         lines = {line for rung in RUNGS for line in (*rung.phrase.split("\n"), *rung.under)}

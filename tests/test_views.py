@@ -484,3 +484,36 @@ def test_a_zoom_glides_unless_motion_is_reduced(page, show, motion, is_there):
     first, last = seen_by(page)
     assert last - first == pytest.approx(1 / 1.6, abs=1e-3)
     assert (at_once == f"{first:.4f} {last:.4f}") == is_there
+
+
+# -- one type scale, and one kind of button
+
+
+#: A view for each name of ``ck.draw``: those of the site, and what it leaves out.
+ALL = gallery.VIEWS | {"curves": ("", VIEWS["curves"])}
+LETTERS = {f"{size} {family}" for size in (11, 12, 14, 18, 24) for family in ("Helvetica", "mono")}
+CONTROLS = {"28 px | 0px 10px | 4px", "28 px | 0px 10px | 0px", "20 px | 0px 7px | 4px"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_letters_and_buttons_are_of_the_scales_few_steps(page, name, tmp_path):
+    """On canvases, in pictures, toys and journeys: five sizes, one family and one for code; a
+    button's height, padding, radius, edge and letters; lower ones only in the bundle game's list.
+    """
+    path = ALL[name][1]().save(tmp_path / f"{name}.html")
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(path.as_uri())
+    page.wait_for_function(READY)
+    page.evaluate(JS.settled)
+    styles = page.evaluate(JS.styles)
+    for style, example in styles["letters"].items():
+        size, family = style.split(" ", 1)
+        family = "mono" if family == "monospace" else family.split(",")[0].title()
+        assert f"{size} {family}" in LETTERS, (style, example)
+    for style, example in styles["controls"].items():
+        _, *looks, edge, size, family = style.removesuffix(" grouped").split(" | ")
+        assert " | ".join(looks) in CONTROLS, (style, example)
+        assert edge == "1px" and size == "12px" and family.startswith("Helvetica"), style
+        is_low = looks[0] == "20 px"
+        assert not is_low or name == "bundle_game", (style, example)
+        assert (looks[2] == "0px" or is_low) <= style.endswith(" grouped"), (style, example)

@@ -269,7 +269,7 @@ export function beginGame(host, data, _place, ends) {
           part.dest ? register({register: part.dest[0], bank: part.dest[1]}) : "test",
           {class: "soft"},
         )
-      text(x(n) + 37, 236, SLOTS[n], {"font-weight": "bold", "font-size": 15})
+      text(x(n) + 37, 236, SLOTS[n], {"font-weight": "bold", "font-size": 14})
       field.addEventListener("click", () => {
         drop(n)
         takeFocus(host)

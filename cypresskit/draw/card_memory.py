@@ -285,13 +285,13 @@ def _draw_buffers(sheet: Sheet, timeline: Timeline, held: Held) -> float:
     width = LONGEST_BUFFER * sizes / sizes.max()
     left = BUFFERS + BUFFER_NAMES
     megabytes = [f"{size / 1e6:.0f} MB" for size in sizes]
-    sheet.words(BUFFERS, y, buffers, size=13)
+    sheet.words(BUFFERS, y, buffers, size=12)
     sheet.words(left + width + 8, y, megabytes, "soft", size=12)
     words = [f"{buffer}, {size}" for buffer, size in zip(buffers, megabytes)]
     look: dict = {"fill": (tints, tint), "line": "line", "words": words}
     x = left + width / 2
     sheet.boxes("buffers", x, y, width, ROW - 6, **look)
-    sheet.numbers("contents", x, y, label, names=names, align="center", size=13)
+    sheet.numbers("contents", x, y, label, names=names, align="center", size=12)
     return float(sizes.sum())
 
 

@@ -158,5 +158,5 @@ def _draw(sheet: Sheet, report: Report, top: float, clocks: np.ndarray) -> None:
         f" for {waits} %"
     )
     sheet.numbers(
-        f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=13
+        f"finish {name}", LEFT, top - 10, done, names=["", doing], ink="c", bold=True, size=12
     )

@@ -35,7 +35,7 @@ WIDTH = 1100  # of a chart that has a picture for itself, in pixels
 BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
 BELOW = 46  # for the labels and the title of x
 LETTER, SAMPLE, LINE = 6.7, 40, 23  # of the legend: a letter, what stands beside a name, a line
-TEXT = "13px"
+TEXT = "12px"
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def _draw_counts(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     )
     for n, (name, count, ink) in enumerate(counts):
         y = layout.counts_top + 22 * n
-        sheet.numbers(name, layout.map_left, y, count, prefix=f"{name}: ", ink=ink, size=15)
+        sheet.numbers(name, layout.map_left, y, count, prefix=f"{name}: ", ink=ink, size=14)
 
 
 def _draw_dots(

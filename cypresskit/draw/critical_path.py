@@ -163,11 +163,11 @@ def _draw_speeds(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
     left = LEFT + room * np.arange(len(runs))
     long = (room - 24) * speeds / speeds.max()
     chosen = np.tile(np.eye(len(runs), dtype=int), (windows, 1))
-    sheet.words(LEFT - 12, SPEEDS - 9, "Gflop/s with the bus", "soft", align="right", size=13)
+    sheet.words(LEFT - 12, SPEEDS - 9, "Gflop/s with the bus", "soft", align="right", size=12)
     fill = (["rgba(128,128,128,0.3)", "#0072b2"], chosen)
     sheet.boxes("speeds", left + long / 2, SPEEDS + 8, long, 14, fill=fill)
     texts = [f"{_speed(run.times)}: {speed:.0f}" for run, speed in zip(runs, speeds)]
-    sheet.words(left, SPEEDS - 9, texts, size=13)
+    sheet.words(left, SPEEDS - 9, texts, size=12)
 
 
 def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
@@ -191,12 +191,12 @@ def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
                 shown[cell] = len(texts) - 1
             left += long
     again = windows, 1
-    sheet.words(LEFT - 12, PARTS, "its critical path", "soft", align="right", size=13)
+    sheet.words(LEFT - 12, PARTS, "its critical path", "soft", align="right", size=12)
     fill = (PALETTE, np.tile(kind, again))
     across = np.tile(x, again)
     sheet.boxes("parts", across, PARTS, np.tile(width, again), 24, fill=fill)
     words = sheet.numbers(
-        "part names", 0, PARTS, np.tile(shown, again), names=texts, align="center", size=13
+        "part names", 0, PARTS, np.tile(shown, again), names=texts, align="center", size=12
     )
     sheet.track(words, "x", across)
 
@@ -219,10 +219,10 @@ def _draw_axis(sheet: Sheet, windows: Sequence[_Window], runs: int, rows: int) -
     sheet.boxes("ticks", across, ROWS + high / 2, 1, high, ink="line", alpha=0.6)
     named = np.repeat(shown, runs, axis=0)
     source = sheet.numbers(
-        "tick names", 0, ROWS + high + 11, named, names=texts, ink="soft", align="center", size=13
+        "tick names", 0, ROWS + high + 11, named, names=texts, ink="soft", align="center", size=12
     )
     sheet.track(source, "x", across)
-    sheet.words(LEFT - 24, ROWS + high + 11, "milliseconds", "soft", align="right", size=13)
+    sheet.words(LEFT - 24, ROWS + high + 11, "milliseconds", "soft", align="right", size=12)
 
 
 def _draw_rows(sheet: Sheet, rows: Sequence[str]) -> None:
@@ -281,7 +281,7 @@ def _draw_tasks(
         columns={"frame": by_frame(frame)},
     )
     sheet.ring(source, "w", ROW - 10, "frame", "ink")
-    words = sheet.numbers("names", 0, 0, by_frame(named), names=names, align="center", size=13)
+    words = sheet.numbers("names", 0, 0, by_frame(named), names=names, align="center", size=12)
     words.data["y"] = y
     sheet.track(words, "x", by_frame(x))
 

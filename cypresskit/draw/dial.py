@@ -169,7 +169,7 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
         width = np.fmax((end - start) * pixels - 0.7, 0.001)
         sheet.boxes(name, x, y, np.nan_to_num(width, nan=0.001), height, ink=ink)
 
-    sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=15)
+    sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=14)
     room = np.array([HD5870.register_pool // registers for *_, registers in choices])
     row = np.arange(MOST)
     names = ["", *map(str, row)]

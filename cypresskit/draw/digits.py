@@ -145,8 +145,8 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     """Names of some places above the columns, and the decimal point."""
     named = ruler.places[ruler.places % 5 == 0]
     texts = [f"10{_raised(place)}" for place in named]
-    sheet.words(ruler.x(named), 16, texts, "soft", align="center", size=13)
-    sheet.words(RIGHT + 14, 16, "off by", "soft", size=13)
+    sheet.words(ruler.x(named), 16, texts, "soft", align="center", size=12)
+    sheet.words(RIGHT + 14, 16, "off by", "soft", size=12)
     high = ROW * rows
     sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, ink="ink")
 
@@ -179,10 +179,10 @@ def _draw_row(
     x = ruler.x(places)
     sheet.boxes(f"digits {name}", x, y, ruler.width - 2, ROW - 20, fill=(FILLS, state), round=3)
     names = [*map(str, range(10)), ""]
-    sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=16)
+    sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=14)
     signs = np.array([value < 0 for value in values]).astype(int)
     sheet.numbers(
-        f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=16
+        f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=14
     )
     if not is_exact:
         off = [_off(value - true) for value, true in zip(values, exact)]

@@ -83,7 +83,7 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     tall = ROW * len(TWO_SUM)
     names = ["2" + str(n).translate(RAISED) for n in tens]
     ruler = sheet.boxes("ruler", x, TOP + tall / 2, 1, tall, ink="line", alpha=0.5, words=names)
-    sheet.words("x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=13)
+    sheet.words("x", TOP + tall + 12, "words", "soft", source=ruler, align="center", size=12)
     for n, (step, ink) in enumerate(TWO_SUM.items()):
         y = TOP + ROW * (n + 0.5)
         sheet.words(LEFT - 8, y, step, ink, align="right", bold=True, size=14)

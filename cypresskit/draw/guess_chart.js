@@ -12,7 +12,7 @@ const SUPPRESS = "data-lm-suppress-shortcuts" // JupyterLab leaves keys alone wh
 
 const STYLE = `
   .cypresskit-guess-chart { display: block; width: ${WIDE}px; max-width: 100%;
-    touch-action: none; user-select: none; font: 13px Helvetica, Arial, sans-serif;
+    touch-action: none; user-select: none; font: 12px Helvetica, Arial, sans-serif;
     color: var(--jp-content-font-color1, light-dark(#1b1b1f, #ececf1)); cursor: crosshair }
   .cypresskit-guess-chart text { fill: currentColor }
   .cypresskit-guess-chart .level { stroke: currentColor; opacity: 0.2 }

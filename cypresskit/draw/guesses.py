@@ -117,9 +117,9 @@ def _draw_axes(sheet: Sheet, lessons: list[str]) -> None:
     ticks = [_y(tick) for tick in TICKS]
     sheet.boxes("levels", (LEFT + RIGHT) / 2, ticks, RIGHT - LEFT, 1, ink="line", alpha=0.5)
     names = ["right", *(f"{tick:g} times" for tick in TICKS[1:])]
-    sheet.words(LEFT - 8, ticks, names, "soft", align="right", size=13)
-    sheet.words(LEFT - 8, FOOT - 8, "choices", "soft", align="right", size=13)
-    sheet.words(4, 16, "off by", "soft", size=13)
+    sheet.words(LEFT - 8, ticks, names, "soft", align="right", size=12)
+    sheet.words(LEFT - 8, FOOT - 8, "choices", "soft", align="right", size=12)
+    sheet.words(4, 16, "off by", "soft", size=12)
     if lessons:
         sheet.words(x, FOOT + 22, lessons, bold=True, align="center", size=14)
 

@@ -108,7 +108,7 @@ def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) ->
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(places, foot + 10, names, "soft", align="center", size=13)
+    sheet.words(places, foot + 10, names, "soft", align="center", size=12)
 
 
 def _turn(run: Traffic) -> list[Access]:
@@ -238,7 +238,7 @@ class Layout:
 
         self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 92, WORDS + 64, self.name)
-        sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=13)
+        sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=12)
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)
         self._draw_requests(sheet, left, frames)
@@ -254,7 +254,7 @@ class Layout:
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
         head = "64 work-items, each with four steps of k of one row of A (a colour)"
-        sheet.words(left, REGISTERS - 10, head, size=13)
+        sheet.words(left, REGISTERS - 10, head, size=12)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
         words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
@@ -301,10 +301,10 @@ class Layout:
             colour[frame:, element == loaded] = loaded // STEPS % NOTHING
             terms[frame:, 8 * own_row : 8 * own_row + 8] += 1
 
-        sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=13)
+        sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
-        sheet.words(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=13)
+        sheet.words(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=12)
         look: dict = {
             "key": element,
             "words": [
@@ -320,7 +320,7 @@ class Layout:
         place in the workgroup's tile.
         """
         heads = ["its 8 x 8 of C", "in its group's 64 x 64"]
-        sheet.words([left + 240, left + 350], BELOW + 12, heads, size=13)
+        sheet.words([left + 240, left + 350], BELOW + 12, heads, size=12)
         down, across = np.divmod(np.arange(64), 8)
         x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
         column = 8 * (self.item % 8)

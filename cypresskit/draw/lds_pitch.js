@@ -132,7 +132,7 @@ export function beginPitch(host, data, _place, ends) {
     drawing.replaceChildren()
     const box = (x, y, w, h, look) => make(drawing, "rect", {x, y, width: w, height: h, ...look})
     const text = (x, y, words, look = {}) =>
-      make(drawing, "text", {x, y, "font-size": 13, ...look}, words)
+      make(drawing, "text", {x, y, "font-size": 12, ...look}, words)
     const first = row % half
     /** @type {[number[], string][]} */
     const panels = [

@@ -101,7 +101,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     tops = np.cumsum([0.0, *heights])[:-1].tolist()
     bands = [band for panel, top in zip(panels, tops) for band in panel.bands(top, row).values()]
     sheet.clock(Clock((LEFT, RIGHT), end, 1e3, bands, high + 9))
-    sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=13)
+    sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=12)
     any_full = False
     for panel, top in zip(panels, tops):
         any_full |= panel.draw(sheet, top, row)
@@ -247,7 +247,7 @@ def draw_tasks(
     come = axis.to_x(axis.moments)[:, np.newaxis] >= (name_ends if future else -np.inf)
     shown = np.where(come, np.arange(1, len(spans) + 1), 0)
     labels = sheet.numbers(
-        f"labels {name}", middle, y, shown, names=["", *names], size=13, align="center"
+        f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center"
     )
     sheet.name_bars(labels, (left, right), [[span.task.name, _label(span.task)] for span in spans])
 
@@ -381,7 +381,7 @@ class _Chart:
 
     def draw(self, sheet: Sheet, top: float, row: float) -> bool:
         """Draw the timeline. Returns whether a shared resource is full at some time."""
-        sheet.words(4, top + 12, self.name, bold=True, size=15)
+        sheet.words(4, top + 12, self.name, bold=True, size=14)
         spans = self.run.spans
         words = np.array([self._tip(s) for s in self.run.spans])
         bands = self.bands(top, row)
@@ -465,8 +465,8 @@ class _Chart:
             for row in place
         }
         called = [f"{row}: {', '.join(stages[row])}" if stages[row] else row for row in place]
-        sheet.words(LEFT - 8, y, called, align="right", size=13)
-        sheet.words(right + 46, top + ROAD - 13, "worked", "soft", align="right", size=13)
+        sheet.words(LEFT - 8, y, called, align="right", size=12)
+        sheet.words(right + 46, top + ROAD - 13, "worked", "soft", align="right", size=12)
         capacity = {row: self.run.resources[row].capacity for row in place}
         uses = [[s.task.uses.get(row, 0) / capacity[row] for row in place] for s in self.run.spans]
         part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in self.run.spans]
@@ -474,13 +474,13 @@ class _Chart:
         percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
         names = [f"{n} %" for n in range(101)]
         sheet.numbers(
-            f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=13
+            f"worked {self.name}", right + 44, y, percent, names=names, align="right", size=12
         )
         over = (moments >= self.run.seconds - 1e-12)[:, np.newaxis] * np.array(
             [row == self.run.bound for row in place]
         )
         mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
-        sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=13)
+        sheet.numbers(f"binds {self.name}", 4, y, over, names=mark, bold=True, size=12)
         answer = (
             f"{1e3 * self.run.seconds:.1f} ms, {self.run.gflops:.0f} Gflop/s, busiest:"
             f" {self.run.bound}, {100 * self.run.busy[self.run.bound]:.0f} %"
@@ -569,7 +569,7 @@ class _Chart:
             f"blocks {self.name}", place, y, width, 17, fill=(TINTS, matter), key=key, **look
         )
         words = sheet.numbers(
-            f"names {self.name}", 0, y, label, names=names, size=13, align="center"
+            f"names {self.name}", 0, y, label, names=names, size=12, align="center"
         )
         sheet.track(words, "x", place, moves=True)
 
@@ -580,7 +580,7 @@ class _Chart:
         names = [list(STATIONS)[n] for n in used]
         sheet.boxes(f"road {self.name}", LEFT + WIDE / 2, road.y, WIDE * 0.9, 2, ink="line")
         sheet.boxes(f"stations {self.name}", x, road.y, 118, 40, ink="faint", line="line", round=5)
-        sheet.words(x, road.y - 28, names, "soft", align="center", size=13)
+        sheet.words(x, road.y - 28, names, "soft", align="center", size=12)
 
     def _frames_of(self, span: Span) -> np.ndarray:
         """The frames in which a task's block is on the road; a run's last one stays."""

@@ -6,10 +6,11 @@ import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread, valuesAt} from "./tracks.js"
 
 const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
-// Texts that scale, in pixels: one that is larger than SMALL_TEXT gets at least READABLE_TEXT;
-// a smaller one stands in a narrow cell, where more than LEAST_TEXT wouldn't fit.
-const SMALL_TEXT = 8.4
+// The sizes of texts, in pixels: those of look.css, and a smaller one. A text that would be smaller
+// still stands in a narrow cell, where more than the least wouldn't fit.
+const SIZES = [24, 18, 14, 12]
 const READABLE_TEXT = 11
+const SMALL_TEXT = 7.7
 const LEAST_TEXT = 8
 const LISTED = 13 // lines of a listing that are shown
 const ONE_STEP = 220 // milliseconds in which a single step travels
@@ -476,7 +477,7 @@ class Player {
     const words = this.about.get(this.pick)
     const now = Array.isArray(words) ? words.findLast(([from]) => from <= this.frame)?.[1] : words
     const invite = `<span class="soft">Click anything to keep it highlighted.</span>`
-    write(this.part.chosen, now ?? `${invite} ${this.spec.hint}`)
+    write(this.part.chosen, now ?? invite)
   }
 
   choose(key) {
@@ -637,15 +638,15 @@ class Player {
     probe.remove()
   }
 
-  /** Texts scale with their figures. */
+  /** Texts scale with their figures, in steps. */
   addFits() {
     for (const [figure, glyph, part, most] of this.spec.fitted) {
       const fit = () => {
         const {start, end} = figure.x_range
         const size = Math.min(most, (part * figure.inner_width) / Math.abs(end - start))
         const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
-        if (figure.inner_width > 0)
-          glyph.text_font_size = {value: `${Math.max(least, size).toFixed(1)}px`}
+        const step = SIZES.find((each) => each <= size) ?? least
+        if (figure.inner_width > 0) glyph.text_font_size = {value: `${step}px`}
       }
       figure.properties.inner_width.change.connect(fit)
       fit()

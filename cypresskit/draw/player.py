@@ -208,7 +208,7 @@ class Player(Shown):
         keys = self._keyboard_help() if is_moving else ""
         hint = ""
         if keys:
-            hint = f'<span class="soft">{keys}; in a notebook click the picture first.</span>'
+            hint = f"{keys}. In a notebook click the picture first."
         self.html = self._html(picture, settings, is_moving, hint)
         # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
         # those of ``shown.FIELDS``.
@@ -216,7 +216,6 @@ class Player(Shown):
         self.figures[0].tags = [
             {
                 "captions": [theme.html(caption) for caption in self.captions],
-                "hint": hint,
                 "label": f"{self.title}. {keys}".strip(),
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "sceneOfKey": list(parts.scene_of_key.items()),
@@ -234,9 +233,6 @@ class Player(Shown):
         beside = [_placed(part) for part in settings.side]
         if settings.listing[0]:
             beside.insert(0, '<div data-part="listing" class="code"></div>')
-        below = list(settings.below)
-        if hint and not self.about:
-            below.append(hint)
         shown = {
             "moving": is_moving,
             "several": len(self.scenes) > 1,
@@ -244,6 +240,7 @@ class Player(Shown):
             "asks": settings.guess,
             "clicks": self.about,
             "zooms": self._zooms,
+            "keyed": hint,
         }
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
@@ -255,7 +252,8 @@ class Player(Shown):
             dials="".join(map(_dial, settings.dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
-            below="".join(map(_placed, below)),
+            below="".join(map(_placed, settings.below)),
+            hint=hint,
         )
 
     def _recording(self) -> dict:

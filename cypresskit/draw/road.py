@@ -26,7 +26,8 @@ from cypresskit.timing.simulate import simulate
 
 #: Of the stage, in pixels: its width and height, those of the climb's line, and the room at its
 #: left.
-WIDTH, HEIGHT, LINE, LEFT = 1040, 440, 208, 8
+WIDTH, HEIGHT, LINE, LEFT = 1040, 440, 208, 40
+RIGHT = 8  # the room at its right
 HEAD = 12  # the y of a line's heading, and how far below it the roof and the bars' foot are
 ROOF, FOOT = 26, 126
 CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of both kinds
@@ -38,6 +39,7 @@ MOST_NARROWED = 1.16  # times as wide may rungs be that stand side by side there
 # How far below the foot the lines of names are, and how far apart.
 NUMBER, NAMES, APART = 12, 27, 13
 REFERENCE = 2048  # the course's N: a rung of another one says so
+SCALE = (1000, 2000)  # lines to read heights by, in Gflop/s
 PEAK = HD5870.peak_gflops("single")  # the roof
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
@@ -128,7 +130,7 @@ RUNGS = (
     Rung(12, "two steps\na turn", SINGLE, BLOCK_8, True),
     Rung(12, "a larger N", LARGER, SINGLE, True),
     Rung(3, "bundles\npacked\nbetter", RoadLaunch("sgemm_tn", style="best"), SINGLE),
-    Rung(4, "25 regis-\nters,\nnot 37", SINGLE, RoadLaunch("sgemm_tn_37")),
+    Rung(4, "25\nregisters,\nnot 37", SINGLE, RoadLaunch("sgemm_tn_37")),
     Rung(5, "square\nquads", SINGLE, RoadLaunch("sgemm_tn_compute")),
     Rung(5, "NN,\nnot TN", NN, SINGLE),
     Rung(6, "double", DOUBLE, SINGLE),
@@ -243,12 +245,12 @@ class _RoadLayout:
         for line, limits in enumerate((CLIMB, SIDE)):
             number = [n for n, rung in enumerate(rungs) if rung.climb == (line == 0)]
             own = np.array([rungs[n].own for n in number])
-            width = (WIDTH - 2 * LEFT - OWN * own.sum()) / np.count_nonzero(~own)
+            width = (WIDTH - LEFT - RIGHT - OWN * own.sum()) / np.count_nonzero(~own)
             rooms = np.where(own, OWN, np.clip(width, *limits))
             room[number] = rooms
             x[number] = LEFT + np.cumsum(rooms) - rooms / 2
             foot[number] = LINE * line + FOOT
-        return cls(max(WIDTH, LEFT + float((x + room / 2).max())), x, room, foot)
+        return cls(max(WIDTH, RIGHT + float((x + room / 2).max())), x, room, foot)
 
     @property
     def end(self) -> float:
@@ -277,13 +279,14 @@ class _RoadLayout:
             high = (LINE, HEIGHT - LINE)[line]
             end = (0, self.width / 2), (self.width / 2, self.width)
             heading = top, top + HEAD + 8
-            patches.append(Patch(end[0], heading, (4 - LEFT, down)))
+            patches.append(Patch(end[0], heading, (0, down)))
             right = NARROW - 4 - (self.end - self.width / 2)
             patches.append(Patch(end[1], heading, (right, down + 18)))
             down += HEAD + 8 + 18 * (line == 0)
             of_line = [group for group in groups if rungs[group[0]].climb == (line == 0)]
             for first, last in self._lines(of_line):
-                left = self.x[first] - self.room[first] / 2
+                is_first = first == of_line[0][0]
+                left = 0.0 if is_first else self.x[first] - self.room[first] / 2
                 right = self.x[last] + self.room[last] / 2
                 scale = min(1.0, (NARROW - 8) / (right - left))
                 part = heading[1], top + high
@@ -307,10 +310,14 @@ class _RoadLayout:
 def _draw_heads(sheet: Sheet, layout: _RoadLayout) -> None:
     """Draw the headings of both lines, and the roof over them."""
     heads = [f"The climb: Gflop/s at N = {REFERENCE}", "Side roads, from where each sets out"]
-    sheet.words([LEFT, LEFT], [HEAD, LINE + HEAD], heads, bold=True, size=14)
+    sheet.words([4, 4], [HEAD, LINE + HEAD], heads, bold=True, size=14)
     roof = f"the roof: the chip's peak, {PEAK:.0f} Gflop/s"
     sheet.words(layout.end, HEAD, roof, "soft", align="right", size=12)
     sheet.boxes("roof", layout.x, layout.roof, layout.room, 2, ink="ink")
+    for gflops in SCALE:
+        y = layout.foot - gflops / PEAK * (FOOT - ROOF)
+        sheet.boxes(f"scale {gflops}", layout.x, y, layout.room, 1, ink="line", alpha=0.6)
+        sheet.words(LEFT - 5, np.unique(y), str(gflops), "soft", align="right", size=12)
 
 
 def _own_rungs(

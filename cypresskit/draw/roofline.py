@@ -224,7 +224,7 @@ def _draw_block(sheet: Sheet) -> None:
     block = np.array(BLOCKS, float)[:, np.newaxis] * 10
     for (name, (x, y, width, height)), ink in zip(matrices.items(), "acb"):
         sheet.boxes(f"matrix {name}", x, y, width, height, ink="faint", line="line")
-        sheet.words(x + width / 2 - 14, y + height / 2 - 12, name, bold=True, size=15)
+        sheet.words(x + width / 2 - 14, y + height / 2 - 12, name, bold=True, size=14)
         needed_width = np.full_like(block, depth) if name == "A" else block
         needed_height = np.full_like(block, depth) if name == "B" else block
         first_x = x - width / 2 + (0 if name == "A" else gap)
@@ -240,7 +240,7 @@ def _draw_block(sheet: Sheet) -> None:
             moves=("x", "y", "w", "h"),
         )
     uses = [f"{b} x {b}: each number of A and B is used {b} {plural('time', b)}" for b in BLOCKS]
-    sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=uses, size=13)
+    sheet.numbers("uses", 4, 338, np.arange(len(BLOCKS)), names=uses, size=12)
 
 
 def _published(precision: str) -> list[_Point]:

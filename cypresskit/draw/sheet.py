@@ -524,7 +524,7 @@ class Sheet(Parts):
         runner is done.
         """
         left, width = lane
-        self.words(left, 12, title, bold=True, size=16)
+        self.words(left, 12, title, bold=True, size=14)
         self.boxes(f"road {name}", left + width / 2, 34, width, 10, ink="faint")
         passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
         clocks = so_far.astype(int)
@@ -542,7 +542,7 @@ class Sheet(Parts):
             ink="c",
             bold=True,
             align="left" if end < most / 2 else "right",
-            size=13,
+            size=12,
         )
 
     def words(
@@ -567,7 +567,7 @@ class Sheet(Parts):
         glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
         drawn = self.inks(glyph, text_color=ink)
         if self._staged:
-            self.inks.fit(self.fig, drawn, look.size, 2 * look.size)
+            self.inks.fit(self.fig, drawn, look.size, look.size)
         elif look.fit:
             self.inks.fit(self.fig, drawn, look.fit)
         return drawn

@@ -39,7 +39,7 @@ MODULES = (
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about asked captions choices dials figures firstFrame fitted heads hint inks label labels "
+    "about asked captions choices dials figures firstFrame fitted heads inks label labels "
     "listing marks picks question right sceneOfKey scenes stages step stillFrame tracks truth "
     "unguessed wheel "
     "track.changes track.column track.moves track.source track.text track.texts "

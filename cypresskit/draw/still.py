@@ -39,7 +39,7 @@ SHAPES = {
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
 CENTRED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
-LETTERS = 13  # the size of a chart's letters, in pixels
+LETTERS = 12  # the size of a chart's letters, in pixels
 # Of a legend, in pixels: from the axis to its first line, a line, a sample, a sample with what is
 # beside it, and a letter.
 LEGEND, ENTRY, SAMPLE, BESIDE, LETTER = 62, 23, 20, 40, 6.7

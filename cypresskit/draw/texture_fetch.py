@@ -215,7 +215,7 @@ class _Replay:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.words(left, TOP - 14, "64 work-items, in quads", size=13)
+        sheet.words(left, TOP - 14, "64 work-items, in quads", size=12)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words
@@ -320,7 +320,7 @@ class _Replay:
             f"{name}: {texture.height} rows of {texture.width} texels",
             INKS.get(resource, "ink"),
         )
-        sheet.words(x0, TOP - 14, title, ink, size=13)
+        sheet.words(x0, TOP - 14, title, ink, size=12)
         top = np.flatnonzero(ends[1] == 0)
         foot = TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
@@ -340,7 +340,7 @@ class _Replay:
         label = 44 if lane > 120 else 12
         step = (lane - label) / QUEUE
         door = left + lane * np.arange(self.banks) + label + step / 2
-        sheet.words(left, DOORS - 24, "Each bank gives one word a clock", size=13)
+        sheet.words(left, DOORS - 24, "Each bank gives one word a clock", size=12)
         sheet.boxes(f"doors {self.name}", door, DOORS, step, 22, ink="faint", line="ink")
         names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
         sheet.words(door - step / 2 - 5, DOORS, names, "soft", align="right", size=12)
@@ -411,7 +411,7 @@ class _Replay:
             f" {step.number + 1}, {'not in L1' if step.missed else 'in L1'}"
             for t, step in enumerate(self.served, 1)
         ]
-        sheet.words(left, TICKS - 14, "What each fetch has paid: a box is a clock", size=13)
+        sheet.words(left, TICKS - 14, "What each fetch has paid: a box is a clock", size=12)
         at = (
             f"ticks {self.name}",
             np.where(paid, x, np.nan),

@@ -299,7 +299,7 @@ def _draw_report(
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = _axis(clocks, (float(clocks[0]), float(clocks[-1])))
     title = f"{report.kernel}: {report.registers} registers, room for {report.active} wavefronts"
-    sheet.words(LEFT, layout.title, title, bold=True, size=15)
+    sheet.words(LEFT, layout.title, title, bold=True, size=14)
     slots = [str(slot) for slot in range(layout.slots)]
     sheet.words(LEFT - 8, layout.rows, slots, "soft", align="right", size=12)
 
@@ -323,7 +323,7 @@ def _draw_missing(sheet: Sheet, report: Report, name: str, layout: _Layout) -> N
         f"no room: {layout.slots} x {report.registers} of the {report.device.register_pool}"
         " registers are taken"
     )
-    sheet.words(x, middle, why, "soft", align="center", size=13)
+    sheet.words(x, middle, why, "soft", align="center", size=12)
 
 
 def _draw_kind(
@@ -406,7 +406,7 @@ def draw_units(
     for unit, y, ink in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
         share = np.round(busy[unit]).astype(int)
         sheet.numbers(
-            f"{unit} {name}", right + 8, y, share, names=percent, ink=ink, bold=True, size=15
+            f"{unit} {name}", right + 8, y, share, names=percent, ink=ink, bold=True, size=14
         )
 
 
@@ -439,7 +439,7 @@ def _draw_totals(
         lines = heights.title + np.array([0, 16])
         sheet.words(x, lines, ["turns of", "the loop"], "soft", size=12)
         counter = heights.title + 42
-        sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=26)
+        sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
 def _stories(report: Report, window: Window) -> dict[int, str]:
@@ -523,7 +523,7 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
 
     y = 30 + row_height * np.arange(most + 1)
     letter = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
-    style: dict = {"align": "right", "size": 13}
+    style: dict = {"align": "right", "size": 12}
     sheet.numbers("rows", LEFT - 8, y[:-1], letter, names=["", *ascii_uppercase[:most]], **style)
     sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
     sheet.play_head("head", to_x(now[:, 0]), float(y.mean()), y[-1])
