@@ -77,6 +77,8 @@ def check_reduction(program: Program) -> Verdict:
 def _reduction_slip(
     program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> str:
+    if mixed := _mixed_kinds(program):
+        return mixed
     odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
     leaders = a @ (x[0] * (1 - odd))
     helpers = a @ (x[0] * odd)
@@ -97,6 +99,24 @@ def _reduction_slip(
         " helper's."
     )
     return slip(result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint)
+
+
+def _mixed_kinds(program: Program) -> str:
+    """A hint where an address is added up as a float, or sums as whole numbers; "" otherwise."""
+    body = program.expanded
+    stored = next((n for n, i in enumerate(body) if i.opcode == "lds_store_vec"), len(body))
+    loads = [i for i in body[stored:] if i.opcode.startswith("lds_load")]
+    addresses = {source.register for load in loads for source in load.sources}
+    for i in body[stored:]:
+        written = i.dest.register if i.dest else None
+        if i.opcode == "add" and written in addresses:
+            return (
+                f"line {i.line} adds floats, and `{written}` is an address, a whole number of"
+                " bytes: `iadd`."
+            )
+        if i.opcode == "iadd" and str(written) == "r14":
+            return f"line {i.line} adds whole numbers, and r14 holds floats: `add`."
+    return ""
 
 
 def useful(m: int, n: int, t: int) -> float:
