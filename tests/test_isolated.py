@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import sys
 import threading
 import time
 
@@ -115,6 +116,14 @@ def test_what_can_not_be_taken_along_is_named():
     with Answer(lambda: LOCK.acquire()) as answer, pytest.raises(Raised) as raised:
         answer()
     assert "LOCK" in str(raised.value) and "a lock can't be handed to it" in str(raised.value)
+
+
+def test_a_copy_need_not_load_the_fast_engine():
+    def loaded():
+        return "cypresskit.machine.fast.translate" in sys.modules
+
+    with Answer(loaded) as answer:
+        assert answer() == FORKS
 
 
 def test_lessons_are_never_taken_along():

@@ -20,6 +20,7 @@ from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
+from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, simulate, steady, sweep
@@ -587,3 +588,25 @@ def test_a_report_that_another_thread_drops_is_still_given(monkeypatch):
     first = simulate("sgemm_tn", 128, progress=False)
     assert simulate("sgemm_tn", 128, progress=False).clocks == first.clocks == report.clocks
     assert len(kept) == 1
+
+
+def test_a_program_under_another_name_is_not_simulated_again(monkeypatch):
+    text = KERNELS["sgemm_tn_stream"].text
+    first = simulate(own_kernel(text, like="sgemm_tn_stream", name="one"), 192)
+    module = importlib.import_module("cypresskit.timing.simulate")
+    monkeypatch.setattr(module, "sample", lambda *_, **__: pytest.fail("simulated again"))
+    second = simulate(own_kernel(text, like="sgemm_tn_stream", name="two"), 192)
+    assert (first.kernel, second.kernel) == ("one", "two")
+    assert first.row() == second.row() | {"kernel": "one"}
+    assert [line.waited for line in first.lines] == [line.waited for line in second.lines]
+
+
+def test_other_lines_of_the_same_program_are_seen_anew():
+    text = KERNELS["sgemm_tn_stream"].text
+    header, body = text.split("\n", 1)
+    first, second = (
+        simulate(own_kernel(source, like="sgemm_tn_stream"), 192)
+        for source in (text, f"{header}\n; a comment\n{body}")
+    )
+    assert [line.line + 1 for line in first.lines] == [line.line for line in second.lines]
+    assert [line.waited for line in first.lines] == [line.waited for line in second.lines]

@@ -46,6 +46,9 @@ TEXT = 2_000  # characters of an error's message
 SUBREAPER = 36  # of prctl: orphans of this process's children become its own
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
+#: What a first launch would import, in each copy of a process that forks.
+LAUNCHING = "cypresskit.machine.fast.execute", "cypresskit.machine.fast.translate"
+
 if FORKS:
     import resource
 
@@ -337,6 +340,8 @@ def serve_forks(control: socket.socket) -> None:
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     silence()
     control.send(b"\0\0")
+    for module in LAUNCHING:
+        importlib.import_module(module)
     while True:
         data, sockets, *_ = socket.recv_fds(control, 1, 1)
         if not data or not sockets:

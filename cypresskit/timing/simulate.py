@@ -8,6 +8,7 @@ know the pace (``sampling``, ``steady``).
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from numbers import Real
@@ -42,6 +43,8 @@ INTERVALS = 64  # of ``Report.use``, at most
 SHORTEST = 500  # clocks of such an interval, at least
 KEPT = 64  # reports
 _reports: dict[tuple[Any, ...], Report] = {}
+KEPT_SAMPLES = 16  # launches, for the same program under another name
+_samples: dict[tuple[Any, ...], tuple[Sample, Seen]] = {}
 
 
 def simulate(
@@ -150,6 +153,7 @@ def simulate(
 def forget_reports() -> None:
     """Forget what is kept of launches, which a process that sees many has no use for."""
     _reports.clear()
+    _samples.clear()
     forget_walks()
     address_slice.cache_clear()
     branch_registers.cache_clear()
@@ -204,11 +208,12 @@ def timed_launch(
     _check_shape(shape, device)
     _check_work(code, name)
     launch = TimedLaunch(code, shape, device, layout)
-    result = sample(launch, exact=exact, progress=progress, policy=policy)
-    seen = seen_lines(code, result.paths, result.outcome.ledger, device.line_bytes, result.part)
-    if result.share < 1:
-        worked = worked_clocks(result.paths, device) / result.part
-        seen = extended(seen, result.lived - worked)
+    lines = tuple((i.line, tuple(i.calls)) for i in code.program.body)
+    asked = code.program, code.controls, code.gprs, lines, shape.domain, launch.surfaces.key
+    key = *asked, device, exact, policy
+    kept = _samples.get(key)
+    result, seen = kept or _sampled(launch, exact=exact, progress=progress, policy=policy)
+    keep(_samples, key, (result, seen), KEPT_SAMPLES)
     return _report(
         launch,
         result,
@@ -220,6 +225,19 @@ def timed_launch(
         again=again,
         launched=launched,
     )
+
+
+def _sampled(
+    launch: TimedLaunch, *, exact: bool, progress: bool, policy: Policy
+) -> tuple[Sample, Seen]:
+    """A launch's time, without its paths, which are large, and what was seen of its lines."""
+    result = sample(launch, exact=exact, progress=progress, policy=policy)
+    ledger, line_bytes = result.outcome.ledger, launch.device.line_bytes
+    seen = seen_lines(launch.code, result.paths, ledger, line_bytes, result.part)
+    if result.share < 1:
+        worked = worked_clocks(result.paths, launch.device) / result.part
+        seen = extended(seen, result.lived - worked)
+    return replace(result, paths=[]), seen
 
 
 def _checked(
