@@ -3,6 +3,8 @@ as it likes: late, out of turn, or never. Laws on random edits; long texts; keys
 """
 
 import json
+import random
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,250 @@ def test_undo_and_redo_go_through_edits_and_texts_from_outside(begin, page):
     page.keyboard.press("Control+y")
     page.keyboard.press("Control+Shift+z")
     assert page.input_value(AREA) == "mov r1, r2"
+
+
+CARET = """() => {
+    const area = host.querySelector(".ckw-area")
+    const box = host.querySelector(".ckw-scroll").getBoundingClientRect()
+    const gutter = host.querySelector(".ckw-gutter").getBoundingClientRect()
+    const line = host.querySelector(".ckw-paint > .ckw-here")?.getBoundingClientRect()
+    const before = area.value.slice(0, area.selectionEnd).split("\\n").at(-1)
+    const left = (line?.left ?? 0) + before.length * 7.5
+    return {
+        text: area.value,
+        selected: area.selectionEnd - area.selectionStart,
+        at: area.selectionEnd,
+        inSight: Boolean(line) && line.bottom > box.top && line.top < box.bottom,
+        beside: left >= gutter.right - 1 && left < box.right,
+        scrolled: host.querySelector(".ckw-scroll").scrollLeft,
+        column: before.length,
+    }
+}"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_press_of_undo_takes_back_a_word_and_leaves_the_caret_at_it(begin, page, seed):
+    """The law: words, blanks, lines, deletions and texts from outside, in any order. Undo never
+    takes more presses than there were acts, comes to the first text, selects nothing and shows the
+    line that changes; redo comes to the last text.
+    """
+    rng = random.Random(seed)
+    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(200)))
+    page.focus(AREA)
+    first = page.input_value(AREA)
+    acts = 0
+    for _ in range(14):
+        kind = rng.choice(["word", "word", "word", "enter", "delete", "move", "outside", "tab"])
+        if kind == "word":
+            page.keyboard.type(rng.choice(["mad ", "sample_resource ", "r12, "]))
+        elif kind == "enter":
+            page.keyboard.press("Enter")
+        elif kind == "tab":
+            page.keyboard.press("Escape")  # closes completions
+            page.keyboard.press("ArrowRight")
+            page.keyboard.press("Tab")
+        elif kind == "delete":
+            for _ in range(3):
+                page.keyboard.press("Backspace")
+        elif kind == "move":
+            page.keyboard.press(rng.choice(["Control+Home", "Control+End", "PageDown"]))
+        else:
+            lines = page.input_value(AREA).split("\n")
+            place = rng.randrange(len(lines))
+            lines[place : place + rng.choice([1, 50])] = ["mov r1, r2"] * rng.choice([1, 3])
+            text = json.dumps("\n".join(lines))
+            page.evaluate(f"() => channel.say({{type: 'text', text: {text}, why: 'file'}})")
+        acts += 1
+    page.keyboard.press("Escape")
+    last = page.input_value(AREA)
+    presses = 0
+    while page.input_value(AREA) != first:
+        before = page.input_value(AREA)
+        page.keyboard.press("Control+z")
+        seen = page.evaluate(CARET)
+        presses += 1
+        assert seen["text"] != before and presses <= 2 * acts
+        assert seen["selected"] == 0 and seen["inSight"]
+        letters = zip(before, seen["text"], strict=False)
+        place = len(list(takewhile(lambda pair: pair[0] == pair[1], letters)))
+        change = abs(len(seen["text"]) - len(before))
+        assert place - 40 <= seen["at"] <= place + change + 40, "the caret is at the change"
+    for _ in range(3 * acts):
+        page.keyboard.press("Control+y")
+        assert page.evaluate(CARET)["selected"] == 0
+    assert page.input_value(AREA) == last
+
+
+def test_a_key_after_undo_deletes_nothing(begin, page):
+    begin()
+    page.focus(AREA)
+    page.evaluate("() => channel.say({type: 'text', text: '', why: 'file'})")
+    page.keyboard.press("Control+z")
+    page.keyboard.type("x")
+    text = page.input_value(AREA)
+    assert len(text) == len(TEXT) + 1 and text.replace("x", "") == TEXT
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_caret_is_never_under_the_gutter(begin, page, seed):
+    rng = random.Random(seed)
+    lines = [f"mov r{n}" + ", r1" * rng.choice([0, 5, 30, 60]) for n in range(40)]
+    begin("\n".join(lines))
+    page.focus(AREA)
+    keys = ["End", "Home", "ArrowDown", "ArrowUp", "Control+End", "Control+Home", "PageDown"]
+    for _ in range(60):
+        page.keyboard.press(rng.choice(keys))
+        page.wait_for_timeout(20)
+        seen = page.evaluate(CARET)
+        assert seen["beside"] and seen["inSight"], seen["column"]
+        assert seen["column"] > 40 or seen["scrolled"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_word_that_ends_a_block_is_moved_out_to_where_it_began(begin, page, seed):
+    """Blocks in blocks, typed without an indent: each line is as deep as it is inside."""
+    rng = random.Random(seed)
+    typed, wanted, ends = [], [], []
+    for _ in range(24):
+        kind = rng.choice(
+            ["mov r1, r2", "whileloop", "if_logicalnz r1", "ifc_relop(lt) r1, r2", "close", "else"]
+        )
+        if kind == "close" or (kind == "else" and not (ends and ends[-1] == "endif")):
+            if not ends:
+                continue
+            kind = ends.pop()
+            deep = len(ends)
+        elif kind == "else":
+            deep = len(ends) - 1
+            ends[-1] = "endif "
+        else:
+            deep = len(ends)
+            if kind != "mov r1, r2":
+                ends.append("endloop" if kind == "whileloop" else "endif")
+        typed.append(kind.strip())
+        wanted.append("    " * deep + kind.strip())
+    begin()
+    page.focus(AREA)
+    page.keyboard.press("Control+a")
+    for line in typed:
+        page.keyboard.type(line)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+    assert page.input_value(AREA).rstrip().split("\n") == wanted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, page, seed):
+    """After each verdict the list is drawn anew; it is scrolled, and clicked once, anywhere."""
+    rng = random.Random(seed)
+    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
+    for _ in range(4):
+        page.focus(AREA)
+        page.keyboard.press("Control+Home")
+        page.keyboard.type("x")
+        page.wait_for_selector("#bench[data-stale='']")
+        page.focus(".ckw-dots") if page.locator(".ckw-dots").is_visible() else page.mouse.move(0, 0)
+        top = rng.randint(0, 700)
+        page.evaluate("top => { host.querySelector('.ckw-bundles').scrollTop = top }", top)
+        box = page.locator(".ckw-bundles").bounding_box()
+        place = box["x"] + 80, box["y"] + rng.randint(20, int(box["height"]) - 30)
+        find = "([x, y]) => document.elementFromPoint(x, y).closest('.ckw-bundle')"
+        find += ".querySelector('.ckw-slot:not(.ckw-empty)').getBoundingClientRect().toJSON()"
+        cell = page.evaluate(find, place)
+        place = cell["left"] + 10, cell["top"] + cell["height"] / 2
+        wanted = page.evaluate("([x, y]) => document.elementFromPoint(x, y).title", place)
+        page.mouse.move(*place)
+        page.mouse.down()
+        page.evaluate("() => channel.answer({edit: channel.heard.at(-1).edit, text: ''})")
+        page.mouse.up()
+        line = wanted.rsplit("line ", 1)[1]
+        assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
+        assert page.evaluate(FOCUS) == "ckw-area"
+
+
+def test_that_the_kernel_is_gone_is_said(begin, page):
+    """Whether the channel says so, or fails."""
+    begin()
+    said = "() => document.querySelector('.ckw-unsaved').textContent"
+    page.evaluate("() => channel.say({type: 'gone'})")
+    assert "run this cell again" in page.evaluate(said)
+    begin()
+    page.evaluate("() => { channel.send = () => { throw new Error('Cannot send') } }")
+    page.focus(AREA)
+    page.keyboard.type("x")
+    page.wait_for_selector(".ckw-unsaved:not([hidden])")
+    assert "run this cell again" in page.evaluate(said)
+
+
+IN_WINDOW = """(place) => {
+    const {top, bottom} = host.querySelector(place).getBoundingClientRect()
+    return top > -1 && bottom < innerHeight + 1
+}"""
+
+
+@pytest.mark.parametrize("width, height", [(1366, 768), (683, 384)])
+def test_what_one_goes_to_is_brought_into_the_window(begin, page, width, height):
+    """A bundle's line, and the sheet of a comparison; closing it leads back."""
+    page.set_viewport_size({"width": width, "height": height})
+    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
+    page.evaluate("() => { host.style.marginTop = '300px'; host.style.marginBottom = '300px' }")
+    page.focus(".ckw-bundles")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUS) == "ckw-area"
+    assert page.evaluate(IN_WINDOW, ".ckw-row.ckw-here")
+    entry = "{number: %d, gflops: %d, right: true, bundles: 3, registers: 4, wavefronts: 5,"
+    entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
+    entries = ", ".join(entry % (n, n) for n in (1, 2))
+    page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
+    page.focus(".ckw-dots")
+    for key in ("Home", "Space", "ArrowRight", "Space"):
+        page.keyboard.press(key)
+    lines = json.dumps([["-", n, 0, "mov"] for n in range(40)])
+    page.evaluate(f"() => channel.say({{type: 'comparison', first: 1, second: 2, lines: {lines}}})")
+    assert page.evaluate(IN_WINDOW, ".ckw-sheet")
+    page.keyboard.press("Escape")
+    assert page.locator(".ckw-sheet").is_hidden()
+    assert page.evaluate(FOCUS) == "ckw-dots"
+    assert page.evaluate(IN_WINDOW, ".ckw-dots")
+
+
+# JupyterLab's colours in both of its themes: the page, comments, keywords, numbers, definitions.
+KINDS = ("comment", "keyword", "number", "def")
+THEMES = {
+    "light": ["white", "#408080", "green", "#080", "#00f"],
+    "dark": ["#212121", "#408080", "#4caf50", "#66bb6a", "#1e88e5"],
+}
+CONTRAST = """(background) => {
+    const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
+    const light = (colour) => {
+        canvas.fillStyle = colour
+        canvas.fillRect(0, 0, 1, 1)
+        const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => {
+            const share = part / 255
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+        })
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    }
+    const page = light(background)
+    const paint = host.querySelector(".ckw-paint > div")
+    return ["comment", "keyword", "number", "def"].map((kind) => {
+        const letters = light(getComputedStyle(paint, `::highlight(ckw-${kind})`).color)
+        const [low, high] = [page, letters].sort((a, b) => a - b)
+        return (high + 0.05) / (low + 0.05)
+    })
+}"""
+
+
+@pytest.mark.parametrize("scheme", THEMES)
+def test_letters_stand_out_from_the_page(begin, page, scheme):
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    begin()
+    names = ["cell-editor-background", *(f"mirror-editor-{k}-color" for k in KINDS)]
+    for name, value in zip(names, THEMES[scheme], strict=True):
+        page.evaluate(f"() => document.body.style.setProperty('--jp-{name}', '{value}')")
+    for ratio in page.evaluate(CONTRAST, THEMES[scheme][0]):
+        assert ratio >= 4.5
 
 
 def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):

@@ -48,12 +48,9 @@ export class BundleTable {
       "aria-label": "Bundles. Arrows move, Enter goes to the line.",
     })
     this.box.addEventListener("keydown", (event) => this.press(event))
-    this.box.addEventListener("mousedown", () => {
-      this.pointed = true // a click chooses its slot itself
-    })
     this.box.addEventListener("focus", () => {
-      if (!this.pointed && !this.at && this.cells.length) this.choose(0, 0)
-      this.pointed = false
+      const byKeys = this.box.matches(":focus-visible")
+      if (byKeys && !this.at && this.cells.length) this.choose(0, 0)
     })
   }
 
@@ -135,9 +132,19 @@ export class BundleTable {
     cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
     cell.setAttribute("aria-label", `${place}${name}, line ${line}`)
     const row = this.cells.length
-    cell.addEventListener("click", () => {
+    const pick = () => {
       this.choose(row, parent.classList.contains("ckw-alu") ? slot : 0)
       this.owner.goTo(line)
+    }
+    // At the press, before the list is drawn anew or takes the focus. A click without one is made by
+    // what reads the page aloud.
+    cell.addEventListener("mousedown", (event) => {
+      if (event.button) return
+      event.preventDefault()
+      pick()
+    })
+    cell.addEventListener("click", ({detail}) => {
+      if (!detail) pick()
     })
     return {cell, line, text}
   }

@@ -6,8 +6,12 @@
 import {make, SUPPRESS} from "../draw/shell.js"
 import {namesIn, wordAt} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
+import {UndoRuns} from "./undo_runs.js"
 
 const INDENT = "    "
+const OPENS = /^\s*(?:whileloop|if_\w*|ifc\w*|else)\b/
+const PAGE_KEYS = {PageUp: -1, PageDown: 1}
+const CLOSES = /^\s*(?:endloop|endif|else)$/
 const OFFERED = 9 // completions in sight
 // What is the editor's with Ctrl or Cmd: undo and redo, the clipboard, moves, and its own.
 const OWN = new Set(
@@ -49,6 +53,7 @@ export class Editor {
         wrap: "off",
       })
     )
+    this.runs = new UndoRuns(this.area)
     this.offers = new Offers(this)
     this.tip = make(this.frame, "div", {class: "ckw-tip", role: "tooltip", hidden: ""})
     this.listen()
@@ -57,11 +62,7 @@ export class Editor {
 
   listen() {
     const {area} = this
-    area.addEventListener("input", () => {
-      this.refresh()
-      this.owner.changed()
-      this.offers.typed()
-    })
+    area.addEventListener("input", (event) => this.took(/** @type {InputEvent} */ (event)))
     area.addEventListener("keydown", (event) => this.press(event))
     area.addEventListener("blur", () => this.offers.close())
     area.addEventListener("mousemove", (event) => this.rest(event))
@@ -106,7 +107,9 @@ export class Editor {
 
   /** The caret's line, from 1, and column, from 0. */
   get caret() {
-    const before = this.text.slice(0, this.area.selectionEnd).split("\n")
+    const {selectionStart, selectionEnd, selectionDirection} = this.area
+    const at = selectionDirection === "backward" ? selectionStart : selectionEnd
+    const before = this.text.slice(0, at).split("\n")
     return {line: before.length, column: before.at(-1).length}
   }
 
@@ -121,6 +124,16 @@ export class Editor {
     this.area.setSelectionRange(at, at)
     this.refresh()
     this.move()
+  }
+
+  /** The text has become another, by a key or by a command. */
+  took({inputType, data}) {
+    if (this.runs.stepping) return
+    this.refresh()
+    this.owner.changed()
+    if (inputType?.startsWith("history")) return this.deselect()
+    if (data?.length === 1 && !this.replacing) this.moveOut()
+    this.offers.typed()
   }
 
   /** Take another text over, as an edit that can be undone. */
@@ -144,9 +157,12 @@ export class Editor {
     const top = scroll.scrollTop
     this.area.focus({preventScroll: true})
     this.area.setSelectionRange(start, end)
+    this.runs.mark()
+    this.replacing = true
     const done = text
       ? document.execCommand("insertText", false, text)
       : start === end || document.execCommand("delete")
+    this.replacing = false
     if (!done) {
       this.area.setRangeText(text, start, end, "end")
       this.area.dispatchEvent(new Event("input"))
@@ -185,15 +201,23 @@ export class Editor {
     this.area.setSelectionRange(at, at)
     this.lines.show(line)
     this.frame.scrollIntoView({block: "nearest"})
+    this.lines.showOnPage(line)
     this.move()
+  }
+
+  /** Go a page up or down, with the caret, which the browser would leave where it is. */
+  turnPage(step) {
+    const {line, column} = this.caret
+    const to = line + step * (this.lines.inSight - 1)
+    this.goTo(Math.max(1, Math.min(to, this.lines.all.length)), column + 1)
   }
 
   move() {
     const {line, column} = this.caret
+    this.lines.showColumn(column)
     if (line === this.lastLine && column === this.lastColumn) return
     this.lastLine = line
     this.lastColumn = column
-    this.lines.showColumn(column)
     this.lines.light(new Set([line]), "here")
     this.owner.moved(line)
   }
@@ -228,43 +252,58 @@ export class Editor {
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault()
       this.breakLine()
+    } else if (event.key in PAGE_KEYS && !event.shiftKey) {
+      event.preventDefault()
+      this.turnPage(PAGE_KEYS[event.key])
     }
     if (event.key !== "Shift") this.free = false
   }
 
-  /** Undo or redo an edit of the text, of letters that were typed a word. The browser's list of edits
-   * is the whole page's: a step that changed nothing here was none of the text's. */
+  /** Undo or redo a word, or whatever was one edit. */
   step(which) {
     const before = this.text
-    for (let tries = 0; tries < 3 && this.text === before; tries++) document.execCommand(which)
-    this.stepWord(which, oneLetter(before, this.text))
-    const {selectionEnd: end} = this.area // what came back is selected: a key would replace it
-    this.area.setSelectionRange(end, end)
-    this.lines.show(this.caret.line)
+    this.runs.step(which)
+    this.offers.close()
+    this.refresh()
+    if (this.text !== before) this.owner.changed()
+    this.deselect()
   }
 
-  /** Go on with a step that changed one letter, up to the end of its word. */
-  stepWord(which, letter) {
-    let last = letter
-    while (last) {
-      const before = this.text
-      const done = document.execCommand(which)
-      const next = oneLetter(before, this.text)
-      const near = next && next.grows === last.grows && Math.abs(next.at - last.at) <= 1
-      if (near && (next.letter.trim() || !last.letter.trim())) last = next
-      else {
-        if (done) document.execCommand(which === "undo" ? "redo" : "undo")
-        return
-      }
+  /** Set the caret to what undo brought back, which the browser selects: a key would replace it. */
+  deselect() {
+    const {selectionStart: start, selectionEnd: end} = this.area
+    const at = this.text.slice(start, end).includes("\n") ? start : end
+    this.area.setSelectionRange(at, at)
+    this.lines.show(this.caret.line)
+    this.move()
+  }
+
+  /** Move a word that ends a block, or divides it, out to where the block began, when its last
+   * letter is typed. */
+  moveOut() {
+    const {line, column} = this.caret
+    const text = this.line(line)
+    if (column !== text.length || !CLOSES.test(text)) return
+    let open = 1
+    let at = line - 1
+    while (at > 0) {
+      const above = this.line(at)
+      if (/^\s*end(?:loop|if)\b/.test(above)) open++
+      else if (OPENS.test(above) && !/^\s*else\b/.test(above)) open--
+      if (!open) break
+      at--
     }
+    const indent = (words) => words.match(/^\s*/)[0]
+    if (!at || indent(this.line(at)).length >= indent(text).length) return
+    const end = this.area.selectionEnd
+    this.replace(end - text.length, end, indent(this.line(at)) + text.trimStart())
   }
 
   /** Begin a line as deep as this one, or deeper after what opens a block. */
   breakLine() {
     const {line, column} = this.caret
     const before = this.line(line).slice(0, column)
-    const deeper = /^\s*(?:whileloop|loop|if_\w*|ifc|else)\b/.test(before)
-    const indent = before.match(/^\s*/)[0] + (deeper ? INDENT : "")
+    const indent = before.match(/^\s*/)[0] + (OPENS.test(before) ? INDENT : "")
     this.replace(this.area.selectionStart, this.area.selectionEnd, `\n${indent}`)
   }
 
@@ -422,6 +461,7 @@ class Offers {
   accept() {
     const name = this.found[this.chosen]
     this.editor.replace(this.start, this.editor.area.selectionEnd, name)
+    this.editor.moveOut()
     this.close()
   }
 
@@ -440,16 +480,6 @@ class Offers {
     event.stopPropagation()
     return true
   }
-}
-
-/** The one letter by which two texts differ, where it stands, and whether it is in the second. */
-function oneLetter(before, after) {
-  const grows = after.length > before.length
-  const [short, long] = grows ? [before, after] : [after, before]
-  if (long.length !== short.length + 1) return undefined
-  let at = 0
-  while (at < short.length && short[at] === long[at]) at++
-  return short.slice(at) === long.slice(at + 1) ? {at, letter: long[at], grows} : undefined
 }
 
 /** The registers and other names that may follow, those of the line's live registers first. */

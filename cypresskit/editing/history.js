@@ -43,6 +43,9 @@ export class History {
     this.box.addEventListener("keydown", (event) => this.press(event))
     this.box.addEventListener("mouseleave", () => this.mark())
     this.sheet = make(parent, "div", {class: "ckw-sheet", hidden: ""})
+    this.sheet.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.closeSheet(event)
+    })
     this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
   }
 
@@ -170,7 +173,16 @@ export class History {
     } else if (event.key === " ") this.pick(at)
     else if (event.key === "Enter") this.goBack(at)
     else if (event.key === "Escape" && (this.pairing || this.picked.length)) this.choosePair(false)
+    else if (event.key === "Escape" && !this.sheet.hidden) return this.closeSheet(event)
     else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
+  /** Close the comparison, and go back to the dots. */
+  closeSheet(event) {
+    this.sheet.hidden = true
+    this.box.focus()
     event.preventDefault()
     event.stopPropagation()
   }
@@ -201,10 +213,7 @@ export class History {
         .join(", "),
     )
     const close = make(head, "button", {type: "button"}, "close")
-    close.addEventListener("click", () => {
-      this.sheet.hidden = true
-      this.box.focus()
-    })
+    close.addEventListener("click", (event) => this.closeSheet(event))
     const table = make(this.sheet, "div", {
       class: "ckw-lines",
       tabindex: "0",

@@ -280,6 +280,11 @@ export class PaintedLines {
     this.draw()
   }
 
+  /** How many lines are in sight. */
+  get inSight() {
+    return Math.floor(this.scroll.clientHeight / this.high)
+  }
+
   /** Scroll so that a line is in sight. */
   show(line) {
     const {scrollTop, clientHeight} = this.scroll
@@ -289,10 +294,20 @@ export class PaintedLines {
     this.draw()
   }
 
-  /** Scroll back to the beginnings of lines where a column is in sight with them. */
+  /** Scroll the page so that a line, which the editor shows, is in its window. */
+  showOnPage(line) {
+    this.all[line - 1]?.row?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
+  }
+
+  /** Scroll sideways so that a column is in sight, with the beginnings of lines if it can be. */
   showColumn(column) {
-    const width = this.scroll.clientWidth - this.gutter.offsetWidth
-    if ((column + 3) * this.letterWidth() < width) this.scroll.scrollLeft = 0
+    const {scroll} = this
+    const width = scroll.clientWidth - this.gutter.offsetWidth
+    const left = column * this.letterWidth()
+    const right = left + 3 * this.letterWidth()
+    if (right <= width) scroll.scrollLeft = 0
+    else if (left < scroll.scrollLeft) scroll.scrollLeft = left
+    else if (right > scroll.scrollLeft + width) scroll.scrollLeft = right - width
   }
 
   /** The line, from 1, and the column, from 0, at a place of the window. */
