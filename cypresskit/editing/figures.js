@@ -150,7 +150,9 @@ export class Figures {
     const said = [`${percent} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
     if (error > 0.02) said[0] += ` ± ${(100 * error).toFixed(0)} %`
     if (launch > 0.05) said.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
-    const found = Object.entries(hits).map(([cache, share]) => `${cache} ${Math.round(100 * share)} %`)
+    const found = Object.entries(hits).map(
+      ([cache, share]) => `${cache} ${Math.round(100 * share)} %`,
+    )
     if (found.length) said.push(`hits: ${found.join(", ")}`)
     for (const words of said) make(this.units, "p", {class: "ckw-soft"}, words)
   }

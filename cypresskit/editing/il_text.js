@@ -58,7 +58,8 @@ export class Words {
   }
 
   /** An opcode as its example writes it; a fetch also of the neighbour to the right. */
-  withControls([name, operands, cost, meaning, example]) {
+  withControls(entry) {
+    const [name, operands, cost, meaning, example] = entry
     const [whole] = example.split(/\s/)
     const ways = /^(sample|load)$/.test(name) ? [whole, `${whole}_aoffimmi(1,0,0)`] : [whole]
     return ways.map((way) => [way, operands, cost, meaning, example])

@@ -23,7 +23,10 @@ const MEASURED = [
     "per cent of the launch saved if the line took no time; the bar: how long its unit works for it",
   ],
   ["red element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
-  ["best", "fewest bundles that any order of these operations was seen to need; yours to know, not to type"],
+  [
+    "best",
+    "fewest bundles that any order of these operations was seen to need; yours to know, not to type",
+  ],
   ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
   ["dots", "your edits, as high as they are fast; a cross is wrong, a ring the fastest right one"],
 ]

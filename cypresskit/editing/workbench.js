@@ -646,7 +646,9 @@ class Workbench {
 
 /** A speed in at least three digits. */
 function inDigits(gflops) {
-  return gflops < 1000 ? gflops.toLocaleString("en", DIGITS) : Math.round(gflops).toLocaleString("en")
+  return gflops < 1000
+    ? gflops.toLocaleString("en", DIGITS)
+    : Math.round(gflops).toLocaleString("en")
 }
 
 /** "line 31", "lines 31, 32" or "lines 45 to 52". */
