@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,20 @@ def _four_steps() -> str:
     return before + "".join(steps) + count.replace("l9.x", "l0.w") + after
 
 
+def _changed(step: str) -> str:
+    """A lesson's text with two of its products exchanged: a reader's, and as slow."""
+    lines = STUDENTS[step].splitlines()
+    first, second = [n for n, line in enumerate(lines) if line.lstrip().startswith("mad ")][-2:]
+    lines[first], lines[second] = lines[second], lines[first]
+    return "\n".join(lines)
+
+
+CHANGED = {step: _changed(step) for step in ("03", "04", "12")}
+#: Of 05: the last of the row's three bits is the last of the number's.
+COLUMNS = """
+iand r1.z, vTidInGrpFlat.x, l8.w
+ushr r1.w, vTidInGrpFlat.x, l8.y
+"""
 #: The contest's solution: its kernel with the loop's body twice in a turn.
 ENTRY = twice_a_turn(12, 8, 3)
 RIGHT = [
@@ -72,16 +87,16 @@ RIGHT = [
     ("02", FOUR_BY_EIGHT, 1352, r"good, 1,8\d\d, not yet"),
     ("02", _eight_by_eight(), 1843, r"good, 1,8\d\d, reached"),
     ("02", block_kernel(8, 8).text, 1850, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
-    ("03", STUDENTS["03"], 1639, r"good, 1,8\d\d, not yet"),
+    ("03", CHANGED["03"], 1706, r"good, 1,8\d\d, not yet"),
     ("03", SOLVED["03"], 1843, r"good, 1,8\d\d, reached; the paper's, 2,014, not yet"),
-    ("04", STUDENTS["04"], 1094, r"good, 1,8\d\d, not yet"),
+    ("04", CHANGED["04"], 1094, r"good, 1,8\d\d, not yet"),
     ("04", SOLVED["04"], 1843, r"good, 1,8\d\d, reached"),
-    ("05", STUDENTS["05"], 1399, r"good, 1,8\d\d, not yet"),
+    ("05", COLUMNS, 1399, r"good, 1,8\d\d, not yet"),
     ("05", SOLVED["05"], 1841, r"good, 1,8\d\d, reached"),
     ("06", SOLVED["06"], 432, r"good, 49\d, not yet; the paper's, 472, not yet"),
     ("06", _four_steps(), 497, r"good, 49\d, reached; the paper's, 472, reached"),
     ("07", SOLVED["07"], 1637, r"good, 1,63\d, reached; the paper's, 1,750, not yet"),
-    ("12", STUDENTS["12"], 1754, r"good, 1,8\d\d, not yet"),
+    ("12", CHANGED["12"], 1668, r"good, 1,8\d\d, not yet"),
     ("12", SOLVED["12"], 1862, r"good, 1,8\d\d, reached"),
     ("contest", ENTRY, 2076, r"good, 1,8\d\d, reached; the paper's, 2,014, reached"),
     ("larger N", ENTRY, 2122, r"good, 2,07\d, reached; .* 2,014, reached"),
@@ -152,7 +167,7 @@ def test_the_steps_of_k_in_a_turn_are_found_out(steps):
 
 
 def test_a_file_edited_on_the_workbench_is_kept():
-    climb.keep("03", STUDENTS["03"])
+    climb.keep("03", CHANGED["03"])
     climb.FILE.write_text(block_kernel(8, 8, scaled=True).text)
     assert climb.keep("03", climb.FILE).startswith("Right")
     assert "can't read nothing.il" in climb.keep("03", Path("nothing.il"))
@@ -224,6 +239,154 @@ def test_a_wrong_text_is_not_kept(lesson, text, said):
     words = climb.keep(lesson, text)
     assert words.startswith("Not kept yet: ") and said in words
     assert (climb.FILE.read_text(), climb.KEPT.read_text()) == before
+
+
+@pytest.mark.parametrize("step", ["03", "04", "05", "12"])
+def test_a_text_as_it_was_given_is_not_kept(step):
+    remarks = STUDENTS[step].replace("\n", "   ; as it was\n\n")
+    for text in (STUDENTS[step], remarks):
+        assert climb.keep(step, text).startswith("Not kept yet: this is the text as it was given")
+    assert not climb.KEPT.exists() and not climb.STEPS[step].file.exists()
+
+
+@pytest.mark.parametrize("step", ASKED)
+def test_what_a_lesson_gives_is_known(step):
+    given_right = climb.STEPS[step].given
+    assert climb.digest(STUDENTS[step]) == given_right or not given_right
+    assert climb.digest(SOLVED[step]) != given_right
+    assert bool(given_right) == (step not in ("01 2x2", "06", "07")), "their texts are wrong"
+    assert climb.STEPS["00"].given == climb.digest(given("00_start_here", "mine"))
+
+
+@pytest.mark.parametrize("step", climb.CONTEST)
+def test_whoever_has_no_kernel_of_their_own_enters_none(step):
+    words = climb.keep(step, climb.start("12")[0])
+    assert words.startswith("Not kept yet: this is the text as it was given")
+    climb.keep("02", block_kernel(8, 8).text)
+    assert climb.keep(step, climb.start("12")[0]).startswith("Right, and kept in my_kernel.il")
+
+
+def test_the_first_lesson_again_leaves_a_kernel_that_has_climbed():
+    climb.keep("00", climb.NAIVE)
+    climb.keep("03", SOLVED["03"])
+    climbed = climb.FILE.read_text()
+    words = climb.keep("00", climb.NAIVE)
+    assert climb.FILE.read_text() == climbed
+    assert "my_kernel.il stays as it is: it holds your 03, 1,843 Gflop/s." in words
+    assert words.endswith('To begin anew: ck.teach.climb.back_to("00")')
+    words = climb.back_to("00")
+    assert climb.FILE.read_text() == climb.HEAD + climb.NAIVE + climb.TAIL
+    assert 'ck.teach.climb.back_to("03")' in words
+    climb.back_to("03")
+    assert climb.FILE.read_text() == climbed
+    assert "my_climb.json has 00, 03" in climb.back_to("12")
+
+
+def test_a_damaged_memory_is_set_aside():
+    climb.KEPT.write_text('{"03": ')
+    assert "What my_climb.json held is in my_climb_1.json now." in climb.keep("01", FOUR)
+    assert Path("my_climb_1.json").read_text() == '{"03": '
+    later = json.loads(climb.KEPT.read_text()) | {"of a later edition": 1}
+    climb.KEPT.write_text(json.dumps(later))
+    climb.keep("02", FOUR_BY_EIGHT)
+    assert list(json.loads(climb.KEPT.read_text())) == ["01", "of a later edition", "02"]
+
+
+#: What a reader may keep, and write into the file elsewhere: right, wrong, and half a line.
+CELLS = [
+    *(("00", climb.NAIVE), ("00", climb.NAIVE.replace("= k + 1", "= the next k"))),
+    *(("01", FOUR), ("02", FOUR_BY_EIGHT), ("02", block_kernel(8, 8).text)),
+    *((step, text) for texts in (STUDENTS, CHANGED, SOLVED) for step, text in texts.items()),
+    ("02", FOUR_BY_EIGHT.replace("mad r13", "mda r13")),
+]
+EDITS = [
+    *(block_kernel(8, 8, steps, scaled=True).text for steps in (1, 2)),
+    *(block_kernel(4, 8, scaled=True).text, FOUR.replace("r2.z, r3", "r2.y, r3"), "half a li", ""),
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_text_of_the_reader_is_lost(seed, monkeypatch):
+    """Cells in any order, lessons run again, edits of the file, and the calls that were named: the
+    fastest right text stays in the file, or where a sentence has said that it is; so does whatever
+    the reader wrote into the file; and what they didn't write never gets there.
+    """
+    monkeypatch.setattr(climb, "simulate", lambda mine, n: simulated(mine.text, mine, n))
+    chance = random.Random(seed)
+    cells = [cell for cell in CELLS if climb.STEPS[cell[0]].file == climb.FILE]
+    speeds: dict[str, float] = {}  # of what the reader wrote, each without its last line's end
+    named: set[str] = set()  # steps that a sentence has named
+    theirs = {climb.step_kernel(step, STUDENTS[step]).text.rstrip() for step in CHANGED}
+    for _ in range(30):
+        before = text_of(climb.FILE)
+        act = chance.choice(["keep", "keep", "keep", "from the top", "edit", "back", "new session"])
+        if act == "new session":
+            climb._reports.clear()
+        elif act == "edit":
+            if before and not is_kept(before):
+                speeds.pop(before, None)  # the reader replaced it
+            edited = chance.choice([*EDITS, f"{before}\n; a remark"])
+            climb.FILE.write_text(edited)
+            speeds[edited.rstrip()] = speed_of(edited)
+        else:
+            if act == "back" and named:
+                words = climb.back_to(chance.choice(sorted(named)))
+            else:
+                step, text = cells[0] if act == "from the top" else chance.choice(cells)
+                words = climb.keep(step, text)
+                if words.startswith("Right"):
+                    whole = climb.step_kernel(step, text).text
+                    speeds[whole.rstrip()] = speed_of(whole)
+            named |= set(re.findall(r'back_to\("([^"]+)"\)', words))
+            aside = {text_of(Path(name)) for name in re.findall(r"is in (\S+) now", words)}
+            held = text_of(climb.FILE)
+            assert held not in theirs, words
+            assert (
+                not before
+                or before in aside | {held}
+                or is_kept(before)
+                or (speeds[before] <= speeds[held])
+            ), words
+            safe = aside | {held} | {text_of_step(step) for step in named}
+            for text in aside:
+                speeds.pop(text, None)  # it was said where it is
+            if words.startswith("Not kept"):
+                continue
+            reached = max((speeds.get(text, 0.0) for text in safe), default=0.0)
+            assert reached >= max(speeds.values(), default=0.0) / climb.CLOSE, words
+
+
+def text_of(file: Path) -> str:
+    return file.read_text().rstrip() if file.exists() else ""
+
+
+def text_of_step(step: str) -> str:
+    return json.loads(climb.KEPT.read_text())[step]["text"].rstrip()
+
+
+def is_kept(text: str) -> bool:
+    kept = json.loads(climb.KEPT.read_text()) if climb.KEPT.exists() else {}
+    return any(entry["text"].rstrip() == text for entry in kept.values())
+
+
+@cache
+def speed_of(text: str) -> float:
+    """The Gflop/s of a whole text; 0 for one that is wrong."""
+    try:
+        mine = ck.kernel(text)
+        return simulated(mine.text, mine, 2048).gflops if climb._is_right(mine) else 0.0
+    except ValueError:
+        return 0.0
+
+
+REPORTS = {}
+
+
+def simulated(text: str, mine, n: int):
+    """The report of a text, which is simulated once."""
+    if (text, n) not in REPORTS:
+        REPORTS[text, n] = ck.simulate(mine, n)
+    return REPORTS[text, n]
 
 
 def test_a_kernel_breaks_in_colour():

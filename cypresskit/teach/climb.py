@@ -3,6 +3,8 @@
 A step asks for a part of the kernel, a whole text, or an entry of the contest; the book writes what
 stands around a part. ``keep`` tries it, writes the kernel into ``my_kernel.il``, where any editor
 may change it, and remembers it by step in ``my_climb.json`` beside it: the road has a bar for each.
+Nothing is replaced there by what is slower, or wasn't written by the reader, and no text is lost:
+``back_to`` puts a step's kernel into the file again, and what was changed there is set aside.
 Branches (a compute shader, doubles, the LDS) have files of their own. Whoever skips a lesson gets
 the text so far from ``so_far``. Good pars are the road's figures, so speeds are simulated at their
 N, which is 2048 for all but the last step.
@@ -14,7 +16,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, wraps
+from hashlib import sha256
 from html import escape
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +83,10 @@ SCALED = r"""\1mul \3, \3, cb0[0].x
 WHOLE = re.compile(r"(?m)^\s*il_[pc]s_2_0\b")  # what every whole text has
 BLOCK = re.compile(r"\br([6-9]|1\d|2[01])\b")  # registers of the book's block
 FIELDS = {"text", "block", "k_step"}
+FIRST = "00"
+CONTEST = ("contest", "larger N")
+RULER = 2048  # the N at which it is decided which of two kernels is faster
+CLOSE = 1.005  # speeds nearer than this are equal: the model is no better than that
 TOLERANCE = 0.02  # of a par: a speed that is this little below it has reached it
 
 
@@ -105,8 +113,10 @@ class ClimbStep:
     follows, ``blocks`` are the blocks that it may compute: the first that gives a right product
     counts. ``around`` gives what the book adds to a part of a kernel, ``completed`` what it adds to
     a whole one. A turn of its loop does one of ``k_steps`` steps of k. ``file`` is where the kernel
-    is kept. ``hint`` says where to look if a right kernel is slower than the good par; without one,
-    right is enough. ``alpha`` and ``beta`` are those of its check, None where it needn't know them.
+    is kept. ``given`` is the ``digest`` of the text as the lesson gives it, where that is right as
+    it stands. ``hint`` says where to look if a right kernel is slower than the good par; without
+    one, right is enough. ``alpha`` and ``beta`` are those of its check, None where it needn't know
+    them.
     """
 
     good: tuple[str, int]
@@ -117,6 +127,7 @@ class ClimbStep:
     k_steps: tuple[int, ...] = (1, 2, 4)
     paper: str = "sgemm_tn"
     file: Path = FILE
+    given: str = ""
     hint: str = ""
     alpha: float | None = 2.0
     beta: float | None = -1.0
@@ -231,6 +242,7 @@ STEPS = {
         lambda: KERNELS["sgemm_naive"],
         ((1, 1),),
         lambda: Around(HEAD, TAIL),
+        given="50585457378d",
     ),
     "01 2x2": ClimbStep(
         ("block_2x2", 2048), lambda: block_kernel(2, 2), ((2, 2),), alpha=None, beta=None
@@ -248,6 +260,7 @@ STEPS = {
         ((8, 8),),
         _around_order,
         scaled,
+        given="736e56df51e7",
         hint="a bundle reads three registers of each channel: which four neighbours share numbers"
         " of B, and not of A alone?",
     ),
@@ -257,6 +270,7 @@ STEPS = {
         ((8, 8),),
         _around_old_c,
         _with_alpha,
+        given="a444b9b024a1",
         hint="each number of C that waits for its `mad` holds a register. How few can wait at once,"
         " and when?",
     ),
@@ -266,6 +280,7 @@ STEPS = {
         ((8, 8),),
         _around_numbering,
         file=Path("my_compute.il"),
+        given="554bc9877f3b",
         hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the number"
         " moves down a row?",
     ),
@@ -293,6 +308,7 @@ STEPS = {
         lambda: KERNELS["sgemm_tn"],
         ((8, 8),),
         partial(around_loop, "sgemm_tn"),
+        given="de47c27125af",
     ),
     # What was entered brings its block along
     "contest": ClimbStep(("sgemm_tn", 2048), lambda: KERNELS["sgemm_tn"], ((8, 8),)),
@@ -374,9 +390,11 @@ def seen(step: str, text: str | Path | Kernel) -> SmallProduct | NoProduct:
 
 def keep(step: str, text: str | Path | Kernel) -> str:
     """Try a step's kernel, keep it in the step's file if it is right, and say its speed and its
-    three pars. The file is ``my_kernel.il``; some steps have one of their own. Otherwise it says
-    what is wrong, and leaves the file as it is. ``text`` is what the step asks for, a whole kernel,
-    or the ``Path`` of a file with one.
+    three pars. The file is ``my_kernel.il``; some steps have one of their own. A file that holds a
+    faster kernel stays as it is, and of two kernels of a step the faster one is kept; what was
+    changed in the file and would be lost is set aside. Otherwise it says what is wrong, or that the
+    text is the one that the lesson gives, and leaves all as it is. ``text`` is what the step asks
+    for, a whole kernel, or the ``Path`` of a file with one.
     """
     chosen = _step(step, text)
     try:
@@ -388,19 +406,193 @@ def keep(step: str, text: str | Path | Kernel) -> str:
             if not np.array_equal(got, right):
                 i, j = np.argwhere(got != right)[0]
                 return f"Not kept yet: C[{i}, {j}] is {got[i, j]:g}, and should be {right[i, j]:g}."
+        untouched = _is_untouched(step, text, mine)
+        if untouched and step != FIRST:
+            return "Not kept yet: this is the text as it was given, with none of your lines."
         report = _timed(mine, chosen.n)
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return f"Not kept yet: {reason(error)}"
-    save_file(chosen.file, mine.text)
-    kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
-    save_file(KEPT, json.dumps(_kept() | {step: kept}, indent=1) + "\n")
     _reports[step, mine.text] = report
     gflops = report.gflops
-    return (
-        f"Right, and kept in {chosen.file}: {gflops:,.0f} Gflop/s at N = {chosen.n}.\n"
+    where, words = _stored(step, mine, untouched)
+    kept = where and f", and kept {where}"
+    pars = (
         f"Pars: right, reached; good, {chosen.good_par:,.0f}, {_reached(gflops, chosen.good_par)};"
         f" the paper's, {chosen.paper_par:,}, {_reached(gflops, chosen.paper_par)}."
     )
+    return "\n".join((f"Right{kept}: {gflops:,.0f} Gflop/s at N = {chosen.n}.", pars, *words))
+
+
+def back_to(step: str) -> str:
+    """Put the kernel that is kept of a step into the step's file again, and say where that is which
+    the file held.
+    """
+    file = _step(step, "").file
+    entries = _kept()
+    if step not in entries:
+        return f"Nothing is kept of {step} yet: {KEPT} has {', '.join(entries) or 'no kernel'}."
+    held = _held(file)
+    words = [f"{file} holds your {step} again.", *_written(file, entries[step]["text"])]
+    if held and held.step not in ("", step):
+        words.append(f"It held {held}: {_call(held.step)}")
+    return "\n".join((*words, *_faster(file, _speeds(file)[step])))
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a step's file holds: its text, the step that it is kept of or "", and its Gflop/s, which
+    are 0 for what isn't right.
+    """
+
+    text: str
+    step: str
+    gflops: float
+
+    def __str__(self) -> str:
+        what = f"your {self.step}" if self.step else "a text that was changed there"
+        return f"{what}, {self.gflops:,.0f} Gflop/s" if self.gflops else f"{what}, not right yet"
+
+
+def _stored(step: str, mine: Kernel, untouched: bool) -> tuple[str, list[str]]:
+    """Store a right kernel, unless a faster one stands where it would. Returns where it is
+    kept, "" if nowhere, and sentences on what has made room and on what is faster.
+    """
+    file = STEPS[step].file
+    gflops = _timed(mine, RULER).gflops
+    speeds = _speeds(file)
+    held = _held(file)
+    is_best = round(speeds.get(step, 0.0)) <= round(gflops)  # of this step's
+    if untouched and step in speeds:
+        is_best = _same(_kept()[step]["text"], mine.text)
+    goes_in = held is None or _same(held.text, mine.text)
+    if held and not untouched:
+        goes_in = goes_in or held.gflops <= CLOSE * gflops
+
+    words = _written(file, mine.text) if goes_in else []
+    if is_best:
+        words += _remembered(step, mine)
+    elif not held or held.step != step:
+        words.append(f"Your {step} stays the earlier one, {speeds[step]:,.0f}: {_call(step)}")
+    if held and not goes_in:
+        words.append(f"{file} stays as it is: it holds {held}.")
+        what = "begin anew" if step == FIRST else f"put your {step} there"
+        words += [f"To {what}: {_call(step)}"] if is_best else []
+
+    words += _faster(file, held.gflops if held and not goes_in else gflops)
+    where = f"in {file}" if goes_in else f"as your {step}" if is_best else ""
+    return where, words
+
+
+def _held(file: Path) -> Held | None:
+    """What a file holds, with its speed; None if there is nothing."""
+    try:
+        text = read_text(file)
+    except (OSError, ValueError):
+        return None
+    if not text.strip():
+        return None
+    if step := _holder(file, text):
+        return Held(text, step, _speeds(file)[step])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that its product is wrong
+            mine = own_kernel(file)
+        return Held(text, "", _timed(mine, RULER).gflops if _is_right(mine) else 0.0)
+    except (CompileError, KernelError, ValueError):
+        return Held(text, "", 0.0)
+
+
+def _holder(file: Path, text: str) -> str:
+    """The last step of a file that a text is kept of, or ""."""
+    steps = [
+        step
+        for step, entry in _kept().items()
+        if STEPS[step].file == file and _same(entry["text"], text)
+    ]
+    return steps[-1] if steps else ""
+
+
+def _same(one: str, other: str) -> bool:
+    return one.rstrip() == other.rstrip()
+
+
+def _speeds(file: Path) -> dict[str, float]:
+    """The Gflop/s of each kept step of a file; 0 for a text that was damaged."""
+    speeds = {}
+    for step, entry in _kept().items():
+        if STEPS[step].file == file:
+            report = _reports.get((step, entry["text"])) if STEPS[step].n == RULER else None
+            mine = None if report else _kept_kernel(step, entry)
+            report = _timed(mine, RULER) if mine else report
+            speeds[step] = report.gflops if report else 0.0
+    return speeds
+
+
+def _remembered(step: str, mine: Kernel) -> list[str]:
+    """Keep a step's kernel for the road. Returns where the file that remembers them was set aside,
+    if it was damaged.
+    """
+    entries = _entries()
+    damaged = entries is None or (step in entries and step not in _kept())
+    words = _set_aside(KEPT) if damaged and KEPT.exists() else []
+    kept = {"text": mine.text, "block": mine.block, "k_step": mine.k_step}
+    save_file(KEPT, json.dumps((entries or {}) | {step: kept}, indent=1) + "\n")
+    return words
+
+
+def _faster(file: Path, gflops: float) -> list[str]:
+    """Which kept step of a file is the fastest, if that is more than ``gflops``."""
+    speeds = _speeds(file)
+    fastest = max(speeds, key=lambda step: speeds[step], default="")
+    if not fastest or speeds[fastest] <= CLOSE * gflops:
+        return []
+    return [f"Your fastest is your {fastest}, {speeds[fastest]:,.0f}: {_call(fastest)}"]
+
+
+def _written(file: Path, text: str) -> list[str]:
+    """Write a kernel's file. Returns where its text was set aside, if it is kept of no step."""
+    words: list[str] = []
+    if file.exists():
+        held = file.read_bytes().decode(errors="replace")
+        if _same(held, text):
+            return words
+        if held.strip() and not _holder(file, held):
+            words = _set_aside(file)
+    save_file(file, text)
+    return words
+
+
+def _set_aside(file: Path) -> list[str]:
+    """Copy a file to the first free name beside it. Returns the sentence that says so."""
+    data = file.read_bytes()
+    names = (file.with_name(f"{file.stem}_{n}{file.suffix}") for n in count(1))
+    aside = next(name for name in names if not name.exists() or name.read_bytes() == data)
+    save_file(aside, data)
+    return [f"What {file} held is in {aside} now."]
+
+
+def _is_untouched(step: str, given: str | Path | Kernel, mine: Kernel) -> bool:
+    """Whether a text is the one that the lesson gives; or in the contest the book's kernel, which
+    it gives to those who have none.
+    """
+    if isinstance(given, str) and digest(given) == STEPS[step].given:
+        return True
+    side = _side(step)
+    return (
+        step in CONTEST
+        and not FILE.exists()
+        and _same(mine.text, block_kernel(side, side, scaled=True).text)
+    )
+
+
+def digest(text: str) -> str:
+    """A short digest of the instructions of a text, whatever their remarks and blanks."""
+    lines = [" ".join(line.partition(";")[0].split()) for line in text.splitlines()]
+    return sha256("\n".join(filter(None, lines)).encode()).hexdigest()[:12]
+
+
+def _call(step: str) -> str:
+    return f'ck.teach.climb.back_to("{step}")'
 
 
 def _race(mine: Kernel, step: ClimbStep) -> str:
@@ -479,15 +671,20 @@ def mine_so_far() -> dict[str, Report | Kernel]:
     """
     mine_by_step: dict[str, Report | Kernel] = {}
     for step, kept in _kept().items():
-        like = STEPS[step].like()
-        name = f"my {step}"
-        block, k_step = _sizes(kept)
-        try:
-            mine = own_kernel(kept["text"], like=like, block=block, k_step=k_step, name=name)
-        except (CompileError, KernelError, ValueError):  # an ILError is a ValueError
-            continue
-        mine_by_step[name] = _reports.get((step, kept["text"]), mine)
+        mine = _kept_kernel(step, kept)
+        if mine is not None:
+            mine_by_step[mine.name] = _reports.get((step, kept["text"]), mine)
     return mine_by_step
+
+
+def _kept_kernel(step: str, entry: dict) -> Kernel | None:
+    """The kernel that is kept of a step; None for a text that was damaged."""
+    like = STEPS[step].like()
+    block, k_step = _sizes(entry)
+    try:
+        return own_kernel(entry["text"], like=like, block=block, k_step=k_step, name=f"my {step}")
+    except (CompileError, KernelError, ValueError):  # an ILError is a ValueError
+        return None
 
 
 #: Of each step's text that was timed in this session.
@@ -496,13 +693,17 @@ _reports: dict[tuple[str, str], Report] = {}
 
 def _kept() -> dict[str, dict]:
     """What is kept of each step, in their order, without what is damaged."""
-    try:
-        kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(kept, dict):
-        return {}
+    kept = _entries() or {}
     return {step: kept[step] for step in STEPS if _is_kept(kept.get(step))}
+
+
+def _entries() -> dict | None:
+    """All that the file holds which remembers the steps; None if it is no such file."""
+    try:
+        entries = json.loads(KEPT.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return entries if isinstance(entries, dict) else None
 
 
 def _is_kept(entry: object) -> bool:

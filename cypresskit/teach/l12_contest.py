@@ -38,7 +38,7 @@ from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
-from cypresskit.teach.climb import around_loop
+from cypresskit.teach.climb import CLOSE, around_loop
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
@@ -50,9 +50,6 @@ POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
 # Blocks that an entry's text may have meant
 BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]
-CLOSE = (
-    1.005  # speeds less than half a per cent apart share a place: the model is no better than that
-)
 # below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
 PHOTO = 1.02
 
