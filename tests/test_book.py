@@ -194,6 +194,15 @@ def test_folds_stand_apart_from_text_and_code_is_not_cut_off(path):
     assert max(map(len, code)) <= 117, "what fits into 1366 pixels beside the list of files"
 
 
+def test_the_first_kernel_is_timed_within_300_words():
+    """Of prose, in lesson 00; its first picture comes before that."""
+    cells = book.student(book.read(SOURCES[0])).cells
+    timed = next(n for n, cell in enumerate(cells) if "climb.keep(" in cell.source)
+    prose = " ".join(cell.source for cell in cells[:timed] if cell.cell_type == "markdown")
+    assert len([word for word in prose.split() if re.search(r"\w", word)]) <= 300
+    assert any("ck.draw.chip(" in cell.source for cell in cells[:timed])
+
+
 @each_lesson
 def test_the_teachers_guide_has_the_lesson(path):
     """Its title, its minutes, and, apart, answers to what its last section asks."""

@@ -497,7 +497,7 @@ def _held(file: Path) -> Held | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that its product is wrong
             mine = own_kernel(file)
-        return Held(text, "", _timed(mine, RULER).gflops if _is_right(mine) else 0.0)
+        return Held(text, "", _gflops(mine) if _is_right(mine) else 0.0)
     except (CompileError, KernelError, ValueError):
         return Held(text, "", 0.0)
 
@@ -522,10 +522,16 @@ def _speeds(file: Path) -> dict[str, float]:
     for step, entry in _kept().items():
         if STEPS[step].file == file:
             report = _reports.get((step, entry["text"])) if STEPS[step].n == RULER else None
-            mine = None if report else _kept_kernel(step, entry)
-            report = _timed(mine, RULER) if mine else report
-            speeds[step] = report.gflops if report else 0.0
+            speeds[step] = report.gflops if report else _gflops(_kept_kernel(step, entry))
     return speeds
+
+
+def _gflops(mine: Kernel | None) -> float:
+    """How fast a kernel is, to be compared with others; 0 for none, and what doesn't run."""
+    try:
+        return _timed(mine, RULER).gflops if mine else 0.0
+    except (CompileError, KernelError, ValueError):
+        return 0.0
 
 
 def _remembered(step: str, mine: Kernel) -> list[str]:
