@@ -2,6 +2,7 @@
 HD 5870.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -105,12 +106,17 @@ else:
 
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
+        # Modules stay: to look through them for garbage would take a tenth of the time.
+        resume = gc.enable if gc.isenabled() else gc.disable
+        gc.disable()
         try:
             module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
             ) from error
+        finally:
+            resume()
         return getattr(module, name) if _LATER[name] else module
 
 

@@ -356,6 +356,20 @@ def test_import_loads_only_what_every_user_needs():
     assert not fast, "the fast engine is loaded with the first launch"
 
 
+@pytest.mark.parametrize("before", ["gc.enable()", "gc.disable()"])
+def test_load_alone_changes_the_search_for_garbage(before):
+    state = "print(gc.isenabled(), bool(gc.get_freeze_count()))"
+    shown = run(
+        sys.executable,
+        "-c",
+        f"import gc; {before}; import cypresskit as ck; ck.simulate; ck.teach; {state};"
+        f"ck.draw.load(); {state}",
+    )
+    enabled = before == "gc.enable()"
+    states = [line for line in shown.stdout.splitlines() if line.startswith(("True", "False"))]
+    assert states == [f"{enabled} False", f"{enabled} True"], shown.stderr
+
+
 def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
     launch = "import cypresskit as ck, numpy as np; ck.gemm(np.ones((8, 8)), np.ones((8, 8)))"
     loaded = "import sys; print('cypresskit.machine.fast.translate' in sys.modules)"
