@@ -146,6 +146,8 @@ def test_the_format_names_every_field_of_the_data():
         fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
         for pick in spec["picks"]:
             fields |= {f"pick.{field}" for field in pick}
+        stages = view("card_memory").figures[0].tags[0]["stages"]
+        fields |= {f"stage.{field}" for field in stages[0]}
         assert fields == set(shown.FIELDS.split())
 
 
@@ -343,10 +345,11 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
 
 
 def test_every_colour_has_a_light_and_a_dark_one():
-    names = set(re.findall(r"--ck-(\w+):", theme.packaged("look.css")))
+    names = set(re.findall(r"--ck-(\w+):.*light-dark", theme.packaged("look.css")))
+    sizes = {"control", "label", "result", "sans", "sentence", "text"}
     assert names == set(theme.TOKENS) and len(names) > 15
     used = re.findall(r"var\(--ck-(\w+)\)", shown.look() + theme.packaged("player.css"))
-    assert set(used) <= names | {"high", "room"}
+    assert set(used) <= names | sizes | {"high", "room"}
 
 
 # -- the scripts

@@ -389,10 +389,10 @@ class Player {
 
   /** Which part of what is seen of the clock is left of the pointer. */
   pointedAt(event, stage) {
-    const view = Bokeh.index.get_one(stage.figure)
-    const at = event.clientX - view.el.getBoundingClientRect().left
-    const y = stage.clock.foot
-    const [first, last] = stage.window.map((x) => view.frame.x_scale.compute(stage.spot(x, y)[0]))
+    const drawing = event.currentTarget.firstElementChild.getBoundingClientRect()
+    const {start, end} = stage.figure.x_range
+    const at = start + ((event.clientX - drawing.left) / drawing.width) * (end - start)
+    const [first, last] = stage.window.map((x) => stage.spot(x, stage.clock.foot)[0])
     return Math.max(0, Math.min(1, (at - first) / (last - first)))
   }
 

@@ -32,7 +32,7 @@ HEAD = 12  # the y of a line's heading, and how far below it the roof and the ba
 ROOF, FOOT = 26, 126
 CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of both kinds
 OWN = 46  # the width that a bar of the reader's own takes
-CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 7  # in a line of the names that they hold
+CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 8  # in a line of the names that they hold
 GAP = 14  # between two bars
 NARROW = 390  # the stage's width on a narrow page
 MOST_NARROWED = 1.16  # times as wide may rungs be that stand side by side there
@@ -90,10 +90,14 @@ class Rung(NamedTuple):
     @property
     def under(self) -> list[str]:
         """The lines below its number: its name, what runs there, and its N if that isn't the
-        course's.
+        course's. Of a reader's own, its name, and its N if that isn't its neighbour's.
         """
         if self.own:
-            return []
+            is_like_the_books = self.beside is not None and self.launch.n == self.beside.n
+            is_short = len(self.phrase) <= OWN_LETTERS
+            words = self.phrase if is_short else self.phrase.replace("_", " _")
+            lines = wrap(words, OWN_LETTERS)[:4]
+            return [*lines, *([] if is_like_the_books else self.size)]
         names = [self.name] if self.climb else self.phrase.split("\n")
         letters = CLIMB_LETTERS if self.climb else SIDE_LETTERS
         return [*names, *_broken(self.launch.kernel, letters), *self.size]
@@ -130,7 +134,7 @@ RUNGS = (
     Rung(12, "two steps\na turn", SINGLE, BLOCK_8, True),
     Rung(12, "a larger N", LARGER, SINGLE, True),
     Rung(3, "bundles\npacked\nbetter", RoadLaunch("sgemm_tn", style="best"), SINGLE),
-    Rung(4, "25\nregisters,\nnot 37", SINGLE, RoadLaunch("sgemm_tn_37")),
+    Rung(4, "registers:\n25, not 37", SINGLE, RoadLaunch("sgemm_tn_37")),
     Rung(5, "square\nquads", SINGLE, RoadLaunch("sgemm_tn_compute")),
     Rung(5, "NN,\nnot TN", NN, SINGLE),
     Rung(6, "double", DOUBLE, SINGLE),
@@ -336,7 +340,7 @@ def _own_rungs(
                 f"mine is to be a kernel, or its report: {report.kernel}'s has no flops, so no"
                 " Gflop/s for a bar. ck.kernel(...) makes a kernel of a program that multiplies."
             )
-        phrase = "\n".join(wrap(name or report.kernel, OWN_LETTERS)[:4])
+        phrase = name or report.kernel
         size = report.size[1] if report.size else REFERENCE
         launch = RoadLaunch(report.kernel, size, own=number)
         climbed = [rung.launch for rung in rungs if rung.climb]
@@ -419,14 +423,16 @@ def _draw_names(sheet: Sheet, rungs: Sequence[Rung], layout: _RoadLayout) -> Non
     books = np.array([not rung.own for rung in rungs])
     numbers = [f"{rung.lesson:02}" for rung in rungs if not rung.own]
     sheet.words(layout.x[books], layout.foot[books] + NUMBER, numbers, bold=True, **look)
-    for x, foot, rung in zip(layout.x, layout.foot, rungs):
-        if rung.own:
-            is_like_the_books = rung.beside is not None and rung.launch.n == rung.beside.n
-            lines = [*rung.phrase.split("\n"), *([] if is_like_the_books else rung.size)]
-            sheet.words(x, foot + NUMBER + APART * np.arange(len(lines)), lines, **look)
-            continue
-        under = rung.under
-        sheet.words(x, foot + NAMES + APART * np.arange(len(under)), under, "soft", **look)
+    for is_own, ink in ((False, "soft"), (True, "ink")):
+        lines = [
+            (x, foot + (NUMBER if is_own else NAMES) + APART * n, line)
+            for x, foot, rung in zip(layout.x, layout.foot, rungs)
+            if rung.own == is_own
+            for n, line in enumerate(rung.under)
+        ]
+        if lines:
+            x, y, texts = (list(column) for column in zip(*lines))
+            sheet.words(x, y, texts, ink, **look)
 
 
 class _Bars:

@@ -83,7 +83,7 @@ def look() -> str:
 
 def packed(data: str) -> str:
     """JSON as the scripts unpack it."""
-    return base64.b64encode(zlib.compress(data.encode(), 6)).decode()
+    return base64.b64encode(zlib.compress(data.encode(), 9)).decode()
 
 
 def embed(kind: str, data: str, inside: str) -> str:

@@ -5,7 +5,7 @@ It is drawn from the same figures and sources as the moving picture: stages, who
 pixels, and charts with Bokeh's axes, grid and legend. Left out: widgets.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,24 +197,41 @@ def _boxes(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
     count = np.size(d.column(renderer, "x"))
     x, y, width, height = d.numbers(renderer, count, "x", "y", "width", "height")
     ends = x - width / 2, y - height / 2, x + width / 2, y + height / 2
-    return _paths(d, renderer, ends, "M{0:.1f} {1:.1f}H{2:.1f}V{3:.1f}H{0:.1f}z")
+    return _paths(d, renderer, ends, _box_path)
+
+
+def _box_path(x0: float, y0: float, x1: float, y1: float) -> str:
+    """A box between two corners, in few letters: a chip has thousands."""
+    return f"M{_short(x0)} {_short(y0)}h{_short(x1 - x0)}v{_short(y1 - y0)}h{_short(x0 - x1)}z"
+
+
+def _line_path(x0: float, y0: float, x1: float, y1: float) -> str:
+    return f"M{_short(x0)} {_short(y0)}L{_short(x1)} {_short(y1)}"
+
+
+def _short(number: float) -> str:
+    """A number of pixels to a tenth of one."""
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def _segments(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
     count = np.size(d.column(renderer, "x0"))
     ends = d.numbers(renderer, count, "x0", "y0", "x1", "y1")
-    return _paths(d, renderer, ends, "M{:.1f} {:.1f}L{:.1f} {:.1f}")
+    return _paths(d, renderer, ends, _line_path)
 
 
 def _paths(
-    d: _Drawing, renderer: GlyphRenderer, ends: Sequence[np.ndarray], form: str
+    d: _Drawing,
+    renderer: GlyphRenderer,
+    ends: Sequence[np.ndarray],
+    form: Callable[..., str],
 ) -> Iterator[str]:
     """Shapes between ``ends`` (x, y, x, y). What looks alike is one path: a tenth of the text."""
     x0, y0, x1, y1 = ends
     alike: dict[str, list[str]] = {}
     for *place, style in zip(d.x(x0), d.y(y0), d.x(x1), d.y(y1), _styles(d, renderer, len(x0))):
         if np.isfinite(place).all() and style:
-            alike.setdefault(style, []).append(form.format(*place))
+            alike.setdefault(style, []).append(form(*place))
     yield from (f'<path d="{"".join(parts)}" {style}/>' for style, parts in alike.items())
 
 

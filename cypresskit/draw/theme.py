@@ -77,6 +77,11 @@ def escaped(text: object) -> str:
     return escape(readable(str(text)))
 
 
+def slim(css: str) -> str:
+    """A style sheet without comments, in one line: every player brings its own."""
+    return " ".join(re.sub(r"(?s)/\*.*?\*/", "", css).split())
+
+
 def faded(colour: str, alpha: float) -> str:
     """A translucent colour: at 0.65, dark and light words below it can still be read."""
     return f"rgba({','.join(str(int(colour[n : n + 2], 16)) for n in (1, 3, 5))},{alpha:g})"
