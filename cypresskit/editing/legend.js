@@ -55,8 +55,9 @@ export class Legend {
     const measured = parts.includes("prices") ? MEASURED : []
     const card = Object.entries(MEANINGS)
     for (const [name, meaning] of [...PURE, ...measured, ...card, ...KEYS]) {
-      make(list, "dt", {}, name)
-      make(list, "dd", {}, meaning)
+      const entry = make(list, "div")
+      make(entry, "dt", {}, name)
+      make(entry, "dd", {}, ` ${meaning}`)
     }
     this.button.addEventListener("click", () => this.show(this.box.hidden))
     for (const part of [this.button, this.box])
