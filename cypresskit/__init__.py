@@ -1,5 +1,16 @@
 """cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon
 HD 5870.
+
+Where to begin:
+
+- ``ck.kernels``: the kernels by name; ``ck.kernels["sgemm_tn"].text`` is the IL of one.
+- ``ck.workbench("mine.il", like="sgemm_naive")``: edit a kernel, and see what it became, whether it
+  is right, how fast, and why.
+- ``ck.gemm(a, b)``: multiply on the simulated chip. ``ck.simulate("sgemm_tn", 2048)``: how long it
+  takes there, and what binds; ``ck.price`` is what each line costs.
+- ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
+- ``ck.kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
+- ``ck.draw``: pictures that play.
 """
 
 import gc

@@ -59,6 +59,23 @@ def test_a_right_program_is_right_and_timed_as_by_simulate(bench):
     assert not ARRAYS["outputs"][0].any()
 
 
+def test_zeros_from_outside_are_no_fault_where_the_result_is_right(tmp_path):
+    """A filter whose edge is meant to be zero; the findings are listed all the same."""
+    shift = TWICE.replace("_sampler(0) r1", "_sampler(0)_aoffimmi(1,0,0) r1")
+    expected = np.zeros_like(X)
+    expected[:, :-1] = 2 * X[:, 1:]
+    (tmp_path / "shift.il").write_text(shift)
+    bench = ck.workbench(tmp_path / "shift.il", arrays=ARRAYS, expected=expected)
+    verdict = answers(bench, shift)["verdict"]
+    assert verdict["right"]
+    assert [row["kind"] for row in verdict["findings"]] == ["fetch outside"]
+    assert "16 x 24 work-items" in verdict["launched"]
+    wrong = answers(bench, shift.replace("add r2, r1, r1", "mul r2, r1, r1"))["verdict"]
+    assert not wrong["right"]
+    assert wrong["message"].startswith("The result is wrong")
+    bench._conversation.close()
+
+
 def test_a_wrong_program_has_its_first_wrong_element_and_the_line_that_stored_it(bench):
     found = answers(bench, TWICE.replace("add r2, r1, r1", "mul r2, r1, r1"))["verdict"]
     wrong = X * X != 2 * X

@@ -147,7 +147,8 @@ export class Figures {
       make(line, "span", {class: "ckw-share"}, `${Math.round(100 * share)} %`)
     }
     const {percent, error, clocks, hits = {}, launch = 0} = answer
-    const said = [`${percent} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
+    const part = percent < 0.01 ? "below 0.01" : percent
+    const said = [`${part} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
     if (error > 0.02) said[0] += ` ± ${(100 * error).toFixed(0)} %`
     if (launch > 0.05) said.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
     const found = Object.entries(hits).map(

@@ -552,7 +552,8 @@ class Workbench {
       }
       const goesOn = headline.length <= SEEN && fault.message.startsWith(headline)
       const rest = goesOn ? fault.message.slice(headline.length) : ` ${fault.message}`
-      if (!said) make(item, "span", {}, rest)
+      const ends = /[.?!]$/.test(rest) || !fault.advice
+      if (!said) make(item, "span", {}, ends ? rest : `${rest}.`)
       if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
     }
     const more = faults.length - MOST_FAULTS

@@ -94,6 +94,12 @@ def workbench(
     KeyError
         For a name that the catalogue doesn't have.
 
+    Notes
+    -----
+    Ctrl+Space completes, Ctrl+/ comments out, Ctrl+Z takes back a word, Escape and then Tab leaves
+    the editor; the button ``?`` says what is what. Below the text stands what binds the kernel,
+    what one could do, and where. A dot is an edit: a click on it brings its text back.
+
     Examples
     --------
     >>> bench = ck.workbench("my_kernel.il", like="sgemm_naive")
