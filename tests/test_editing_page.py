@@ -571,7 +571,7 @@ def test_undo_takes_back_a_word_and_selects_nothing(begin, page):
 
 def test_a_changed_line_has_no_price_of_another_text(begin, page):
     begin()
-    page.wait_for_selector("#bench[data-stale='']")
+    page.wait_for_selector(".ckw-dear button")
     prices = "() => [...document.querySelectorAll('.ckw-row .ckw-price')].map((e) => e.textContent)"
     assert page.evaluate(prices)[2]
     page.evaluate(

@@ -374,7 +374,7 @@ class Workbench {
       return
     }
     const [first] = faults
-    this.steps.hidden = true
+    this.leadNowhere()
     this.headline("fault", `Line ${first.line}: ${first.message}`)
     this.list(faults)
     this.moved(this.editor.caret.line)
@@ -420,7 +420,7 @@ class Workbench {
     this.judged = answer
     this.launched.textContent = answer.launched ?? ""
     this.launched.title = this.launched.textContent
-    this.steps.hidden = true
+    this.leadNowhere()
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
     this.list(answer.findings)
@@ -455,6 +455,12 @@ class Workbench {
     if (right) this.lead(answer)
     const speed = `${shown} gigaflops at ${where}, bound by ${bound}.`
     this.speak(`${this.judged?.message ?? ""} ${speed}`)
+  }
+
+  /** There is something else to be done first. */
+  leadNowhere() {
+    this.steps.hidden = true
+    this.steps.replaceChildren()
   }
 
   /** What binds, what would help, and where in the text that stands. */
