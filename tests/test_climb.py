@@ -414,7 +414,11 @@ def test_what_is_kept_of_the_lds_is_what_its_check_accepts():
 def test_an_error_names_the_line_of_the_cell():
     text = "\n" + climb.NAIVE.replace("mad r10", "mda r10")
     line = 1 + next(n for n, row in enumerate(text.splitlines()) if "mda" in row)
-    assert f"my_kernel.il:{line}:" in climb.keep("00", text)
+    for words in (climb.keep("00", text), repr(climb.seen("00", text))):
+        assert f"line {line} of the cell: `mda` is no instruction" in words
+        assert "my_kernel" not in words
+    Path("other.il").write_text(f"{climb.HEAD}mda r1, r2\n{climb.TAIL}")
+    assert f"other.il:{climb.HEAD.count(chr(10)) + 1}:1: " in climb.keep("00", Path("other.il"))
 
 
 def test_whoever_skips_a_lesson_gets_the_text_so_far():

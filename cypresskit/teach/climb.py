@@ -80,6 +80,7 @@ SCALED = r"""\1mul \3, \3, cb0[0].x
 \1    mad \3, r2, cb0[0].y, \3
 \1endif
 \1mov \2, \3"""
+PLACE = re.compile(rf"\b{re.escape(str(FILE))}:(\d+)(?::\d+)?")  # of an error
 WHOLE = re.compile(r"(?m)^\s*il_[pc]s_2_0\b")  # what every whole text has
 BLOCK = re.compile(r"\br([6-9]|1\d|2[01])\b")  # registers of the book's block
 FIELDS = {"text", "block", "k_step"}
@@ -385,7 +386,7 @@ def seen(step: str, text: str | Path | Kernel) -> SmallProduct | NoProduct:
     try:
         return SmallProduct(*_product(step_kernel(step, text), 8, 4))
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return NoProduct(reason(error))
+        return NoProduct(reason(error, text))
 
 
 def keep(step: str, text: str | Path | Kernel) -> str:
@@ -411,7 +412,7 @@ def keep(step: str, text: str | Path | Kernel) -> str:
             return "Not kept yet: this is the text as it was given, with none of your lines."
         report = _timed(mine, chosen.n)
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return f"Not kept yet: {reason(error)}"
+        return f"Not kept yet: {reason(error, text)}"
     _reports[step, mine.text] = report
     gflops = report.gflops
     where, words = _stored(step, mine, untouched)
@@ -632,7 +633,8 @@ def climb_exercise(step: str) -> Callable[[Describe], Callable[[object], Verdict
             mine = chosen.kernel(text)
             assert isinstance(mine, TextKernel)
             judged = partial(_judged, chosen, mine, describe)
-            return judge_kernel(mine.source, FILE.name, judged, before=mine.before)
+            verdict = judge_kernel(mine.source, FILE.name, judged, before=mine.before)
+            return replace(verdict, finding=_of_the_cell(verdict.finding))
 
         return check
 
@@ -771,9 +773,17 @@ def _reached(gflops: float, par: float) -> str:
     return "reached" if gflops >= (1 - TOLERANCE) * par else "not yet"
 
 
-def reason(error: Exception) -> str:
-    """Why a text is no kernel, or none that runs."""
-    return (error.message if isinstance(error, KernelError) else str(error)).strip()
+def reason(error: Exception, text: object = "") -> str:
+    """Why a ``text`` is no kernel, or none that runs; with lines of its file, or of its cell."""
+    words = (error.message if isinstance(error, KernelError) else str(error)).strip()
+    if isinstance(text, Path):
+        return words.replace(f"{FILE}:", f"{text.name}:")
+    return _of_the_cell(words)
+
+
+def _of_the_cell(words: str) -> str:
+    """Words on a text that stands in a cell: its lines are the cell's."""
+    return PLACE.sub(r"line \1 of the cell", words)
 
 
 def _is_right(kernel: Kernel) -> bool:

@@ -39,7 +39,7 @@ def compared(step: str, text: str | Path | Kernel, guess: Prediction) -> str:
         kernel = climb.step_kernel(step, text)
         prices = price(kernel, N, k=K)
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
-        return f"No prices yet: {climb.reason(error)}"
+        return f"No prices yet: {climb.reason(error, text)}"
     kinds = dict(_kinds(kernel.program))
     dearest: dict[str, LinePrice] = {}
     for line in prices.lines:
