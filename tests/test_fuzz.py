@@ -6,10 +6,12 @@ import os
 import numpy as np
 import pytest
 
+import cypresskit as ck
 from cypresskit.machine.fast import jit
 from cypresskit.machine.fast.vec import Emitter, Vec
 from tools import fuzz
 from tools.fuzz.children import FORKS, Children, note
+from tools.fuzz.engines import Wrong
 from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
 
 needs_forks = pytest.mark.skipif(not FORKS, reason="needs a fork, which Linux has")
@@ -77,6 +79,24 @@ def test_a_fault_is_reported_with_its_program_and_its_seed(monkeypatch, fault, w
     report, sum_ = said
     assert "`python -m tools.fuzz --seconds 0 --seed 3 --kind 'random'`:\nthe program" in report
     assert words in report and sum_ == "1 random: 1 went wrong"
+
+
+def test_engines_may_stop_in_different_endless_loops():
+    fuzz.attempt("nearly valid", 25000311)
+
+
+def test_an_endless_loop_in_the_wrong_line_is_a_fault(monkeypatch):
+    def launch(*arguments, engine, **others):
+        try:
+            return right(*arguments, engine=engine, **others)
+        except ck.KernelError as error:
+            error.line += engine == "fast"
+            raise
+
+    right = ck.launch
+    monkeypatch.setattr(ck, "launch", launch)
+    with pytest.raises(Wrong, match="the explaining engine ends with 44, the fast one with 56"):
+        fuzz.attempt("nearly valid", 25000311)
 
 
 @needs_forks

@@ -116,8 +116,19 @@ def test_prices_of_a_loop_of_any_arithmetic_are_its_work(seed):
     shape = price_law.alu_loop(random.Random(seed))
     prices = ck.price(compile(shape.program), launch=shape, progress=False)
     report = prices.report
-    assert price_law.occupied(report.launch.walk(report.wavefronts), report) >= price_law.BOUND
+    occupied = price_law.occupied(report.launch.walk(report.wavefronts), report.device)
+    assert occupied >= price_law.BOUND * report.clocks
     assert price_law.faults(prices) == []
+
+
+@pytest.mark.parametrize("seed", [27000519, 29000309, 35000609])
+def test_a_price_counts_the_gaps_that_come_and_go_with_a_line(seed):
+    prices = price_law.random_prices(random.Random(seed))
+    idle = price_law.idle_with_lines(prices.report.launch)
+    assert max(map(abs, idle.values())) > price_law.NEAR
+    assert price_law.faults(prices) == []
+    dearer = [replace(line, price=1.1 * line.price, high=1.1 * line.high) for line in prices.lines]
+    assert price_law.faults(replace(prices, lines=tuple(dearer)))
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,28 @@
 
 No price is above the launch, and none is below its range or above it. A line that never runs costs
 nothing. In a loop that the ALU binds, a bundle costs the share of the launch in which the ALU works
-for it. With all lines free nothing is left but what a clause costs itself, and without that,
-nothing.
+for it, and that for which the ALU is idle with it, but not without it. With all lines free nothing
+is left but what a clause costs itself, and without that, nothing.
 """
 
 import random
+from collections import defaultdict
 from dataclasses import replace
 
 import cypresskit as ck
-from cypresskit.compiler import Code, CompileError, compile
-from cypresskit.devices import HD5870
+from cypresskit.compiler import CompileError, compile
+from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import write
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import DataDependentError, Prices, Report
-from cypresskit.timing.account import LineId, TimedLaunch, bundle_shares
+from cypresskit.timing import DataDependentError, Prices
+from cypresskit.timing.account import LineId, TimedLaunch
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.experiment import ALL, Experiment, demands_of, freed
+from cypresskit.timing.experiment import ALL, Experiment, demands_of, free_clocks, freed
 from cypresskit.timing.work import ALU, BARRIER, Packed, Path, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 
 NEAR = 0.003  # of a launch: how far a bundle's price may be from its work
 BOUND = 0.985  # of the time: clauses keep the ALU for as long in a launch that it binds
-BRIEF = 4  # bundles of a clause
 
 ALU_LOOP = """il_cs_2_0
 dcl_num_thread_per_group 64
@@ -93,28 +93,59 @@ def faults(prices: Prices) -> list[str]:
 
 
 def _bundle_faults(prices: Prices) -> list[str]:
-    """Lines of an ALU-bound loop whose price isn't their share of the launch. Wavefronts that wait
-    for each other at fences aren't bound by the ALU alone.
+    """Lines of an ALU-bound loop whose price isn't their share of the launch, and what the ALU
+    stands idle with them more than without them. Wavefronts that wait for each other at fences
+    aren't bound by the ALU alone.
     """
     report = prices.report
     launch = report.launch
     assert launch is not None
     paths = launch.walk(report.wavefronts)
     kinds = {clause.kind for path in paths for body, _ in path.segments for clause in body}
-    if BARRIER in kinds or occupied(paths, report) < BOUND:
+    if BARRIER in kinds or occupied(paths, report.device) < BOUND * report.clocks:
         return []
-    brief = _lines_of_brief_clauses(paths, launch.code)
-    return [
-        f"line {line.line} costs {line.price:.4f} and works for {line.share:.4f} of the launch"
-        for line in prices.lines
-        if line.unit == "ALU" and line.runs > report.wavefronts and line.work.id not in brief
-        if abs(line.price - line.share) > NEAR
-    ]
+    idle = idle_with_lines(launch)
+    found = []
+    for line in prices.lines:
+        asked = line.share + idle[line.work.id]
+        if line.unit == "ALU" and line.runs > report.wavefronts and abs(line.price - asked) > NEAR:
+            found.append(
+                f"line {line.line} costs {line.price:.4f} and works for {line.share:.4f} of the"
+                f" launch; the ALU is idle for {idle[line.work.id]:.4f} more with it"
+            )
+    return found
 
 
-def occupied(paths: list[Path], report: Report) -> float:
-    """The share of the time in which clauses keep the ALU: with bundles, or to get going."""
-    device = report.device
+def idle_with_lines(launch: TimedLaunch) -> dict[LineId, float]:
+    """The share of a round of the launch for which the ALU is idle more with a line than without
+    it, each of its bundles taken by itself.
+
+    An ALU that is never idle does without a bundle for as long as that lasts. But wavefronts that
+    leave no gaps between their clauses may leave some when one of these is shorter, or longer: they
+    meet at it in another order. This is simulated for one bundle of each part of the code.
+    """
+    paths = launch.walk(min(launch.round, launch.wavefronts))
+    clocks, idle = _clocks_and_idle(launch, paths)
+    shares: dict[LineId, float] = defaultdict(float)
+    for demand in demands_of(launch.code, paths, launch.device):
+        if not demand.experiment.bundles:
+            continue
+        _, idle_without = _clocks_and_idle(launch, freed(paths, demand.experiment))
+        one_bundle = free_clocks(paths, demand.experiment, launch.device)
+        for line, line_clocks in demand.clocks.items():
+            shares[line] += line_clocks / one_bundle * (idle - idle_without) / clocks
+    return shares
+
+
+def _clocks_and_idle(launch: TimedLaunch, paths: list[Path]) -> tuple[float, float]:
+    """The clocks that wavefronts on ``paths`` take, and those in which no clause keeps the ALU."""
+    work = pack(paths, launch.shape.group_wavefronts)
+    clocks = run(work, launch.device, launch.active).end_clock
+    return clocks, clocks - occupied(paths, launch.device)
+
+
+def occupied(paths: list[Path], device: Device) -> float:
+    """The clocks for which clauses keep the ALU: with bundles, or to get going."""
     clocks = 0.0
     for path in paths:
         for body, turns in path.segments:
@@ -125,19 +156,7 @@ def occupied(paths: list[Path], report: Report) -> float:
             ]
             clocks += turns * len(path.wavefronts) * sum(lengths)
     together = device.result_clocks / device.bundle_clocks
-    return clocks / together / device.simd_engines / report.clocks
-
-
-def _lines_of_brief_clauses(paths: list[Path], code: Code) -> set[LineId]:
-    """The lines with bundles in a clause of fewer than ``BRIEF``. Such a clause may wait for others
-    however short it is: wavefronts meet at it one after another.
-    """
-    clauses = [clause for path in paths for body, _ in path.segments for clause in body]
-    numbers = {
-        at for clause in clauses if clause.bundles < BRIEF for at, _ in bundle_shares(code, clause)
-    }
-    body = code.program.body
-    return {(body[at].line, tuple(body[at].calls)) for at in numbers}
+    return clocks / together / device.simd_engines
 
 
 def _free_faults(prices: Prices) -> list[str]:
