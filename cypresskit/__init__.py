@@ -15,6 +15,7 @@ Where to begin:
 
 import gc
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from cypresskit import session
@@ -111,23 +112,44 @@ if TYPE_CHECKING:
     from cypresskit.timing.sweep import sweep
 else:
 
+    class _Loading:
+        """While any thread loads a module, Python doesn't search for garbage: modules stay, and to
+        look through them would take a tenth of the time.
+        """
+
+        def __init__(self):
+            self.lock = Lock()
+            self.count = 0
+            self.was_enabled = False
+
+        def __enter__(self):
+            with self.lock:
+                if self.count == 0:
+                    self.was_enabled = gc.isenabled()
+                    gc.disable()
+                self.count += 1
+
+        def __exit__(self, *_):
+            with self.lock:
+                self.count -= 1
+                if self.count == 0 and self.was_enabled:
+                    gc.enable()
+
+    _loading = _Loading()
+
     def __getattr__(name: str):
         if name not in _LATER:
             from cypresskit.il.errors import nearest  # Python's own guess isn't shown by IPython
 
             guess = nearest(name, [*__all__, *_LATER, "open"])
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
-        # Modules stay: to look through them for garbage would take a tenth of the time.
-        resume = gc.enable if gc.isenabled() else gc.disable
-        gc.disable()
         try:
-            module = import_module(f"cypresskit.{_LATER[name] or name}")
+            with _loading:
+                module = import_module(f"cypresskit.{_LATER[name] or name}")
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
             ) from error
-        finally:
-            resume()
         return getattr(module, name) if _LATER[name] else module
 
 

@@ -4,6 +4,7 @@ clean.
 
 import ast
 import contextlib
+import gc
 import importlib
 import operator
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import tomllib
 import zipfile
 from importlib.metadata import packages_distributions
@@ -368,6 +370,30 @@ def test_load_alone_changes_the_search_for_garbage(before):
     enabled = before == "gc.enable()"
     states = [line for line in shown.stdout.splitlines() if line.startswith(("True", "False"))]
     assert states == [f"{enabled} False", f"{enabled} True"], shown.stderr
+
+
+def test_threads_that_load_at_once_leave_the_search_for_garbage_on(monkeypatch):
+    """The second begins before the first has ended, and ends after it."""
+    begun = [threading.Event(), threading.Event()]
+    may_end = [threading.Event(), threading.Event()]
+
+    def import_slowly(name):
+        number = ["cypresskit.host", "cypresskit.teach"].index(name)
+        begun[number].set()
+        assert may_end[number].wait(60)
+
+    monkeypatch.setattr(cypresskit, "import_module", import_slowly)
+    assert gc.isenabled()
+    threads = []
+    for number, name in enumerate(("host", "teach")):
+        threads.append(threading.Thread(target=cypresskit.__getattr__, args=(name,), daemon=True))
+        threads[-1].start()
+        assert begun[number].wait(60)
+    for thread, event in zip(threads, may_end, strict=True):
+        assert not gc.isenabled()
+        event.set()
+        thread.join(60)
+    assert gc.isenabled()
 
 
 def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
