@@ -245,6 +245,18 @@ def test_a_click_lights_the_same_thing_in_every_part(show):
     assert page.evaluate(JS.selected) == []
 
 
+def test_the_sign_for_keys_opens_and_closes_by_keys_and_plays_nothing(show):
+    page = show(view("lds_transpose"))
+    page.get_by_label("Keys", exact=True).focus()
+    words = page.get_by_text("Keys: space plays")
+    for key in ("Space", "Enter"):
+        page.keyboard.press(key)
+        assert words.is_visible(), key
+        page.keyboard.press(key)
+        assert not words.is_visible(), key
+    assert page.locator("[data-playing=yes]").count() == 0
+
+
 @pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory"])
 def test_a_play_head_is_dragged(name, show):
     page = show(view(name))

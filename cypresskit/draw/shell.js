@@ -50,13 +50,17 @@ export function followTheme(host, changed = () => {}) {
 const isModified = ({altKey, ctrlKey, metaKey, shiftKey, key}) =>
   altKey || ctrlKey || metaKey || (shiftKey && key !== "+")
 
+/** Whether a key presses the control that has the focus. */
+const isPressed = (target, {key}) =>
+  target.matches("button, a, summary") && [" ", "Enter"].includes(key)
+
 /** What a key does here: an entry of `keys`, if it is pressed alone, and no control that has the
  * focus uses it itself. */
 function actOf(keys, event) {
   if (isModified(event)) return undefined
   const target = event.composedPath()[0]
   if (target.matches("select, textarea")) return undefined
-  if (target.matches("button, a") && [" ", "Enter"].includes(event.key)) return undefined
+  if (isPressed(target, event)) return undefined
   if (target.matches("input") && (target.type !== "range" || event.key !== " ")) return undefined
   return keys[event.key] ?? keys[event.key.toLowerCase()]
 }
@@ -66,7 +70,7 @@ function isTaken(keys, event) {
   if (isModified(event) || event.key === "Tab") return false
   const target = event.composedPath()[0]
   if (actOf(keys, event) || target.matches("input, select, textarea")) return true
-  return target.matches("button, a") && [" ", "Enter"].includes(event.key)
+  return isPressed(target, event)
 }
 
 // JupyterLab looks for its shortcuts at the document, before elements see a key, and leaves those
