@@ -15,7 +15,7 @@ each other, neither has one. They are modelled, and move with what the calibrati
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -271,12 +271,6 @@ def scatters(price: float, low: float, high: float) -> bool:
     return high - low > max(SCATTER, abs(price) / 2)
 
 
-def _ends(prices: Iterable[float]) -> tuple[float, float]:
-    """The least and the most of some prices."""
-    ordered = sorted(prices)
-    return ordered[0], ordered[-1]
-
-
 def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     """The row of a table for lines of a kind: which, work, unit, price, range, IL."""
     first = lines[0]
@@ -287,6 +281,8 @@ def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     low, high = min(line.low for line in lines), max(line.high for line in lines)
     span = f"({100 * low:.1f} to {100 * high:.1f})" if scatters(price_, low, high) else ""
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
-    least, most = (f"{100 * price:.1f}" for price in _ends(line.price for line in lines))
+    costs = [line.price for line in lines]
+    least = f"{100 * min(costs):.1f}"
+    most = f"{100 * max(costs):.1f}"
     cost = f"{100 * price_:.1f} %" if least == most else f"{least} to {most} %"
     return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more

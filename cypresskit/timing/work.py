@@ -24,6 +24,10 @@ ALU, TEX, WRITE, BARRIER = range(4)
 BANK_SHIFT = 4  # a bank of L1 gives a word of 2**4 bytes a clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
+# Columns of Packed's arrays: of entries, of patterns (whose lines are FIRST to END), of lines.
+PATTERN, MOVED = range(2)
+FIRST, END, COST, ASKED, DELIVERED = range(5)
+LINE, OFFSET = range(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +101,9 @@ class Packed(NamedTuple):
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path
     streams: np.ndarray  # first entry, phases, step, uncached
-    entries: np.ndarray  # pattern, and by how many lines it is moved
-    patterns: np.ndarray  # first of its lines, end of lines, cost, asked, delivered
-    lines: np.ndarray  # line of a pattern, offset
+    entries: np.ndarray  # PATTERN, and by how many lines it is MOVED
+    patterns: np.ndarray  # FIRST and END of its lines, COST, ASKED, DELIVERED
+    lines: np.ndarray  # LINE of a pattern, OFFSET
     group: int = 1
 
     @property
@@ -163,7 +167,7 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
     """
     count = sum(len(s.cost) for s in streams)
     entries = np.zeros((count, 2), np.int64)
-    patterns = np.zeros((count, 5), np.int64)
+    patterns = np.zeros((count, DELIVERED + 1), np.int64)
     lines = np.zeros((sum(len(s.line) for s in streams), 2), np.int64)
     sizes = np.zeros(3, np.int64)  # entries, patterns and lines so far
     for stream in streams:
@@ -191,30 +195,30 @@ def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, 
         first = ptr[n]
         count = ptr[n + 1] - first
         base = line[first] if count > 0 else 0
-        pattern = entries[entry - phases, 0] if n >= phases else -1
+        pattern = entries[entry - phases, PATTERN] if n >= phases else -1
         same = pattern >= 0
         if same:
-            same = patterns[pattern, 1] - patterns[pattern, 0] == count
+            same = patterns[pattern, END] - patterns[pattern, FIRST] == count
         if same:
             for column in range(3):
-                same &= patterns[pattern, 2 + column] == amounts[n, column]
+                same &= patterns[pattern, COST + column] == amounts[n, column]
             for p in range(count):
-                known = patterns[pattern, 0] + p
-                same &= lines[known, 0] == line[first + p] - base
-                same &= lines[known, 1] == offset[first + p]
+                known = patterns[pattern, FIRST] + p
+                same &= lines[known, LINE] == line[first + p] - base
+                same &= lines[known, OFFSET] == offset[first + p]
         if not same:
             pattern = sizes[1]
-            patterns[pattern, 0] = sizes[2]
+            patterns[pattern, FIRST] = sizes[2]
             for p in range(first, first + count):
-                lines[sizes[2], 0] = line[p] - base
-                lines[sizes[2], 1] = offset[p]
+                lines[sizes[2], LINE] = line[p] - base
+                lines[sizes[2], OFFSET] = offset[p]
                 sizes[2] += 1
-            patterns[pattern, 1] = sizes[2]
+            patterns[pattern, END] = sizes[2]
             for column in range(3):
-                patterns[pattern, 2 + column] = amounts[n, column]
+                patterns[pattern, COST + column] = amounts[n, column]
             sizes[1] += 1
-        entries[entry, 0] = pattern
-        entries[entry, 1] = base
+        entries[entry, PATTERN] = pattern
+        entries[entry, MOVED] = base
         sizes[0] += 1
 
 

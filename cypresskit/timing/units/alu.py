@@ -8,6 +8,7 @@ serves clauses one after another, needs for them. Left out: what happens within 
 
 from cypresskit.timing.native import part
 from cypresskit.timing.units.sequencer import stream_entry
+from cypresskit.timing.work import COST
 
 
 @part
@@ -37,7 +38,7 @@ def lds_over(work, slots, engines, tally, e, s, begin):
     over = 0.0
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
         pattern, _ = stream_entry(work, slots, e, s, stream)
-        clocks = work.patterns[pattern, 2]
+        clocks = work.patterns[pattern, COST]
         over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
         tally.lds[e] += clocks
     return over

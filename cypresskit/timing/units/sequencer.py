@@ -5,7 +5,7 @@ A program is a list of segments, each so many turns of a list of clauses (``timi
 
 from cypresskit.timing.native import part
 from cypresskit.timing.units.state import LOGGED, NEVER, SNAPSHOTS
-from cypresskit.timing.work import TEX
+from cypresskit.timing.work import MOVED, PATTERN, TEX
 
 
 @part
@@ -20,7 +20,7 @@ def stream_entry(work, slots, e, s, stream):
     if phases > 1:  # a division for each fetch would be felt
         entry += turn % phases
         turn //= phases
-    return work.entries[entry, 0], work.entries[entry, 1] + turn * step
+    return work.entries[entry, PATTERN], work.entries[entry, MOVED] + turn * step
 
 
 @part

@@ -8,6 +8,7 @@ transfer itself.
 from cypresskit.timing.native import part
 from cypresskit.timing.units.dram import place, send_pending
 from cypresskit.timing.units.sequencer import stream_entry
+from cypresskit.timing.work import COST, END, FIRST, LINE
 
 
 @part
@@ -18,9 +19,9 @@ def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, 
     taken, accepted = begin, begin
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
         pattern, moved = stream_entry(work, slots, e, s, stream)
-        taken += work.patterns[pattern, 2]
-        for p in range(work.patterns[pattern, 0], work.patterns[pattern, 1]):
-            channel, _, _ = place(work.lines[p, 0] + moved, memory.geometry)
+        taken += work.patterns[pattern, COST]
+        for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
+            channel, _, _ = place(work.lines[p, LINE] + moved, memory.geometry)
             send_pending(memory, taken, channel)
             memory.pending[channel] += clocks.dram_line
             tally.dram[channel] += clocks.dram_line

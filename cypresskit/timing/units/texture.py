@@ -11,6 +11,7 @@ from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.l2 import read_l2
 from cypresskit.timing.units.sequencer import stream_entry
 from cypresskit.timing.units.state import NEVER
+from cypresskit.timing.work import ASKED, COST, DELIVERED, END, FIRST, LINE, OFFSET
 
 
 @part
@@ -31,7 +32,7 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
     while slots.fetch[e, s] < work.clauses[c, 3]:
         stream = slots.fetch[e, s]
         pattern, moved = stream_entry(work, slots, e, s, stream)
-        asks = work.patterns[pattern, 0] < work.patterns[pattern, 1]
+        asks = work.patterns[pattern, FIRST] < work.patterns[pattern, END]
         if l1_asked and asks:
             break  # what others ask for meanwhile comes first
         l1_asked = l1_asked or asks
@@ -51,7 +52,7 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
             uncached,
         )
         slots.fetch[e, s] += 1
-        now += work.patterns[pattern, 2]
+        now += work.patterns[pattern, COST]
     slots.served[e, s] = now
     if slots.fetch[e, s] < work.clauses[c, 3]:
         return -1.0, now
@@ -90,14 +91,14 @@ def leave(engines, slots, e, now):
 @part
 def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, pattern, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
-    cost = work.patterns[pattern, 2]
-    tally.delivered[e] += work.patterns[pattern, 4]
+    cost = work.patterns[pattern, COST]
+    tally.delivered[e] += work.patterns[pattern, DELIVERED]
     if not uncached and memory.l1.size > 0:
-        tally.l1_asked[e] += work.patterns[pattern, 3]
+        tally.l1_asked[e] += work.patterns[pattern, ASKED]
     data = max(data_free[e] + cost, now + cost + clocks.l1)
-    for p in range(work.patterns[pattern, 0], work.patterns[pattern, 1]):
-        line = work.lines[p, 0] + moved
-        offset = work.lines[p, 1]
+    for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
+        line = work.lines[p, LINE] + moved
+        offset = work.lines[p, OFFSET]
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
             come = read_l2(memory, clocks, tally, ledger, stream, line, now + offset)
