@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Patch, Sheet, nonempty, together
+from cypresskit.draw.sheet import NARROW, Patch, Sheet, nonempty, together
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import plural
 
@@ -26,7 +26,6 @@ LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
 LISTED = 17  # lines of IL in sight
 TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # and rows at most in a column of the table
 DETAIL_LEFT = 860
-NARROW = 390  # the stage's width on a narrow page
 SLOT = 72  # the width of a slot of the bundle that runs
 PORTS_TOP, PORT = 124, 26  # where its read ports begin, and the height of one
 CODE_KEYS = 10_000  # between the keys of one compilation's lines and the next's

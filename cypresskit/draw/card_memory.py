@@ -16,12 +16,11 @@ from cypresskit.draw import theme
 from cypresskit.draw.pipelines import FRAMES, draw_tasks, task_fill
 from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Clock, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import NARROW, Clock, Patch, Sheet, TimeAxis, nonempty
 from cypresskit.host import Task, Timeline
 from cypresskit.tables import plural
 
 WIDTH, HEIGHT = 1112, 416  # of the stage, in pixels
-NARROW = 390  # its width on a narrow page
 # The matrices: C's corner and side, how much of A and B is drawn, and the gaps to C.
 LEFT, TOP, SIDE, DEPTH, GAP_A, GAP_B = 122, 118, 188, 90, 20, 10
 # The buffers: their left edge, their names' width, the first row's y, a row, and the largest one.

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.draw.sheet import Patch
+from cypresskit.draw.sheet import NARROW, Patch
 from cypresskit.tables import plural
 from cypresskit.timing import Report
 from cypresskit.timing.report import Use
@@ -22,7 +22,6 @@ FRAMES = 120  # of a report
 TORN = FRAMES // 2  # the first frame behind a tear
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 LARGEST_TILE = 40.0  # pixels
-NARROW = 390  # the stage's width on a narrow page
 HIDDEN = 0.05  # the width of a dot that isn't seen
 LISTED = 12  # wavefronts of an engine that are listed
 # Keys by which a click chooses: of a scene first its wavefronts, by number, then its engines.

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Patch, Sheet, nonempty, together
+from cypresskit.draw.sheet import NARROW, Patch, Sheet, nonempty, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 TWO_SUM = {
@@ -27,7 +27,9 @@ TWO_SUM = {
 FRAMES = len(TWO_SUM) - 1  # a and b come together
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
-NARROW, NARROW_LEFT = 390, 92  # on a narrow page: the stage's width, and the ruler's left edge
+WIDTH = LEFT + WIDE + 22  # of the stage
+HEIGHT = TOP + ROW * len(TWO_SUM) + 24
+NARROW_LEFT = 92  # the ruler's left edge on a narrow page
 MARKED = 60  # exponents for which the ruler's marks are ten apart
 
 
@@ -55,19 +57,8 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     """
     nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
-    sheet.stage(
-        "A row for each number, a box for each bit", LEFT + WIDE + 22, TOP + ROW * len(TWO_SUM) + 24
-    )
-    high = (0, TOP + ROW * len(TWO_SUM) + 24)
-    scale = (NARROW - 8 - NARROW_LEFT) / WIDE
-    names_left = NARROW_LEFT - LEFT
-    sheet.fold(
-        (NARROW, high[1]),
-        [
-            Patch((0, LEFT - 1), high, (names_left, 0)),
-            Patch((LEFT - 1, LEFT + WIDE + 22), high, (NARROW_LEFT, 0), scale),
-        ],
-    )
+    sheet.stage("A row for each number, a box for each bit", WIDTH, HEIGHT)
+    _fold(sheet)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(
@@ -76,9 +67,8 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     spans = [_span(run) for run in runs]
     high, low = np.repeat(spans, FRAMES, axis=0).T[:, :, np.newaxis]
     wide = WIDE / (high - low + 1)
-    tens = (
-        np.arange(low.min() // 10, high.max() // 10 + 1, -(-int((high - low).max()) // MARKED)) * 10
-    )
+    apart = -(-int((high - low).max()) // MARKED)
+    tens = 10 * np.arange(low.min() // 10, high.max() // 10 + 1, apart)
     x = np.where((low <= tens) & (tens < high), LEFT + (high - tens + 0.5) * wide, np.nan)
     tall = ROW * len(TWO_SUM)
     names = ["2" + str(n).translate(RAISED) for n in tens]
@@ -123,6 +113,17 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     )
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
     return sheet.player(captions, step="Operation", below=[key], scenes=scenes, seconds=9)
+
+
+def _fold(sheet: Sheet) -> None:
+    """On a narrow page the names stand close to the ruler, which is narrower."""
+    high = (0, HEIGHT)
+    scale = (NARROW - 8 - NARROW_LEFT) / WIDE
+    patches = [
+        Patch((0, LEFT - 1), high, (NARROW_LEFT - LEFT, 0)),
+        Patch((LEFT - 1, WIDTH), high, (NARROW_LEFT, 0), scale),
+    ]
+    sheet.fold((NARROW, HEIGHT), patches)
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import Bars, Clock, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import NARROW, Bars, Clock, Patch, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES = 240  # moments
@@ -28,8 +28,7 @@ ROAD = 78  # pixels: the road of stages above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + 54  # the stage's width
-# On a narrow page: its width, the line above each row, and lines above the road.
-NARROW, NAME, ABOVE = 390, 17, 27
+NAME, ABOVE = 17, 27  # on a narrow page: the line above each row, and lines above the road
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
 ROUTES = {

@@ -19,7 +19,7 @@ import numpy as np
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Patch, Sheet
+from cypresskit.draw.sheet import NARROW, Patch, Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -34,7 +34,6 @@ CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of b
 OWN = 46  # the width that a bar of the reader's own takes
 CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 8  # in a line of the names that they hold
 GAP = 14  # between two bars
-NARROW = 390  # the stage's width on a narrow page
 MOST_NARROWED = 1.16  # times as wide may rungs be that stand side by side there
 # How far below the foot the lines of names are, and how far apart.
 NUMBER, NAMES, APART = 12, 27, 13
@@ -375,10 +374,9 @@ def _book_rung(report: Report, size: int) -> Rung:
 
 def _figure(report: Report) -> Figure:
     """What a report says of its launch."""
-    running = report.clocks / (1e9 * report.device.clock_ghz) / report.seconds
     busy = {unit: share for unit, share in report.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
-    return Figure(report.gflops, report.gflops / (running * busy[unit]), unit)
+    return Figure(report.gflops, report.gflops / (report.running * busy[unit]), unit)
 
 
 def _say(rung: Rung, figures: Figures) -> str:

@@ -35,6 +35,8 @@ from cypresskit.draw import theme
 from cypresskit.draw.element import STAR
 from cypresskit.draw.player import Parts, Player, Settings, Track
 
+NARROW = 390  # the width of a stage that is laid out anew for a narrow page: see ``Sheet.fold``
+
 #: What says where each kind of glyph is.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Line: ("x", "y"),

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import NARROW, Bars, Patch, Sheet, TimeAxis, nonempty
 from cypresskit.draw.window import check_window
 from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
@@ -30,8 +30,8 @@ FRAMES = 150
 LEFT, RIGHT, ROW = 44, 1170, 16
 WIDTH = RIGHT + 82  # of the stage: beside the rows stand counters
 HEAD = 84  # the room above and below a report's rows
-# On a narrow page: its width, the ends of the rows there, and what is more above a report's rows.
-NARROW, NARROW_LEFT, NARROW_RIGHT, ABOVE = 390, 32, 340, 26
+# On a narrow page: the ends of the rows, and what is more above a report's rows.
+NARROW_LEFT, NARROW_RIGHT, ABOVE = 32, 340, 26
 KEYS = 100_000  # between the keys of one report's wavefronts and the next's
 LONGEST = 100  # clocks of the toy's arithmetic or waiting
 TURNS = 5  # how often a single wavefront of the toy does both

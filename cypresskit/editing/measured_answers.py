@@ -81,22 +81,20 @@ def judged_kernel(
         bare = name.removesuffix(".il")
         mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
-    first = None
+    as_like: Verification | None = None
     if like is not None and _stores(KERNELS[like].program) == _stores(program):
-        mine = kernel_of(text, name, like, block, k_step)
-        first = mine, verify(mine)
-        if first[1].right or given:
-            return first
+        as_like = verify(kernel_of(text, name, like, block, k_step))
+        if as_like.right or given:
+            return as_like.kernel, as_like
     likeliest, share = likeliest_launch(text, name.removesuffix(".il"))
-    if likeliest is None:
-        if first is not None:
-            return first
-        return _judged_like_before(text, name, block, k_step, before)
-    mine = kernel(likeliest, block=block, k_step=k_step) if given else likeliest
-    second = mine, verify(mine)
-    if first is None or second[1].right or share > share_right(first[0]):
-        return second
-    return first
+    if likeliest is not None:
+        mine = kernel(likeliest, block=block, k_step=k_step) if given else likeliest
+        as_it_asks = verify(mine)
+        if as_like is None or as_it_asks.right or share > share_right(as_like.kernel):
+            return mine, as_it_asks
+    if as_like is not None:
+        return as_like.kernel, as_like
+    return _judged_like_before(text, name, block, k_step, before)
 
 
 def _judged_like_before(
@@ -121,10 +119,10 @@ def _judged_like_before(
 
 def _stores(program: Program) -> tuple[str, frozenset[str]]:
     """The mode of a program, and what it stores to: global memory, or numbers of output streams."""
-    kinds = {i.dest for i in program.body if i.dest}
+    destinations = {i.dest for i in program.body if i.dest}
     return program.mode, frozenset(
         "g" if dest.register.kind == "g" else f"{dest.register}.{dest.written}"
-        for dest in kinds
+        for dest in destinations
         if dest.register.kind in ("g", "o")
     )
 
@@ -330,7 +328,7 @@ def report_answer(report: Report, mine: Kernel | None = None) -> Answer:
         "bound": report.bound,
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
-        "launch": round(1 - report.clocks / report.device.clock_ghz / 1e9 / report.seconds, 4),
+        "launch": round(1 - report.running, 4),
         "error": round(report.error, 4),
         "wavefronts": report.active,
         "life": wavefront_life(report),

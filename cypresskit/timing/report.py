@@ -265,6 +265,11 @@ class Report:
         """Per cent of the device's peak in the kernel's precision."""
         return 100 * self.gflops / self.peak_gflops
 
+    @property
+    def running(self) -> float:
+        """The share of ``seconds`` in which the chip runs; the rest is what the launch costs."""
+        return self.clocks / (1e9 * self.device.clock_ghz) / self.seconds
+
     def row(self) -> dict[str, float | str | int]:
         """The numbers as one flat row of a table."""
         m, n, k = self.size or (0, 0, 0)
