@@ -33,9 +33,9 @@ FIRST = 240.0  # the same where a process has just begun: it may have to compile
 IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
 MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
 MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
-LONG_KERNEL = 4000  # lines: one of more may take too long
+LONG_KERNEL = 4000  # lines: a kernel of more may take too long
 #: What the parts of an answer are called.
-NAMES = {"text": "faults", "code": "bundles", "verdict": "products", "clocks": "clocks"}
+PART_NAMES = {"text": "faults", "code": "bundles", "verdict": "products", "clocks": "clocks"}
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
 MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
@@ -385,8 +385,9 @@ class Conversation:
         if lines <= LONG_KERNEL:
             return SLOW
         missing = next((part for part in self.parts if part not in self.answers), "the rest")
+        part = PART_NAMES.get(missing, missing)
         return (
-            f"{lines:,} lines: their {NAMES.get(missing, missing)} took longer than {LONGEST:.0f} s"
+            f"{lines:,} lines: their {part} took longer than {LONGEST:.0f} s"
             f" and were given up. Texts of up to some {LONG_KERNEL:,} lines are answered."
         )
 

@@ -117,13 +117,20 @@ export class Editor {
     return this.lines.all[number - 1]?.text ?? ""
   }
 
-  /** Show a text without a trace in the undo list, the first one, with the caret at a line. */
-  begin(text, line = 1) {
-    if (this.text !== text) this.area.value = text
-    const at = text.split("\n", line - 1).reduce((sum, {length}) => sum + length + 1, 0)
-    this.area.setSelectionRange(at, at)
+  /** Show a text without a trace in the undo list: the first one. */
+  begin(text) {
+    this.area.value = text
+    this.placeCaret(1)
     this.refresh()
     this.move()
+  }
+
+  /** Set the caret to a line and column, from 1, and leave the focus where it is. */
+  placeCaret(line, column = 1) {
+    const lines = this.text.split("\n")
+    const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0)
+    const at = before + Math.min(column - 1, lines[line - 1]?.length ?? 0)
+    this.area.setSelectionRange(at, at)
   }
 
   /** The text has become another, by a key or by a command. */
@@ -192,13 +199,10 @@ export class Editor {
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
   }
 
-  /** Set the caret to a line and column, from 1, and take the focus. */
+  /** Go to a line and column, with the caret and the focus. */
   goTo(line, column = 1) {
-    const lines = this.text.split("\n")
-    const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0)
-    const at = before + Math.min(column - 1, lines[line - 1]?.length ?? 0)
     this.area.focus({preventScroll: true})
-    this.area.setSelectionRange(at, at)
+    this.placeCaret(line, column)
     this.lines.show(line)
     this.frame.scrollIntoView({block: "nearest"})
     this.lines.showOnPage(line)

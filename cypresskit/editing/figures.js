@@ -148,14 +148,14 @@ export class Figures {
     }
     const {percent, error, clocks, hits = {}, launch = 0} = answer
     const part = percent < 0.01 ? "below 0.01" : percent
-    const said = [`${part} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
-    if (error > 0.02) said[0] += ` ± ${(100 * error).toFixed(0)} %`
-    if (launch > 0.05) said.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
-    const found = Object.entries(hits).map(
+    const notes = [`${part} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
+    if (error > 0.02) notes[0] += ` ± ${(100 * error).toFixed(0)} %`
+    if (launch > 0.05) notes.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
+    const rates = Object.entries(hits).map(
       ([cache, share]) => `${cache} ${Math.round(100 * share)} %`,
     )
-    if (found.length) said.push(`hits: ${found.join(", ")}`)
-    for (const words of said) make(this.units, "p", {class: "ckw-soft"}, words)
+    if (rates.length) notes.push(`hits: ${rates.join(", ")}`)
+    for (const words of notes) make(this.units, "p", {class: "ckw-soft"}, words)
   }
 
   /** C as a map of its elements: green where it is right, red where it is wrong. */

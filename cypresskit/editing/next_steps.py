@@ -25,7 +25,7 @@ DEARER = 1.4  # times the clocks of the cheapest access of its kind: worth a wor
 SPARSE = 3.5  # operations in a bundle, on average, below which slots are worth filling
 NOTICED = 0.05  # of the lives of wavefronts: a wait that is worth a word
 UNEVEN = 1.6  # times the mean of all channels of memory: one that is busier
-FULL_WAVEFRONT = 64  # work-items
+TEXEL = 16  # bytes of a whole one
 PART = 0.08  # of the bundles: worth a word
 MOST_LINES = 8  # that a step is about
 ROWS = 0.15  # of the time in which memory opens rows: worth a word
@@ -69,8 +69,8 @@ class Facts:
         return sorted({fetch.line for control in loop for fetch in control.fetches})
 
     @property
-    def size(self) -> int:
-        """Bytes of a number."""
+    def number_bytes(self) -> int:
+        """Bytes of a number of A, B or C."""
         return BYTES[self.kernel.precision] if self.kernel else 4
 
     def clocks(self, unit: str) -> dict[int, float]:
@@ -123,10 +123,10 @@ def _percent(share: float) -> str:
 
 def _narrow_texels(facts: Facts) -> NextStep | None:
     kernel = facts.kernel
-    if kernel is None or not kernel.streams or kernel.texel >= 16:
+    if kernel is None or not kernel.streams or kernel.texel >= TEXEL:
         return None
-    numbers = kernel.texel // facts.size
-    whole = 16 // facts.size
+    numbers = kernel.texel // facts.number_bytes
+    whole = TEXEL // facts.number_bytes
     stores = [i.line for i in kernel.program.body if i.dest and i.dest.register.kind == "o"]
     return NextStep(
         f"A fetch brings {quantity(numbers, 'number')}, and could bring {whole}: where all of o0"
@@ -140,7 +140,7 @@ def _small_block(facts: Facts) -> NextStep | None:
     if kernel is None or kernel.vector or not facts.fetches:
         return None
     rows, columns = kernel.block
-    if min(rows, columns) * facts.size >= LARGE:
+    if min(rows, columns) * facts.number_bytes >= LARGE:
         return None
     way = "o1, o2 and so on take more rows of C" if kernel.streams else "g[] takes more rows of C"
     return NextStep(
@@ -185,7 +185,7 @@ def _beside_the_sums(facts: Facts) -> NextStep | None:
     kernel = facts.kernel
     if kernel is None or kernel.precision == "double-double":
         return None  # without multiply-adds it computes all the same
-    if not PART <= len(without) / len(bundles) < 1:
+    if not bundles or not PART <= len(without) / len(bundles) < 1:
         return None
     lines = sorted({o.line for bundle in without for o in bundle.operations})
     return NextStep(
@@ -242,12 +242,13 @@ def _half_wavefronts(facts: Facts) -> NextStep | None:
     if program is None or program.mode != "compute":
         return None
     items = int(np.prod(program.group))
-    spare = -items % FULL_WAVEFRONT
+    wavefront = facts.report.device.wavefront
+    spare = -items % wavefront
     if not spare:
         return None
     at = [n + 1 for n, text in enumerate(program.lines) if "dcl_num_thread_per_group" in text]
     return NextStep(
-        f"A workgroup of {items} leaves {spare} of the {FULL_WAVEFRONT} places of its last"
+        f"A workgroup of {items} leaves {spare} of the {wavefront} places of its last"
         " wavefront empty, which take their time all the same.",
         tuple(at[:1]),
     )
@@ -308,7 +309,7 @@ def _read_again(facts: Facts) -> NextStep | None:
     if kernel is None or size is None:
         return None
     m, n, k = size
-    least = (m * k + k * n) * facts.size
+    least = (m * k + k * n) * facts.number_bytes
     times = facts.report.bytes["DRAM"] / least
     if times < 1.5:
         return None

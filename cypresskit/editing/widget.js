@@ -7,12 +7,12 @@ function render({model, el}) {
     send: (message) => model.send(message),
     listen(hear) {
       const listener = (message) => hear(message)
-      const gone = () => hear({type: "gone"})
+      const end = () => hear({type: "gone"})
       model.on("msg:custom", listener)
-      model.on("comm_live_update", gone) // the kernel is being started anew
+      model.on("comm_live_update", end) // the kernel is being started anew
       return () => {
         model.off("msg:custom", listener)
-        model.off("comm_live_update", gone)
+        model.off("comm_live_update", end)
       }
     },
   }

@@ -412,7 +412,8 @@ class Workbench {
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
     if (!lines.length || this.touched || this.editor.focused) return
     const first = Math.min(...lines)
-    this.editor.begin(this.editor.text, first)
+    this.editor.placeCaret(first)
+    this.editor.move()
     this.editor.lines.toTop(first - 2)
   }
 
@@ -549,17 +550,17 @@ class Workbench {
     this.fresh.renew("findings")
     const headline = this.verdictLine.textContent
     for (const fault of faults.slice(0, MOST_FAULTS)) {
-      const said = headline.length <= SEEN && headline.includes(fault.message.replace(/\.$/, ""))
-      if (said && !fault.line && !fault.advice) continue
+      const known = headline.length <= SEEN && headline.includes(fault.message.replace(/\.$/, ""))
+      if (known && !fault.line && !fault.advice) continue
       const item = make(this.findings, "p")
       if (fault.line) {
         const button = make(item, "button", {type: "button"}, `line ${fault.line}`)
         button.addEventListener("click", () => this.editor.goTo(fault.line, fault.column))
       }
       const goesOn = headline.length <= SEEN && fault.message.startsWith(headline)
-      const rest = goesOn ? fault.message.slice(headline.length) : ` ${fault.message}`
-      const ends = /[.?!]$/.test(rest) || !fault.advice
-      if (!said) make(item, "span", {}, ends ? rest : `${rest}.`)
+      const words = goesOn ? fault.message.slice(headline.length) : ` ${fault.message}`
+      const ends = /[.?!]$/.test(words) || !fault.advice
+      if (!known) make(item, "span", {}, ends ? words : `${words}.`)
       if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
     }
     const more = faults.length - MOST_FAULTS
