@@ -7,7 +7,8 @@ and ends. Messages go to and fro over one stream (see ``plain``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}
-    -> {"call": {"values": [...]}}       arguments, which the answer may change
+    -> {"call": {"values": [...]}}       arguments, which the answer may change; and "through":
+                                         [module, name] of a function that calls the answer
     <- {"print": "text"}                 what it prints, a page of it
     <- {"ask": [name, ...]}              what is done outside, on the card: -> {"answer": ...}
     <- {"result": ...} or {"failed": ...}
@@ -47,7 +48,7 @@ SUBREAPER = 36  # of prctl: orphans of this process's children become its own
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
 #: What a first launch would import, in each copy of a process that forks.
-LAUNCHING = "cypresskit.machine.fast.execute", "cypresskit.machine.fast.translate"
+LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.translate")
 
 if FORKS:
     import resource
@@ -173,6 +174,7 @@ class Server:
     # -- calls
 
     def call(self, how: dict) -> None:
+        """Call the answer with values, or through a function of the package that calls it."""
         arguments = [decode(encoded) for encoded in how["values"]]
         for place, value in enumerate(arguments):
             if isinstance(value, plain.Other) and value == card.HANDLE:

@@ -143,8 +143,10 @@ def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> lis
             verdict = judge(
                 part["cells"], part["check"], seed=seed, family=family, kernel=part["kernel"]
             )
-            holds = NEVER if verdict.broken else KEPT
-            if "by the clock" in verdict.finding:
+            holds = KEPT
+            if verdict.broken:
+                holds = NEVER
+            elif "by the clock" in verdict.finding:
                 holds = ONCE_MORE
             verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, holds])
     finally:

@@ -84,9 +84,9 @@ PLACE = re.compile(rf"\b{re.escape(str(FILE))}:(\d+)(?::\d+)?")  # of an error
 WHOLE = re.compile(r"(?m)^\s*il_[pc]s_2_0\b")  # what every whole text has
 BLOCK = re.compile(r"\br([6-9]|1\d|2[01])\b")  # registers of the book's block
 FIELDS = {"text", "block", "k_step"}
-FIRST = "00"
-CONTEST = ("contest", "larger N")
-RULER = 2048  # the N at which it is decided which of two kernels is faster
+FIRST = "00"  # the step that every reader begins with
+CONTEST = ("contest", "larger N")  # the steps that enter a kernel as it is
+COMPARED_N = 2048  # the N at which it is decided which of two kernels is faster
 CLOSE = 1.005  # speeds nearer than this are equal: the model is no better than that
 TOLERANCE = 0.02  # of a par: a speed that is this little below it has reached it
 
@@ -415,8 +415,8 @@ def keep(step: str, text: str | Path | Kernel) -> str:
         return f"Not kept yet: {reason(error, text)}"
     _reports[step, mine.text] = report
     gflops = report.gflops
-    where, words = _stored(step, mine, untouched)
-    kept = where and f", and kept {where}"
+    where, words = _store(step, mine, untouched)
+    kept = f", and kept {where}" if where else ""
     pars = (
         f"Pars: right, reached; good, {chosen.good_par:,.0f}, {_reached(gflops, chosen.good_par)};"
         f" the paper's, {chosen.paper_par:,}, {_reached(gflops, chosen.paper_par)}."
@@ -433,10 +433,10 @@ def back_to(step: str) -> str:
     if step not in entries:
         return f"Nothing is kept of {step} yet: {KEPT} has {', '.join(entries) or 'no kernel'}."
     held = _held(file)
-    words = [f"{file} holds your {step} again.", *_written(file, entries[step]["text"])]
+    words = [f"{file} holds your {step} again.", *_write(file, entries[step]["text"])]
     if held and held.step not in ("", step):
-        words.append(f"It held {held}: {_call(held.step)}")
-    return "\n".join((*words, *_faster(file, _speeds(file)[step])))
+        words.append(f"It held {held}: {_back_to_call(held.step)}")
+    return "\n".join((*words, *_faster_step(file, _speeds(file)[step])))
 
 
 @dataclass(frozen=True)
@@ -454,34 +454,37 @@ class Held:
         return f"{what}, {self.gflops:,.0f} Gflop/s" if self.gflops else f"{what}, not right yet"
 
 
-def _stored(step: str, mine: Kernel, untouched: bool) -> tuple[str, list[str]]:
+def _store(step: str, mine: Kernel, untouched: bool) -> tuple[str, list[str]]:
     """Store a right kernel, unless a faster one stands where it would. Returns where it is
     kept, "" if nowhere, and sentences on what has made room and on what is faster.
     """
     file = STEPS[step].file
-    gflops = _timed(mine, RULER).gflops
+    gflops = _timed(mine, COMPARED_N).gflops
     speeds = _speeds(file)
     held = _held(file)
     is_best = round(speeds.get(step, 0.0)) <= round(gflops)  # of this step's
     if untouched and step in speeds:
-        is_best = _same(_kept()[step]["text"], mine.text)
-    goes_in = held is None or _same(held.text, mine.text)
+        is_best = _same_text(_kept()[step]["text"], mine.text)
+    goes_in = held is None or _same_text(held.text, mine.text)
     if held and not untouched:
         goes_in = goes_in or held.gflops <= CLOSE * gflops
 
-    words = _written(file, mine.text) if goes_in else []
+    words = _write(file, mine.text) if goes_in else []
     if is_best:
-        words += _remembered(step, mine)
+        words += _remember(step, mine)
     elif not held or held.step != step:
-        words.append(f"Your {step} stays the earlier one, {speeds[step]:,.0f}: {_call(step)}")
+        words.append(
+            f"Your {step} stays the earlier one, {speeds[step]:,.0f}: {_back_to_call(step)}"
+        )
     if held and not goes_in:
         words.append(f"{file} stays as it is: it holds {held}.")
         what = "begin anew" if step == FIRST else f"put your {step} there"
-        words += [f"To {what}: {_call(step)}"] if is_best else []
+        words += [f"To {what}: {_back_to_call(step)}"] if is_best else []
 
-    words += _faster(file, held.gflops if held and not goes_in else gflops)
-    where = f"in {file}" if goes_in else f"as your {step}" if is_best else ""
-    return where, words
+    words += _faster_step(file, held.gflops if held and not goes_in else gflops)
+    if goes_in:
+        return f"in {file}", words
+    return f"as your {step}" if is_best else "", words
 
 
 def _held(file: Path) -> Held | None:
@@ -508,12 +511,12 @@ def _holder(file: Path, text: str) -> str:
     steps = [
         step
         for step, entry in _kept().items()
-        if STEPS[step].file == file and _same(entry["text"], text)
+        if STEPS[step].file == file and _same_text(entry["text"], text)
     ]
     return steps[-1] if steps else ""
 
 
-def _same(one: str, other: str) -> bool:
+def _same_text(one: str, other: str) -> bool:
     return one.rstrip() == other.rstrip()
 
 
@@ -522,7 +525,7 @@ def _speeds(file: Path) -> dict[str, float]:
     speeds = {}
     for step, entry in _kept().items():
         if STEPS[step].file == file:
-            report = _reports.get((step, entry["text"])) if STEPS[step].n == RULER else None
+            report = _reports.get((step, entry["text"])) if STEPS[step].n == COMPARED_N else None
             speeds[step] = report.gflops if report else _gflops(_kept_kernel(step, entry))
     return speeds
 
@@ -530,12 +533,12 @@ def _speeds(file: Path) -> dict[str, float]:
 def _gflops(mine: Kernel | None) -> float:
     """How fast a kernel is, to be compared with others; 0 for none, and what doesn't run."""
     try:
-        return _timed(mine, RULER).gflops if mine else 0.0
+        return _timed(mine, COMPARED_N).gflops if mine else 0.0
     except (CompileError, KernelError, ValueError):
         return 0.0
 
 
-def _remembered(step: str, mine: Kernel) -> list[str]:
+def _remember(step: str, mine: Kernel) -> list[str]:
     """Keep a step's kernel for the road. Returns where the file that remembers them was set aside,
     if it was damaged.
     """
@@ -547,21 +550,21 @@ def _remembered(step: str, mine: Kernel) -> list[str]:
     return words
 
 
-def _faster(file: Path, gflops: float) -> list[str]:
+def _faster_step(file: Path, gflops: float) -> list[str]:
     """Which kept step of a file is the fastest, if that is more than ``gflops``."""
     speeds = _speeds(file)
     fastest = max(speeds, key=lambda step: speeds[step], default="")
     if not fastest or speeds[fastest] <= CLOSE * gflops:
         return []
-    return [f"Your fastest is your {fastest}, {speeds[fastest]:,.0f}: {_call(fastest)}"]
+    return [f"Your fastest is your {fastest}, {speeds[fastest]:,.0f}: {_back_to_call(fastest)}"]
 
 
-def _written(file: Path, text: str) -> list[str]:
+def _write(file: Path, text: str) -> list[str]:
     """Write a kernel's file. Returns where its text was set aside, if it is kept of no step."""
     words: list[str] = []
     if file.exists():
         held = file.read_bytes().decode(errors="replace")
-        if _same(held, text):
+        if _same_text(held, text):
             return words
         if held.strip() and not _holder(file, held):
             words = _set_aside(file)
@@ -588,7 +591,7 @@ def _is_untouched(step: str, given: str | Path | Kernel, mine: Kernel) -> bool:
     return (
         step in CONTEST
         and not FILE.exists()
-        and _same(mine.text, block_kernel(side, side, scaled=True).text)
+        and _same_text(mine.text, block_kernel(side, side, scaled=True).text)
     )
 
 
@@ -598,7 +601,8 @@ def digest(text: str) -> str:
     return sha256("\n".join(filter(None, lines)).encode()).hexdigest()[:12]
 
 
-def _call(step: str) -> str:
+def _back_to_call(step: str) -> str:
+    """The call that puts a step's kernel into its file again."""
     return f'ck.teach.climb.back_to("{step}")'
 
 

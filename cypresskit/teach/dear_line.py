@@ -23,10 +23,8 @@ A, B, PRODUCT, LOOP, OTHER = KINDS = (
     "another",
 )
 PRODUCTS = {"mad", "mul", "dmad", "dmul", "fma"}
-N, K = (
-    1024,
-    96,
-)  # of the launch that is priced: short, and whole turns for any kernel of the lessons
+#: Of the launch that is priced: it is short, and has whole turns for any kernel of the lessons.
+N, K = 1024, 96
 EQUAL = 0.95  # of the highest price: a line that costs so much is as dear
 
 

@@ -69,7 +69,7 @@ class Repeated:
         return launch
 
     def _repeat(self, configuration: Any, arguments: tuple, before: list) -> None:
-        rng = np.random.default_rng()
+        rng = np.random.default_rng()  # no seed: nobody can know these numbers before
         a, b = (rng.integers(1, 8, array.shape).astype(array.dtype) for array in self.given)
         writes: Counter = Counter()
         others = []
