@@ -5,8 +5,15 @@ import re
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing.next_steps import next_steps, wavefront_life
+from cypresskit.editing.next_steps import (
+    BOTTLENECKS,
+    Facts,
+    bottleneck,
+    next_steps,
+    wavefront_life,
+)
 from cypresskit.timing.account import WAITS
+from cypresskit.timing.report import bound
 
 NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
 N = 256
@@ -27,6 +34,27 @@ def test_each_step_is_about_lines_of_the_text_that_do_something(name):
         assert set(step.lines) <= set(lines)
         if "fetch" in step.text.lower() and len(step.lines) > 1:
             assert {lines[n].op.kind for n in step.lines} == {"fetch"}
+
+
+UNITS = ("ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows")
+IDLE = dict.fromkeys(UNITS, 0.1)
+BOUNDS = {
+    **{unit: bound(IDLE | {unit: 0.9}, 0.5, 2.0) for unit in UNITS},
+    "DRAM channel": bound(IDLE, 0.5, 2.0, [(0.1, 0.1), (0.9, 0.1)]),
+    "DRAM rows of channel": bound(IDLE, 0.5, 2.0, [(0.1, 0.1), (0.4, 0.5)]),
+    "latency": bound(IDLE, 1.0, 2.0),
+    "tail": bound(IDLE, 0.5, 2.0),
+    "too few wavefronts": bound(IDLE, 0.5, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_each_bound_has_its_help_and_rules(name):
+    """In the report's own words, some with a channel's number."""
+    assert BOUNDS[name].startswith(name)
+    helps = bottleneck(BOUNDS[name])
+    assert " would " in helps.help and helps.rules
+    assert ("rows of memory" in helps.help) == ("rows" in name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,3 +95,24 @@ def test_of_few_wavefronts_it_says_how_many_engines_stand_idle():
     idle = report.device.simd_engines - report.wavefronts
     assert report.bound == "too few wavefronts"
     assert f"{idle} stand idle" in next_steps(report, ck.kernels["sgemv_n"])[0].text
+
+
+ONLY_FETCHES = """il_ps_2_0
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_output_generic o0
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+sample_resource(0)_sampler(0) r0, vWinCoord0.xy
+mov o0.x, r0.x
+end
+"""
+
+
+@pytest.mark.parametrize("helps", BOTTLENECKS, ids=lambda each: each.bound)
+def test_rules_take_a_kernel_without_a_bundle(helps):
+    kernel = ck.kernel(ONLY_FETCHES, like="sgemm_naive")
+    facts = Facts(ck.simulate(kernel, 128), kernel)
+    assert not facts.bundles
+    for rule in helps.rules:
+        step = rule(facts)
+        assert step is None or step.text.endswith(".")

@@ -68,6 +68,7 @@ function answersTo(text) {
       percent: stamp,
       clocks: stamp,
       bound: `texture ${stamp}`,
+      help: `help ${stamp}`,
       busy: {ALU: stamp / 100, texture: stamp / 100},
       life: `life ${stamp}`,
       steps: [{text: `step ${stamp}`, lines: [3, 6]}],

@@ -54,6 +54,7 @@ export class Editor {
       })
     )
     this.runs = new UndoRuns(this.area)
+    this.replacing = false // whether a command of ours changes the text
     this.offers = new Offers(this)
     this.tip = make(this.frame, "div", {class: "ckw-tip", role: "tooltip", hidden: ""})
     this.listen()

@@ -11,21 +11,6 @@ const WORKING = {
   prices: "pricing lines",
   replay: "replaying a wrong element",
 }
-// What would help a kernel that is bound so; the words are those of `Report.bound`.
-const HELPS = [
-  ["ALU", "Fewer bundles a turn would help: fuller ones, or less work beside the multiply-adds."],
-  ["texture", "Fewer fetches for each multiply-add would help."],
-  ["LDS", "Fewer accesses to LDS would help, or fewer to one bank at once."],
-  ["L2", "Fetching less often what lies farther than L1 would help."],
-  ["DRAM rows", "Reading on in the rows of memory that are open would help."],
-  ["DRAM", "Fetching fewer bytes from memory would help."],
-  [
-    "latency",
-    "More wavefronts would help, thus fewer registers; or longer clauses to wait behind.",
-  ],
-  ["too few wavefronts", "More of them would fill the chip, or more that each does at a time."],
-  ["tail", "A larger N would make less of the last round."],
-]
 // The rows of the card, and what they mean.
 export const MEANINGS = {
   "bundles a turn": "Bundles in a turn of the main loop: each holds up to five operations.",
@@ -35,11 +20,6 @@ export const MEANINGS = {
   "full bundles": "The share of the loop's bundles in which all five slots are taken.",
   "LDS a turn": "Accesses to the local data share in a turn of the main loop.",
   nominal: "The speed if nothing but the loop's bundles took time.",
-}
-
-/** What would help a kernel that is bound so. */
-export function wouldHelp(bound) {
-  return HELPS.find(([words]) => bound.startsWith(words))?.[1] ?? ""
 }
 
 export class Figures {

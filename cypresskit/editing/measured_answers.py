@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 
 from cypresskit.compiler import CompileError, compile
-from cypresskit.editing.next_steps import next_steps, wavefront_life
+from cypresskit.editing.next_steps import bottleneck, next_steps, wavefront_life
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
@@ -296,11 +296,11 @@ def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
     """The part "clocks", and the report it is made from.
 
     The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
-    ``percent`` of peak, ``clocks``, what it is ``bound`` by, ``busy`` (shares by unit), ``hits``
-    (shares by cache), the share of the time that the ``launch`` itself takes, ``error`` (a share)
-    and ``wavefronts`` per SIMD engine; what fills a
-    wavefront's ``life``, in words; ``steps``, what one could do next, each with its ``text`` and
-    the ``lines`` that it is about; or a ``problem``, why it can't be timed.
+    ``percent`` of peak, ``clocks``, what it is ``bound`` by and what would ``help``, ``busy``
+    (shares by unit), ``hits`` (shares by cache), the share of the time that the ``launch`` itself
+    takes, ``error`` (a share) and ``wavefronts`` per SIMD engine; what fills a wavefront's
+    ``life``, in words; ``steps``, what one could do next, each with its ``text`` and the ``lines``
+    that it is about; or a ``problem``, why it can't be timed.
     """
     try:
         report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
@@ -326,6 +326,7 @@ def report_answer(report: Report, mine: Kernel | None = None) -> Answer:
         "percent": float(f"{report.percent:.3g}"),
         "clocks": round(report.clocks),
         "bound": report.bound,
+        "help": bottleneck(report.bound).help,
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
         "launch": round(1 - report.running, 4),

@@ -10,6 +10,7 @@ compiler would gain, which ``best`` says.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,8 +95,7 @@ def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
     if report.launch is None or report.seen is None:
         return []
     facts = Facts(report, kernel)
-    rules = next(rules for bound, rules in RULES if report.bound.startswith(bound))
-    steps = (rule(facts) for rule in rules)
+    steps = (rule(facts) for rule in bottleneck(report.bound).rules)
     return [step for step in steps if step is not None][:MOST]
 
 
@@ -359,14 +359,56 @@ MEMORY: tuple[Rule, ...] = (
     _read_again,
     *FEWER_FETCHES,
 )
-#: The rules by what binds, in the words of ``Report.bound``.
-RULES: tuple[tuple[str, tuple[Rule, ...]], ...] = (
-    ("ALU", (_beside_the_sums, _empty_slots)),
-    ("texture", (*FEWER_FETCHES, _few_hits, _room_for_one_more, _beside_the_sums)),
-    ("LDS", (LDS_CONFLICTS, _small_block)),
-    ("L2", MEMORY),
-    ("DRAM", MEMORY),
-    ("latency", (_room_for_one_more, _waits_for_data, *FEWER_FETCHES)),
-    ("too few wavefronts", (_idle_engines, *WAITING)),
-    ("tail", (_idle_engines, _waits_for_data, *FEWER_FETCHES)),
+
+
+class Bottleneck(NamedTuple):
+    """What binds, as ``Report.bound`` begins; what would help, in a sentence; and the rules that
+    are asked for steps.
+    """
+
+    bound: str
+    help: str
+    rules: tuple[Rule, ...]
+
+
+#: The first that a bound begins with counts.
+BOTTLENECKS = (
+    Bottleneck(
+        "ALU",
+        "Fewer bundles a turn would help: fuller ones, or less work beside the multiply-adds.",
+        (_beside_the_sums, _empty_slots),
+    ),
+    Bottleneck(
+        "texture",
+        "Fewer fetches for each multiply-add would help.",
+        (*FEWER_FETCHES, _few_hits, _room_for_one_more, _beside_the_sums),
+    ),
+    Bottleneck(
+        "LDS",
+        "Fewer accesses to LDS would help, or fewer to one bank at once.",
+        (LDS_CONFLICTS, _small_block),
+    ),
+    Bottleneck("L2", "Fetching less often what lies farther than L1 would help.", MEMORY),
+    Bottleneck("DRAM rows", "Reading on in the rows of memory that are open would help.", MEMORY),
+    Bottleneck("DRAM", "Fetching fewer bytes from memory would help.", MEMORY),
+    Bottleneck(
+        "latency",
+        "More wavefronts would help, thus fewer registers; or longer clauses to wait behind.",
+        (_room_for_one_more, _waits_for_data, *FEWER_FETCHES),
+    ),
+    Bottleneck(
+        "too few wavefronts",
+        "More of them would fill the chip, or more that each does at a time.",
+        (_idle_engines, *WAITING),
+    ),
+    Bottleneck(
+        "tail",
+        "A larger N would make less of the last round.",
+        (_idle_engines, _waits_for_data, *FEWER_FETCHES),
+    ),
 )
+
+
+def bottleneck(bound: str) -> Bottleneck:
+    """What helps a launch that is bound so, in the words of ``Report.bound``."""
+    return next(known for known in BOTTLENECKS if bound.startswith(known.bound))

@@ -13,6 +13,7 @@ export class UndoRuns {
     this.area = area
     this.marks = new Set() // of texts at which a run begins
     this.stepping = false
+    this.typing = false // whether what comes next was typed, or deleted, alone
     this.run = {kind: "", at: -1, time: 0, blank: false}
     area.addEventListener("beforeinput", (event) => this.begin(event))
     area.addEventListener("input", () => {

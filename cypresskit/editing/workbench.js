@@ -3,7 +3,7 @@
 import {followTheme, listenKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {Editor, namesFor} from "./editor.js"
-import {Figures, wouldHelp} from "./figures.js"
+import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {Words} from "./il_text.js"
 import {Legend} from "./legend.js"
@@ -465,12 +465,12 @@ class Workbench {
   }
 
   /** What binds, what would help, and where in the text that stands. */
-  lead({bound, steps = [], life = ""}) {
+  lead({bound, help = "", steps = [], life = ""}) {
     this.steps.hidden = false
     this.steps.replaceChildren()
     const first = make(this.steps, "p")
     make(first, "b", {}, `Bound by ${bound}. `)
-    make(first, "span", {}, `${wouldHelp(bound)} `)
+    make(first, "span", {}, `${help} `)
     if (life) make(first, "span", {class: "ckw-soft"}, life)
     for (const {text, lines} of steps) {
       const item = make(this.steps, "p")
