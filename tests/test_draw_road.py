@@ -12,7 +12,7 @@ from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.road import FIGURES, LINE, RUNGS, Figure, RoadLaunch
+from cypresskit.draw.road import FIGURES, FOOT, LINE, ROOF, RUNGS, Figure, RoadLaunch
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.generated import block_kernel, write
 from cypresskit.teach import climb
@@ -51,8 +51,8 @@ def rules() -> dict[str, Rule]:
     def label(say: Said, shown):
         """A rung's number, or a line of its name or of what runs there; or the scale's."""
         if say.text in ("1000", "2000"):
-            foot = 126 + 208 * say.index
-            gflops = (foot - say.cell("y")) / 100 * ck.HD5870.peak_gflops("single")
+            foot = FOOT + LINE * say.index
+            gflops = (foot - say.cell("y")) / (FOOT - ROOF) * ck.HD5870.peak_gflops("single")
             return round(gflops) == int(say.text)
         if re.fullmatch(r"\d+", say.text):
             return [RUNGS[say.index].lesson]

@@ -246,7 +246,7 @@ class Player(Shown):
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
-            css=theme.slim(theme.packaged("player.css")),
+            css=theme.minified(theme.packaged("player.css")),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
             step=theme.escaped(settings.step),

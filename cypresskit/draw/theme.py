@@ -77,7 +77,7 @@ def escaped(text: object) -> str:
     return escape(readable(str(text)))
 
 
-def slim(css: str) -> str:
+def minified(css: str) -> str:
     """A style sheet without comments, in one line: every player brings its own."""
     return " ".join(re.sub(r"(?s)/\*.*?\*/", "", css).split())
 

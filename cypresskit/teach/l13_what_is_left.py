@@ -36,7 +36,7 @@ def own() -> dict | None:
         return Bench().record()
 
 
-#: What numba says of every small launch, as those that only check a kernel are
+#: What numba says of every small launch, such as those that only check a kernel.
 SMALL_LAUNCH = r".*(Grid size \d+ will likely|Host array used in CUDA kernel)"
 
 
