@@ -30,6 +30,7 @@ from cypresskit.kernels import generated
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import BROKEN, REPORT, seeded
+from cypresskit.teach.climb import CLOSE
 from cypresskit.timing.report import Report
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
@@ -188,7 +189,7 @@ def ranked(rows: list[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
         for row in sorted(
             [*group, *([bar, nakasato] if group or not own else [])], key=lambda line: -line.gflops
         ):
-            faster = sum(other.gflops > contest.CLOSE * row.gflops for other in group)
+            faster = sum(other.gflops > CLOSE * row.gflops for other in group)
             shown = row if row.file else replace(row, chip="HD 5870" * own)
             places.append((1 + faster if row.file and row.gflops else "", shown))
     return places
