@@ -169,6 +169,18 @@ def test_an_accumulator_without_a_start_is_named():
     )
 
 
+@pytest.mark.parametrize(
+    ("literals", "zero"),
+    [("1.0, -0.5, 0, 0", "l0.z"), ("0.0, 1, 2, 3", "l0.x"), ("1.0, -0.0, 2, 3", "...")],
+)
+def test_the_first_value_that_is_advised_is_a_zero_of_the_program(literals, zero):
+    declared = ("dcl_output_generic o0", f"dcl_literal l0, {literals}")
+    program = pixel(*declared, "add r1.x, r11.x, l0.x", "mov o0, r1.x")
+    found = check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
+    advice = next(f.advice for f in found if f.kind == "uninitialised")
+    assert advice.endswith(f"a forgotten `mov r11.x, {zero}` before?")
+
+
 def test_the_first_wrong_element_names_its_work_item():
     a, b, _ = matrices()
     but = "dcl_literal l9, 3.0, 0, 0, 0\nge r2.x, vWinCoord0.x, l9.x\nif_logicalz r2.x"

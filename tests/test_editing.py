@@ -265,11 +265,26 @@ def test_lines_of_which_nothing_is_left_are_named():
     assert len(answer["dropped"]) == len(plain["dropped"]) + 1
 
 
+def test_a_line_whose_result_is_read_where_it_is_used_isnt_dead():
+    """A literal that is moved, and stored, takes no operation."""
+    text = ck.kernels["sgemm_naive"].text
+    moved = "mov r11.x, l0.x\nmov r12.x, r11.x\nmov r13.x, l0.x\nmov r14.x, r13.x\nmov o0.x, r12.x"
+    text = text.replace("mov o0.x, r10.x", moved)
+    answer = pure_answers.code_answer(ck.assemble(text))[0]
+    lines = {row: n for n, row in enumerate(text.splitlines(), 1)}
+    assert lines["mov r11.x, l0.x"] in answer["folded"]
+    assert lines["mov r12.x, r11.x"] not in answer["dropped"], "what is stored"
+    assert {lines["mov r13.x, l0.x"], lines["mov r14.x, r13.x"]} <= set(answer["dropped"])
+    assert not set(answer["folded"]) & set(answer["dropped"])
+
+
 def test_components_that_no_texel_holds_are_named():
     text = ck.kernels["sgemm_naive"].text.replace("mov o0.x, r10.x", "mov o0.xyz, r10.xyz")
     mine, _ = measured_answers.judged_kernel(text, "mine.il", "sgemm_naive")
     words = measured_answers.launch_in_words(mine)
     assert "1 x 1 of C" in words and words.endswith("has no room: o0.y, o0.z.")
+    mine, _ = measured_answers.judged_kernel(text.replace("xyz", "xyzw"), "mine.il", "sgemm_naive")
+    assert measured_answers.dropped_components(mine) == ["o0.y", "o0.z", "o0.w"]
 
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):

@@ -31,6 +31,18 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+def test_the_words_of_a_product_say_what_its_constants_hold(tmp_path):
+    path = tmp_path / "my.il"
+    path.write_text(NAIVE)
+    said = []
+    for settings in (SETTINGS, SETTINGS | {"launch": "a file"}):
+        talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+        names = [name for name, _, text in talk._words()["others"] if "row stride of C" in text]
+        said.append(names)
+        talk.close()
+    assert said == [["cb0[0] of this launch"], []]
+
+
 class Schedule:
     """What will be done later, in its order: the clock goes on when a test says so."""
 

@@ -509,6 +509,32 @@ def test_hover_on_a_dot_says_what_it_changed_and_a_click_goes_back(begin, page):
     assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 7}
 
 
+def test_the_carets_line_stays_in_sight_when_the_editor_becomes_lower(begin, page):
+    begin("\n".join(["mov r1, r2"] * 90))
+    page.focus(AREA)
+    distance = """() => {
+        const here = host.querySelector(".ckw-row.ckw-here").getBoundingClientRect()
+        return host.querySelector(".ckw-scroll").getBoundingClientRect().bottom - here.bottom
+    }"""
+    scroll = "host.querySelector('.ckw-scroll')"
+    page.evaluate(f"() => {{{scroll}.style.flex = 'none'; {scroll}.style.height = '300px'}}")
+    page.keyboard.press("Control+Home")
+    for _ in range(13):
+        page.keyboard.press("ArrowDown")
+    assert 0 <= page.evaluate(distance) < 60
+    page.evaluate(f"() => {{{scroll}.style.height = '200px'}}")
+    page.wait_for_function(f"() => ({distance})() >= 0 && ({distance})() < 20")
+
+
+def test_the_caret_on_a_constant_says_what_it_holds(begin, page):
+    begin("ge r1.x, r0.z, cb0[0].z\nmov r3, r4\nmov r5, r6")
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    assert "z: k" not in page.text_content(".ckw-help")
+    page.keyboard.press("End")
+    assert "z: k" in page.text_content(".ckw-help")
+
+
 def test_verdicts_and_faults_are_heard(begin, page):
     begin()
     heard = "words => host.querySelector('[aria-live]').textContent.includes(words)"

@@ -223,6 +223,16 @@ def test_a_product_in_another_register_is_named_with_it():
     assert "line 54 adds it to r10.x, which the next turn overwrites." in trace.notes[0]
 
 
+def test_a_register_that_is_never_set_is_the_cause_where_all_terms_are_missing():
+    kernel = changed("sgemm_naive", ("mov o0.x, r10.x", "mul r21.x, r20.x, l0.x\nmov o0.x, r21.x"))
+    trace = ck.trace_element(kernel, 0, 0, size=(1, 2, 4))
+    line = next(n for n, row in enumerate(kernel.text.splitlines(), 1) if "mov o0.x" in row)
+    cause = f"No line sets r20.x, which goes into what line {line} stores"
+    assert trace.notes == (f"{cause}: all 5 terms of the sum are missing.",)
+    assert [term.kind for term in trace.terms] == ["missing"] * 5
+    assert trace.blamed == (line,)
+
+
 @pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])
 def test_an_element_that_is_not_there_is_rejected(row, column):
     with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):

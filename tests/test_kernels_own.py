@@ -228,6 +228,30 @@ def test_a_text_like_no_kernel_asks_for_like():
     assert ck.kernel(text, like="sgemm_naive").streams == 1
 
 
+COUNTS = """il_ps_2_0
+dcl_output_generic o0
+dcl_cb cb0[1]
+dcl_literal l0, 1.0, 0, 0, 0
+mov r0, l0.y
+whileloop
+    ge r1.x, r0.z, cb0[0].z
+    break_logicalnz r1.x
+    add r0.z, r0.z, l0.x
+endloop
+mov o0, r0
+end
+"""
+
+
+@pytest.mark.parametrize(("count", "more"), [("1.0", "step"), ("4.0", "4 steps")])
+def test_a_guessed_step_of_k_names_the_line_that_reads_k(count, more):
+    with pytest.raises(ck.ConventionError) as caught:
+        ck.kernel(COUNTS.replace("1.0", count))
+    said = str(caught.value)
+    assert f"Each {more} more of k makes the loop turn once more" in said
+    assert "Line 7 reads cb0[0].z, which is k in numbers" in said
+
+
 def test_like_takes_the_block_that_the_text_has():
     """A block of another size than the sibling's is found, and proved by a product."""
     smaller = write(4, 8, 3)

@@ -121,7 +121,7 @@ class Answerer {
         ["mov", "d, a", "any slot", "d = a", ""],
         ["mul", "d, a, b", "any slot", "d = a * b", ""],
       ],
-      others: [],
+      others: [["cb0[0] of this launch", "cb0\\[0\\]", "z: k"]],
     }
     const {text, history} = this
     const name = "my.il"

@@ -213,6 +213,7 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     tried.
     """
     message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
+    message = message[:1].upper() + message[1:]
     advice = "If it multiplies no matrices, give its launch: arrays= and expected=."
     if like is not None:
         message = message.partition(" Say which kernel")[0]

@@ -23,6 +23,7 @@ from cypresskit.editing.edits import Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
+from cypresskit.kernels.convention import ELEMENTS
 
 QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
 IDLE = ("best", "prices")
@@ -204,7 +205,7 @@ class Conversation:
             "like": self.settings.get("like") or "",
             "text": self.text,
             "edit": self.edit,
-            "words": words(),
+            "words": self._words(),
             "parts": self._parts(),
             "n": self.settings.get("n"),
             "history": self._history(),
@@ -214,6 +215,17 @@ class Conversation:
             self.say(state)
         else:
             self._say_to(page, state)
+
+    def _words(self) -> Message:
+        """What words mean: of a product's launch, also what its constants hold."""
+        known = words()
+        if not self.settings.get("launch"):
+            constants = [
+                [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text]
+                for n, text in enumerate(ELEMENTS)
+            ]
+            known["others"] = constants + known["others"]
+        return known
 
     def _parts(self) -> list[str]:
         """The parts of an answer that can come: terms are those of a product."""

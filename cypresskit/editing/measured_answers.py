@@ -188,12 +188,12 @@ def dropped_components(mine: Kernel) -> list[str]:
     room = mine.texel // 4
     written = {i.dest for i in mine.program.body if i.dest and i.dest.register.kind == "o"}
     lost = {
-        f"{dest.register}.{'xyzw'[component]}"
+        (dest.register.index, component)
         for dest in written
         for component in dest.written
         if component >= room
     }
-    return sorted(lost)
+    return [f"o{number}.{'xyzw'[component]}" for number, component in sorted(lost)]
 
 
 def _sentence(seen: Verification) -> str:

@@ -33,6 +33,7 @@ export class PaintedLines {
     this.all = [newLine("")]
     this.painted = []
     this.lit = {lit: new Set(), here: new Set()}
+    this.sight = 0 // how high the lines in sight are together
     this.letter = 0 // a letter's width, once it is known
     this.high = LINE_HIGH
     parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
@@ -46,8 +47,18 @@ export class PaintedLines {
       const top = this.gutter.getBoundingClientRect().top
       this.goTo(Math.min(this.all.length, Math.floor((event.clientY - top) / this.high) + 1))
     })
-    this.sized = new ResizeObserver(() => this.draw())
+    this.sized = new ResizeObserver(() => this.resized())
     this.sized.observe(this.scroll)
+  }
+
+  /** Lower than before: the caret's line, if it was in sight, stays there. */
+  resized() {
+    const {scroll} = this
+    const below = Math.max(0, ...this.lit.here) * this.high - scroll.scrollTop
+    const high = scroll.clientHeight
+    if (below <= this.sight && below > high) scroll.scrollTop += below - high
+    this.sight = high
+    this.draw()
   }
 
   end() {

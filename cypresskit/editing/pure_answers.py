@@ -13,7 +13,7 @@ from typing import Any
 from cypresskit.compiler import Code, CompileError, Control, IllegalCode, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.il import OPCODES, ILError, Program, assemble, reference
-from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.dataflow import Numbering, backward, defines, keys, liveness, uses
 
 Answer = dict[str, Any]
 #: A bundle, fetch or store, as far as an edit can change it: its kind, and the slot, the operation
@@ -116,7 +116,8 @@ def code_answer(
 
     The answer holds either ``refusal``, the line and the message of a program that the chip can't
     run; or ``rows``, ``gone`` (how many rows of the code before there are no longer), ``dropped``
-    (the lines of which no operation is left) and ``card``.
+    (the lines of which no operation is left, for nothing uses the result), ``folded`` (those of
+    which none is left though something uses it) and ``card``.
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
     ``clause``, whether it is in the main ``loop``, whether it is ``new``, its ``text`` (of a jump)
     or ``parts``: [slot, operation, line, the operation in full]. Slots 0 to 4 are x y z w t.
@@ -130,18 +131,43 @@ def code_answer(
     count_gone = _mark_new(rows, signatures, before)
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
-    answer = {"rows": rows, "gone": count_gone, "dropped": _dropped(program, rows), "card": shown}
+    dropped, folded = _without_operation(program, rows)
+    answer = {"rows": rows, "gone": count_gone, "card": shown}
+    answer |= {"dropped": dropped, "folded": folded}
     return answer, code, signatures
 
 
-def _dropped(program: Program, rows: Sequence[Answer]) -> list[int]:
-    """The lines that set a register and of which no operation is left: nothing uses the result, or
-    it was there already, as of a copy.
+def _without_operation(program: Program, rows: Sequence[Answer]) -> tuple[list[int], list[int]]:
+    """The lines that set a register and of which no operation is left: those whose result nothing
+    uses, and the others, a copy or a literal, say, which is read where it is used.
     """
     left = {part[2] for row in rows for part in row["parts"]}
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
-    return sorted(setting - left - called)
+    gone = setting - left - called
+    used = _used_lines(program)
+    return sorted(gone - used), sorted(gone & used)
+
+
+def _used_lines(program: Program) -> set[int]:
+    """The lines whose result a store, a branch or an address depends on."""
+    numbering = Numbering(program)
+    body = program.body
+    reads = [numbering.bits(keys(uses(program, i))) for i in body]
+    writes = [
+        numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0
+        for i in body
+    ]
+    used = set()
+
+    def step(at: int, after: int) -> int:
+        if writes[at] and not after & writes[at]:
+            return after
+        used.add(body[at].line)
+        return reads[at] | after & ~writes[at]
+
+    backward(program, step)
+    return used
 
 
 def accesses(program: Program) -> tuple:

@@ -5,7 +5,7 @@ import {BundleTable} from "./bundle_table.js"
 import {Editor, namesFor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
-import {Words} from "./il_text.js"
+import {wordAt, Words} from "./il_text.js"
 import {Legend} from "./legend.js"
 
 const PAUSE = 60 // milliseconds without a key before a text is sent
@@ -15,7 +15,8 @@ const UNSENT = "cypresskit-unsaved:"
 const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const DROPPED = "No operation is left of it: nothing uses its result, or it was there already. "
+const DROPPED = "No operation is left of it: nothing uses its result. "
+const FOLDED = "It takes no operation: what uses its value reads it where it was, or as a literal. "
 const WORTH = 0.0005 // of the launch: a price that is worth a word
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
@@ -79,7 +80,8 @@ class Workbench {
     this.live = []
     this.faults = []
     this.priced = new Map() // what each line costs, in words
-    this.dropped = new Set() // lines of which no operation is left
+    this.dropped = new Set() // lines of which no operation is left: nothing uses the result
+    this.folded = new Set() // those of which none is left though it is used
     this.touched = false
     this.fresh = new Freshness(host)
     host.classList.add("cypresskit", "ckw")
@@ -254,6 +256,8 @@ class Workbench {
     this.fresh.age()
     this.faults = []
     this.live = []
+    this.dropped = new Set()
+    this.folded = new Set()
     this.editor.ageFaults()
     this.figures.works("")
     clearTimeout(this.speaking)
@@ -392,6 +396,8 @@ class Workbench {
     }
     this.list([])
     this.dropped = new Set(answer.dropped)
+    this.folded = new Set(answer.folded)
+    this.explain(this.editor.caret.line)
     this.editor.lines.setDropped(this.dropped)
     this.bundles.show(answer)
     this.editor.lines.setColours(this.bundles.colours)
@@ -495,7 +501,7 @@ class Workbench {
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
     this.fresh.renew("prices")
-    if (!this.help.classList.contains("ckw-note")) this.explain(this.editor.caret.line)
+    this.explain(this.editor.caret.line)
   }
 
   /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
@@ -600,13 +606,15 @@ class Workbench {
     const lines = new Set([line])
     this.bundles.light(lines, true)
     this.editor.lines.light(lines)
-    if (!this.help.classList.contains("ckw-note")) this.explain(line)
+    this.explain(line)
   }
 
   /** Say below the editor what a line means, what became of it, and what it costs. */
   explain(line) {
+    if (this.help.classList.contains("ckw-note")) return
     const text = this.editor.line(line)
-    const word = text.trim().split(/[\s,]/)[0]
+    const at = wordAt(text, this.editor.caret.column)
+    const word = /^cb\d/.test(at) ? at : text.trim().split(/[\s,]/)[0]
     const meaning = word && this.meaning(word, line)
     this.help.replaceChildren()
     const fault = this.faults?.find((one) => one.line === line)
@@ -616,6 +624,7 @@ class Workbench {
       make(this.help, "b", {}, meaning[0])
       make(this.help, "span", {}, ` ${meaning[1]}. `)
       if (this.dropped.has(line)) make(this.help, "span", {class: "ckw-bad"}, DROPPED)
+      if (this.folded.has(line)) make(this.help, "span", {}, FOLDED)
       const price = this.editor.lines.priceAt(line)?.price >= WORTH && this.priced.get(line)
       if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
     } else
@@ -646,7 +655,7 @@ class Workbench {
   /** A meaning, with the comment in which the text itself says what a constant or an output is. */
   withNote(word, meaning) {
     const name = word.match(/^(?:cb\d+\[\d+\]|o\d+)/)?.[0]
-    if (!name || !meaning) return meaning
+    if (!name || !meaning || meaning[0].startsWith(`${name} `)) return meaning
     const note = this.editor.lines.all.find(({text}) => /^\s*;/.test(text) && text.includes(name))
     return note ? [meaning[0], `${meaning[1]}. Here: ${note.text.replace(/^[\s;]+/, "")}`] : meaning
   }

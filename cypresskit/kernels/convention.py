@@ -21,6 +21,18 @@ from typing import Any
 
 import numpy as np
 
+#: What each element of cb0 holds, in words.
+ELEMENTS = (
+    "x: alpha; y: beta; z: k as a float32 number, not in turns or texels; w: row stride of C in"
+    " 128-bit elements, an integer",
+    "xy: alpha; zw: beta, as float64",
+    "alpha as double-double (high, low)",
+    "beta as double-double (high, low)",
+    "x: all ones if beta is not 0; y: block columns of C; z: block rows of one matrix (compute"
+    " kernels)",
+    "x: first element of A in g[]; y: first of B; z: row stride of A; w: of B; integers",
+)
+
 # Columns of a transpose copied at a time: lines of the host's cache are written whole, those read
 # stay in it.
 STRIP = 16

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cypresskit.il.dataflow import defines, keys, uses
 from cypresskit.kernels.catalogue import BYTES, Kernel
 from cypresskit.kernels.own import Source, resolve, shortened
 from cypresskit.kernels.verification import Product, Size, factors, longest, product, verify
@@ -394,6 +395,12 @@ class _Tracer:
         strangers = [summand for group in by_elements.values() for summand in group]
         moved = self._old_strangers(strangers, old) if not matching and given.beta else []
         terms += self._old_terms(matching, old) if not moved else []
+        if not counted and (unset := self._never_set()):
+            count = quantity(len(terms) + len(missing), "term")
+            note = f"No line sets {unset}, which goes into what line {self.line} stores"
+            terms = [replace(term, note="", blame=self.line) for term in terms]
+            terms += [self._missing(k, "", self.line) for k in missing]
+            return self._ordered(terms), [f"{note}: all {count} of the sum are missing."]
         if another := self._another_element(strangers, missing, right):
             terms += [self._term("wrong", summand, None, "", self.line) for summand in strangers]
             terms += [self._missing(k, "", self.line) for k in missing]
@@ -418,6 +425,32 @@ class _Tracer:
     def _ordered(self, terms: list[Term]) -> list[Term]:
         """The terms in the order in which they were added, missing ones last."""
         return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
+
+    def _never_set(self) -> str:
+        """The nearest component behind the stored word that no line of the kernel sets, or ""."""
+        program = self.kernel.program
+        store = program.body[self.seen.steps[self.store].at]
+        word = self._writer()[1]
+        waiting = [
+            key
+            for n, source, positions in uses(program, store)
+            if n >= 0 and word in positions
+            for key in keys([(n, source, (word,))])
+        ]
+        seen = set(waiting)
+        while waiting:
+            number, component = waiting.pop(0)
+            setters = [
+                i
+                for i in program.body
+                if i.dest and i.dest.register.index == number and component in defines(i)
+            ]
+            if not setters:
+                return f"r{number}.{'xyzw'[component]}"
+            fresh = set().union(*(keys(uses(program, i)) for i in setters)) - seen
+            seen |= fresh
+            waiting += sorted(fresh)
+        return ""
 
     def _scale(self, by_elements: Any, right: Any) -> float | None:
         """What most right products are multiplied with; it should be alpha."""
@@ -475,7 +508,7 @@ class _Tracer:
         if total == beta:
             return [self._term("right", summand, None) for summand in summands[:1]]
         if not total:
-            note = f"{old}, the old one, is missing: beta = {beta:g} of it belong into the sum."
+            note = f"{old}, the old one, is missing: beta = {beta:g} times it belongs into the sum."
             return [replace(self._absent((old,), None), note=note, times=beta)]
         note = f"{old}, the old one, is multiplied by {total:g}, not by beta = {beta:g}."
         scaled = [self.seen.line(step) for step in summands[-1].amount.scaled]

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.dataflow import uses
 from cypresskit.kernels.catalogue import BYTES, KERNELS, Kernel
 from cypresskit.kernels.convention import constants, scalars
 from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
@@ -151,6 +152,32 @@ def k_step(program: Program) -> int | None:
         estimate = step
         distance = 12 * step or 8 * distance
     return estimate or None
+
+
+def step_in_words(program: Program) -> str:
+    """Why a turn of the loop is taken to do so many steps of k, as a sentence behind another, or
+    "" if no loop depends on k.
+    """
+    step = k_step(program)
+    line = _k_line(program)
+    if not step or not line:
+        return ""
+    more = "step" if step == 1 else f"{step} steps"
+    return (
+        f" Each {more} more of k makes the loop turn once more: so many were taken for a turn's."
+        f" Line {line} reads cb0[0].z, which is k in numbers, not in turns or texels."
+    )
+
+
+def _k_line(program: Program) -> int:
+    """The first line that reads k, cb0[0].z, or 0 if none does."""
+    for i in program.body:
+        for _, source, positions in uses(program, i):
+            register = source.register
+            read = {source.swizzle[p] for p in positions}
+            if (register.kind, register.index, register.element) == ("cb", 0, 0) and "z" in read:
+                return i.line
+    return 0
 
 
 def conventions(program: Program) -> Iterator[Kernel]:

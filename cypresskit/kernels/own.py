@@ -23,6 +23,7 @@ from cypresskit.kernels.inference import (
     infer,
     nearest_kernel,
     share_right,
+    step_in_words,
     transposes,
 )
 from cypresskit.kernels.text_kernel import TextKernel, as_launched_like, assembled
@@ -330,10 +331,11 @@ def _inferred(bare: TextKernel) -> tuple[TextKernel, str]:
         )
         return as_launched_like(bare, near), warning
     hint = f', such as "{near.name}", the nearest' if near is not None else ""
+    guess = step_in_words(program) if trials else ""
     raise ConventionError(
-        f"how to launch {program.name} can't be found out: {ended} Say which kernel of the"
-        f" catalogue it is launched like{hint}: ck.kernel(..., like=), with block=(rows, columns)"
-        " of C for a work-item and k_step= if they differ."
+        f"how to launch {program.name} can't be found out: {ended}{guess}"
+        f" Say which kernel of the catalogue it is launched like{hint}: ck.kernel(..., like=),"
+        " with block=(rows, columns) of C for a work-item and k_step= if they differ."
     )
 
 
@@ -358,8 +360,8 @@ def _tried(trials: list[Trial]) -> str:
     count = best.kernel.k_step
     steps = f"{count} {'step' if count == 1 else 'steps'} of k a turn"
     return (
-        f"as {', '.join(ways)} with {blocks} and {steps} at best {best.right:.0%} of C is right"
-        f" ({transposes(best.kernel)})"
+        f"as {', '.join(ways)} with {blocks} and {steps} at best {100 * best.right:.0f} %"
+        f" of C is right ({transposes(best.kernel)})"
     )
 
 

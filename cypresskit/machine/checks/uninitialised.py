@@ -240,7 +240,9 @@ class UninitialisedCheck(Check):
                 " mask there?"
             )
         if not full:
-            return f"No line sets {name}. A wrong number, or a forgotten `mov {name}, l0.x` before?"
+            zero = _zero_literal(self.program)
+            forgotten = f"`mov {name}, {zero}`"
+            return f"No line sets {name}. A wrong number, or a forgotten {forgotten} before?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
             setter = (
@@ -251,6 +253,15 @@ class UninitialisedCheck(Check):
             f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before"
             " the branch."
         )
+
+
+def _zero_literal(program: Program) -> str:
+    """The first component of a literal that is 0, such as ``l0.z``, or "..." if there is none."""
+    for number, words in sorted(program.literals.items()):
+        for letter, word in zip("xyzw", words, strict=True):
+            if word == 0:
+                return f"l{number}.{letter}"
+    return "..."
 
 
 def _carry(marks: dict, key: object, mark: Mark) -> None:
