@@ -6,7 +6,7 @@
 export function wordAt(line, column) {
   const comment = line.search(/;|\/\//)
   if (comment >= 0 && column > comment) return ""
-  for (const found of line.matchAll(/[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\])?/g))
+  for (const found of line.matchAll(/[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?/g))
     if (found.index <= column && column <= found.index + found[0].length) return found[0]
   return ""
 }
