@@ -144,9 +144,9 @@ def _without_operation(program: Program, rows: Sequence[Answer]) -> tuple[list[i
     left = {part[2] for row in rows for part in row["parts"]}
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
-    gone = setting - left - called
+    absent_lines = setting - left - called
     used = _used_lines(program)
-    return sorted(gone - used), sorted(gone & used)
+    return sorted(absent_lines - used), sorted(absent_lines & used)
 
 
 def _used_lines(program: Program) -> set[int]:
