@@ -367,8 +367,24 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
     page.keyboard.press("Control+z")
     page.wait_for_selector(".ckw-verdict[data-kind=right]")
     assert re.search(r"mad r12, r2\.y", (lab.root / "my.il").read_text())
+    page.locator(".ckw-ask:visible").click()
+    page.wait_for_selector(".ckw-legend:not([hidden])")
+    assert page.evaluate(COLLIDING) == [], "meanings of the legend, as JupyterLab styles them"
 
 
+#: The meanings in the legend that another one covers or stands beside, line by line.
+COLLIDING = """() => {
+    const entries = [...document.querySelectorAll(".ckw-legend:not([hidden]) dl > div")]
+    const meet = (a, b) =>
+        a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 6 && b.top < a.bottom - 6
+    const lines = entries.map((entry) =>
+        [...entry.children].flatMap((part) => [...part.getClientRects()]))
+    const height = (entry) => entry.getBoundingClientRect().height
+    return entries.filter((entry, n) =>
+        height(entry) < 10 ||
+        lines.some((others, m) => m > n && others.some((b) => lines[n].some((a) => meet(a, b))))
+    ).map((entry) => entry.textContent)
+}"""
 DELETE_LAST = """() => {
     const {content} = window.jupyterapp.shell.currentWidget
     content.activeCellIndex = content.widgets.length - 1
