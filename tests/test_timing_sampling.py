@@ -19,7 +19,7 @@ from cypresskit.timing import sampling, simulate, steady
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.sampling import POLICY, Sample, asked_work, observed_pace, sample
 from cypresskit.timing.simulate import timed_launch
-from tools.fuzz.law import SMALL, groups
+from tools.fuzz.law import SMALL, groups, sampled
 
 WHOLE, SAMPLED = "whole", "sampled"
 
@@ -141,6 +141,24 @@ def test_wavefronts_of_an_engine_go_at_its_pace(seed):
     quick = pace + np.where(np.arange(len(engine)) % 2, 1.5, -1.5)
     rates = steady._rates(seen(quick), seen(quick), engine)
     assert abs(rates / quick / 2 - 1).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_engine_with_fewer_wavefronts_keeps_its_pace(seed):
+    """Whichever engine was seen to be ahead by more in the first part than in the second."""
+    draw = np.random.default_rng(seed)
+    counts = draw.permutation(np.arange(1, 9))
+    engine = np.repeat(np.arange(8), counts)
+    pace = 30 / (2 + counts)[engine]
+    off = draw.uniform(0, 0.3) * (pace - pace.mean())
+    rates = steady._rates(pace + off, pace - off, engine)
+    assert abs(rates / pace / 2 - 1).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", [9300141, 32000067, 35000187])
+def test_a_sample_takes_and_lives_as_long_as_the_whole(seed):
+    """Where engines have wavefronts in different numbers, and where slots are empty at times."""
+    sampled(random.Random(seed))
 
 
 @pytest.mark.parametrize("seed", range(10))

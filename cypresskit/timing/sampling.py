@@ -133,7 +133,7 @@ def _sampled(
     if part < 1:
         pace, change = observed_pace(outcome, work, count // launch.round, launch.round)
         clocks += (launch.wavefronts - count) / launch.round * pace
-        lived += (launch.wavefronts - count) * pace  # in a round of the middle all slots are taken
+        lived += (launch.wavefronts - count) * _middle_life(outcome, launch.round)
         error = error * part + change * (1 - part)
     least = least_clocks(outcome, launch.device) / part
     lived *= max(least / clocks, 1)
@@ -142,6 +142,17 @@ def _sampled(
     channels = (counts["dram"] + counts["dram_rows"]) / launch.device.memory_channels / part
     error += unsure(least / clocks, channels / clocks)
     return Sample(outcome, paths, outcome.simulated * part, part, clocks, error, lived)
+
+
+def _middle_life(outcome: Outcome, round_: int) -> float:
+    """The clocks for which a wavefront is on the chip, on average over rounds of so many, but for
+    the first, which begins with the launch, and the last whole one, which sees the chip empty. That
+    is less than a round takes: wavefronts retire in order, so that a slot is empty from the end of
+    its wavefront until those before it have ended.
+    """
+    lives = outcome.end - outcome.start
+    rounds = len(lives) // round_
+    return float(lives[round_ : (rounds - 1) * round_].mean())
 
 
 def asked_work(paths: list[Path], device: Device) -> dict[str, float]:

@@ -176,15 +176,24 @@ class Steady:
 def _rates(early: np.ndarray, late: np.ndarray, engine: np.ndarray) -> np.ndarray:
     """Turns that each wavefront is expected to take in the time of two parts of a stretch, from
     those that it took in each. Wavefronts of a SIMD ``engine`` share its units: they go at its
-    pace, and who is ahead among them now may be behind in the next part.
+    pace, and who is ahead among them now may be behind in the next part. An engine with fewer
+    wavefronts than others goes on at a pace of its own; of engines with as many, who is ahead may
+    change, too.
     """
-    _, own = np.unique(engine, return_inverse=True)
-    count = np.bincount(own)
-    means = [(np.bincount(own, part) / count)[own] for part in (early, late)]
-    engines = [mean - mean.mean() for mean in means]
+    _, own, count = np.unique(engine, return_inverse=True, return_counts=True)
+    _, alike = np.unique(count[own], return_inverse=True)
+    means = [_means(part, own) for part in (early, late)]
+    paces = [_means(part, alike) for part in (early, late)]
+    engines = [mean - pace for mean, pace in zip(means, paces, strict=True)]
     around_mean = [part - mean for part, mean in zip((early, late), means, strict=True)]
-    rates = early.mean() + late.mean() + _lasting(*engines) + _lasting(*around_mean)
+    rates = sum(paces) + _lasting(*engines) + _lasting(*around_mean)
     return np.maximum(rates, 1e-3)
+
+
+def _means(amounts: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """For each wavefront, the mean of the amounts of its ``group``."""
+    means: np.ndarray = np.bincount(group, amounts) / np.bincount(group)
+    return means[group]
 
 
 def _lasting(early: np.ndarray, late: np.ndarray) -> np.ndarray:
