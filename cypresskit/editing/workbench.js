@@ -5,7 +5,7 @@ import {BundleTable} from "./bundle_table.js"
 import {Editor, namesFor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
-import {wordAt, Words} from "./il_text.js"
+import {Words, wordAt} from "./il_text.js"
 import {Legend} from "./legend.js"
 
 const PAUSE = 60 // milliseconds without a key before a text is sent
