@@ -12,6 +12,7 @@ from answers import given
 from answers.l12 import twice_a_turn
 
 import cypresskit as ck
+from cypresskit.draw.predict import RED
 from cypresskit.draw.road import FIGURES, RoadLaunch
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach import climb
@@ -428,3 +429,7 @@ def test_whoever_skips_a_lesson_gets_the_text_so_far():
         text = climb.so_far(lesson)
         assert len(re.findall(r"(?m)^ *mad r[1-9]\d*(?:\.x)?, r\d+\.", text)) >= block**2 // 4
     assert {RoadLaunch(*step.good) for step in climb.STEPS.values()} <= set(FIGURES)
+
+
+def test_why_there_is_no_product_is_as_red_as_a_missed_guess():
+    assert f"color: {RED};" in climb.NoProduct("no `end`")._repr_html_()

@@ -358,6 +358,7 @@ class NoProduct:
         return f"No C yet: {self.reason}"
 
     def _repr_html_(self) -> str:
+        # The red of draw.predict, which would load Bokeh where answers are judged
         style = "color: light-dark(#b3261e, #ff8a78); white-space: pre-wrap"
         return f'<pre role="alert" style="{style}">{escape(repr(self))}</pre>'
 
@@ -379,7 +380,7 @@ def step_kernel(step: str, text: str | Path | Kernel) -> Kernel:
 
 
 def seen(step: str, text: str | Path | Kernel) -> SmallProduct | NoProduct:
-    """C of a small product of whole numbers by a step's kernel, with wrong elements in red; or
+    """C of a small product of whole numbers by a step's kernel, with wrong elements in orange; or
     why there is none.
     """
     _step(step, text)
