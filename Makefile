@@ -11,11 +11,12 @@ ARGS   ?=
 bin     := $(VENV)/bin
 quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
+three   := -n 3 --dist worksteal
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
 
-.PHONY: help lab test core coverage lint format oldest bench book docs clip fuzz address clean distclean
+.PHONY: help lab test rest whole core coverage lint format oldest bench book docs clip fuzz address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -23,12 +24,18 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## run every test, three at a time
+test: $(VENV)/installed-tests  ## does it work here, and is it right? The laws, a lesson and some pages; or the tests in ARGS
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q --failed-first -n 3 --dist worksteal  # each has a Chromium and a JupyterLab, and often waits
+	$(bin)/python -m pytest -q --part first --failed-first $(three)
 else
 	$(bin)/python -m pytest $(ARGS)
 endif
+
+rest: $(VENV)/installed-tests  ## run what `make test` leaves out: all cases, lessons and pages
+	$(bin)/python -m pytest -q --part rest $(three) $(ARGS)
+
+whole: $(VENV)/installed-tests  ## run every test
+	$(bin)/python -m pytest -q --failed-first $(three) $(ARGS)
 
 core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
 	$(bin)/python -m pytest --failed-first $(cores) -m "$(quick)" $(ARGS)

@@ -11,6 +11,7 @@ Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key pr
 serves a copy of notebooks/, so nothing a test does there changes the work tree.
 """
 
+import fcntl
 import functools
 import os
 import pickle
@@ -30,6 +31,9 @@ from types import SimpleNamespace
 
 import hypothesis
 import pytest
+
+# What tests compile and time is kept, but not among the reader's own: set before the package looks.
+os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
 from cypresskit import scoring
@@ -95,7 +99,58 @@ REMEDIES = {
 }
 
 
-def pytest_collection_modifyitems(items):
+#: Cases of a family marked ``few`` that `make test` runs; all of them are in `make whole`.
+FEW = 6
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--part",
+        choices=("first", "rest", "whole"),
+        default="whole",
+        help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
+        " what that leaves out",
+    )
+
+
+def is_heavy(item) -> bool:
+    """Whether a test needs Chromium, runs whole lessons, or is marked ``slow``."""
+    return "chromium" in item.fixturenames or any(
+        map(item.get_closest_marker, ("notebook", "slow"))
+    )
+
+
+def first_part(items: list) -> list:
+    """The tests of `make test`: the quick ones, ``FEW`` cases of each family marked ``few``, spread
+    over its table, and of the heavy ones those marked ``proof``.
+    """
+    families: dict[str, list] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set()
+    for cases in families.values():
+        last = len(cases) - 1
+        left_out |= set(cases) - {cases[round(n * last / (FEW - 1))] for n in range(FEW)}
+    return [
+        item
+        for item in items
+        if item.get_closest_marker("proof") or (item not in left_out and not is_heavy(item))
+    ]
+
+
+def pytest_collection_modifyitems(items, config):
+    """The part that is asked for, in an order in which all processes end together."""
+    part = config.getoption("part")
+    if part != "whole":
+        first = set(first_part(items))
+        chosen = [item for item in items if (item in first) == (part == "first")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
+    order(items)
+
+
+def order(items) -> None:
     """Each process that runs tests begins with a part of the list. What fails most often comes
     first, then what takes long, so that all end together; tests that would wait for the same thing
     are in one part.
@@ -163,6 +218,8 @@ def untouched(monkeypatch):
         monkeypatch.setattr(check, "WALL", 20 * check.WALL)
     yield
     sys.modules["__main__"] = MAIN
+    if check:  # which remembers what was asked in a cell of a test's notebook
+        check.cell.__init__()
 
 
 @pytest.fixture
@@ -184,21 +241,13 @@ def once(tmp_path_factory, request):
     folder.mkdir(exist_ok=True)
 
     def get(name: str, make):
-        made, busy, end = folder / name, folder / f"{name}.busy", time.monotonic() + 3600
-        while not made.exists():
-            try:
-                busy.mkdir()  # by one process alone
-            except OSError:
-                assert time.monotonic() < end, f"the process that makes the {name} has not ended"
-                time.sleep(0.1)
-                continue
-            try:
-                if not made.exists():
-                    part = busy.with_suffix(".part")
-                    part.write_bytes(pickle.dumps(make()))
-                    part.replace(made)
-            finally:
-                busy.rmdir()
+        made = folder / name
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # by one process alone; the system frees a dead one's
+            if not made.exists():
+                part = made.with_suffix(".part")
+                part.write_bytes(pickle.dumps(make()))
+                part.replace(made)
         return pickle.loads(made.read_bytes())
 
     return get

@@ -97,6 +97,7 @@ def test_each_statement_is_of_this_text_or_looks_old(begin, page, seed):
     assert seen["looks"] > 200
 
 
+@pytest.mark.proof
 def test_all_statements_come_for_the_last_text(begin, page):
     """Nothing stays old once all answers are there: then each says the stamp of the text."""
     begin()

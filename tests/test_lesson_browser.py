@@ -101,6 +101,7 @@ def test_it_plays_twenty_frames_a_second_in_turn(page, show, player):
     assert seen == list(range(1, 41))
 
 
+@pytest.mark.proof
 def test_keys_step_jump_and_play(shown, player, recording):
     at(shown, 40)
     shown.locator("[data-ready]").focus()
@@ -432,6 +433,7 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
     assert (page.evaluate(active), press(page)) == (cell + 1, frame)
 
 
+@pytest.mark.proof
 def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
     counted. Prose stays rendered when it is clicked twice: there are solutions in it.

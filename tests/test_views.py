@@ -176,7 +176,13 @@ def assert_legible(page, last: int) -> None:
         assert high <= 620 or width < 640, f"{high} pixels high at {width} x {height}"
 
 
-@pytest.mark.parametrize("name", [*VIEWS, *(f"{name} in its lesson" for name in IN_LESSONS)])
+PROVEN = [pytest.param(name, marks=pytest.mark.proof) for name in ("register_block", "wavefronts")]
+OTHERS = [name for name in VIEWS if name not in ("register_block", "wavefronts")]
+
+
+@pytest.mark.parametrize(
+    "name", [*PROVEN, *OTHERS, *(f"{name} in its lesson" for name in IN_LESSONS)]
+)
 def test_in_the_browser(name, saved, show):
     """A page shows its tracks at chosen steps, plays, can be read in any window and by anybody,
     fits 400 pixels, and reads out each frame.
