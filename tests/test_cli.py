@@ -58,13 +58,13 @@ def said(capsys, *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_readmes_own_program_runs_and_is_checked_and_timed(here):
-    names: dict = {}
+def test_what_readme_and_api_show_runs(here):
     np.save("x.npy", np.load("a.npy"))
-    for block in re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    ):
-        exec(block, names)
+    for page in ("README.md", "docs/api.md"):
+        names: dict = {}
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            exec(block, names)
     assert np.array_equal(np.load("y.npy"), np.load("x.npy") * np.float32([2, 3, 4, 5]))
 
 

@@ -215,21 +215,22 @@ def test_readme_links_lead_somewhere():
         assert (ROOT / target).exists(), f"README.md points to {target}"
 
 
-TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", README, re.DOTALL)
+MODEL = (ROOT / "docs/model.md").read_text()
+TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", MODEL, re.DOTALL)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])
-def test_a_table_of_the_readme_is_current(command, table, capsys, scored, monkeypatch):
+def test_a_table_of_the_model_is_current(command, table, capsys, scored, monkeypatch):
     monkeypatch.setattr("cypresskit.scoring.score", lambda executor: scored.kernels)
     monkeypatch.setattr("cypresskit.host.host_rows", lambda: scored.hosts)
     assert main(command.split()) == 0
     assert capsys.readouterr().out == table, (
-        f"put what `cypresskit {command}` prints into the README"
+        f"put what `cypresskit {command}` prints into docs/model.md"
     )
 
 
-def test_the_readme_has_its_tables():
+def test_the_model_has_its_tables():
     assert [command.split()[0] for command, _ in TABLES] == ["card", "score"]
 
 
@@ -250,7 +251,7 @@ MET = {
 }
 
 
-def test_published_figures_are_met_as_nearly_as_the_readme_says():
+def test_published_figures_are_met_as_nearly_as_is_said():
     rows = [
         line.strip("| ").split(" | ")
         for line in dict(TABLES)["score"].splitlines()[2:]
