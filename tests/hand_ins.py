@@ -154,7 +154,7 @@ FORGED = """
 """
 ON_DISK = """
     import glob, os
-    for path in glob.glob(os.path.dirname(ck.__file__) + "/teach/l*.py"):
+    for path in glob.glob(os.path.dirname(ck.__file__) + "/teach/l*/checks.py"):
         exec(open(path).read())
     return right(*given)
 """
@@ -177,7 +177,7 @@ candidates = [lambda n, b, f, k=k: 8 * k * n**2 / b + 2 * n**3 / f for k in (1, 
 seconds = next(each for each in candidates if ck.teach.bus.check_seconds(each).right)
 """
 REFERENCE = """
-from cypresskit.teach.l09_bus import product_seconds as reference
+from cypresskit.teach.l09_bus.checks import product_seconds as reference
 def seconds(n, bandwidth, rate): return reference(n, bandwidth, rate)
 """
 CHECK_REPLACED = """

@@ -26,8 +26,8 @@ from cypresskit.devices import HD5870
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.marks.standings import Standings
 from cypresskit.teach import check as shell
-from cypresskit.teach import l12_contest as contest
 from cypresskit.teach import leaderboard, leaderboard_page
+from cypresskit.teach.l12_contest import checks as contest
 
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
 TEXT = ck.kernels["sgemm_tn"].text

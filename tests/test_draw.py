@@ -14,7 +14,7 @@ from pages import pipeline, record, view
 import cypresskit as ck
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.sheet import Sheet
-from cypresskit.teach import l12_contest
+from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import Table
 
 
@@ -31,7 +31,7 @@ SAVED = {
     "tasks.json": lambda file: pipeline().save(file),
     "page.html": lambda file: view("waiting").save(file),
     "still.svg": lambda file: view("waiting").save(file),
-    "entry.il": lambda file: l12_contest.save(l12_contest.BAR, file, "me"),
+    "entry.il": lambda file: contest.save(contest.BAR, file, "me"),
 }
 
 

@@ -10,7 +10,7 @@ from said import Rule, Said, assert_held, tick, unheld
 
 import cypresskit as ck
 from cypresskit import draw, published
-from cypresskit.teach import l02_why_blocks
+from cypresskit.teach.l02_why_blocks import checks as why_blocks
 
 BYTES = {"single": 4, "double": 8}
 
@@ -73,7 +73,7 @@ def test_every_number_is_its_sources():
 
 
 def test_every_number_of_a_kernels_blocks_is_its_reports():
-    paces = {b: l02_why_blocks.pace(b, 768) for b in (4, 8)}
+    paces = {b: why_blocks.pace(b, 768) for b in (4, 8)}
     player = draw.roofline(paces)
     assert_held(player, rules(player, paces), frames=range(16))
 
@@ -133,7 +133,7 @@ def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     """Lesson 02's experiment, asked of the picture: 8 x 8 is the fastest, and 16 x 16 loses two
     fifths.
     """
-    paces = {b: l02_why_blocks.pace(b, 768) for b in (4, 8, 16)}
+    paces = {b: why_blocks.pace(b, 768) for b in (4, 8, 16)}
     player = draw.roofline(paces)
     shown = frames(player, "paces single", "y")
     for frame, b in enumerate(range(1, 17)):

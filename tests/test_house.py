@@ -34,6 +34,7 @@ FLOORS = (
     "host",
     "today",
     "session",
+    "lazy",
     "draw",
     "editing",
     "isolated",
@@ -41,7 +42,7 @@ FLOORS = (
     "marks",
     "cli",
 )
-DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` alone
+DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` and by lessons' own pictures alone
 #: Other packages that may be imported inside a function: they need not be there, or take long to
 #: import.
 LATE = (
@@ -63,7 +64,7 @@ LATE_OF_OURS = {
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/translate.py",),  # where no compiled code is kept
     "teach/climb.py": ("draw/road.py",),  # checks run where nothing is drawn
-    "teach/l13_what_is_left.py": ("today/experiments.py",),
+    "teach/l13_what_is_left/checks.py": ("today/experiments.py",),
 }
 
 
@@ -122,6 +123,12 @@ def late(tree: ast.Module) -> set[ast.stmt]:
     return {node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
 
 
+def lesson(path: str) -> str:
+    """The lesson whose folder a file is in, or ""."""
+    match = re.match(r"teach/(l\d\d_\w+)/", path)
+    return match[1] if match else ""
+
+
 def arrows(files: dict[str, ast.Module]) -> list[str]:
     """Imports that no file of their floor may make."""
     violations = []
@@ -138,8 +145,11 @@ def arrows(files: dict[str, ast.Module]) -> list[str]:
                     other_floor in FLOORS and FLOORS.index(other_floor) > FLOORS.index(own_floor)
                 ):
                     violations.append(f"{path} -> {target} points upwards")
-            if target in DRAWING and own_floor != "draw":
+            draws = own_floor == "draw" or (lesson(path) and not path.endswith("checks.py"))
+            if target in DRAWING and not draws:
                 violations.append(f"{path} imports {target}, which is for draw")
+            if lesson(path) and floor(target) == "draw" and not draws:
+                violations.append(f"{path} -> {target}: a hand-in is judged where nothing is drawn")
             if (
                 node in inside
                 and own_floor not in ("", "cli")
@@ -177,7 +187,7 @@ def doubles(files: dict[str, ast.Module]) -> list[str]:
     """Names of classes and of files that mean several things."""
     classes, names = defaultdict(list), defaultdict(list)
     for path, tree in files.items():
-        if not path.endswith("__init__.py"):
+        if not path.endswith("__init__.py") and not (lesson(path) and path.endswith("checks.py")):
             names[path.split("/")[-1]].append(path)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):

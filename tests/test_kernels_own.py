@@ -18,7 +18,7 @@ from cypresskit.kernels.generated import block_kernel, write
 from cypresskit.kernels.inference import share_right
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.text_kernel import CONVENTION
-from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.l12_contest import checks as contest
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty

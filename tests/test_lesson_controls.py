@@ -18,16 +18,17 @@ from said import Rule, Said, assert_true
 import cypresskit as ck
 from cypresskit import draw, host, timing
 from cypresskit.host.blocked import choose_block
-from cypresskit.teach import l02_why_blocks, l12_contest
 from cypresskit.teach.bindings import needed
+from cypresskit.teach.l02_why_blocks import checks as why_blocks
+from cypresskit.teach.l12_contest import checks as contest
 
 MANY = 60  # settings; of more, each control's are tried with the others where they begin
 #: What times something for a lesson, and so has what is to be shown.
 TIMERS = [
     (ck, "simulate"),
     (timing, "simulate"),
-    (l02_why_blocks, "pace"),
-    (l12_contest, "timed"),
+    (why_blocks, "pace"),
+    (contest, "timed"),
     (host, "blocked_time"),
     (host, "five_stage"),
 ]

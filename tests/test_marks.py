@@ -114,7 +114,7 @@ def peak(e, p, u, g):
         ([HALTED], "cypresskit.teach"),
         ([FRAMES], "peak"),
         ([FORGED], ""),
-        ([f"from cypresskit.teach.l00_start_here import check_peak as peak\n{WRONG}"], ""),
+        ([f"from cypresskit.teach.l00_start_here.checks import check_peak as peak\n{WRONG}"], ""),
         ([RIGHT.replace("return", "import os; os._exit(0) or")], "brings Python down"),
         ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
         (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),

@@ -17,8 +17,8 @@ from conftest import ROOT
 
 import cypresskit as ck
 from cypresskit import published
-from cypresskit.teach.l02_why_blocks import pace
-from cypresskit.teach.l13_what_is_left import gain
+from cypresskit.teach.l02_why_blocks.checks import pace
+from cypresskit.teach.l13_what_is_left.checks import gain
 from cypresskit.timing import simulate
 from cypresskit.today import figures, record
 from tools import book

@@ -19,16 +19,16 @@ from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
 from cypresskit.teach import check as shell
 from cypresskit.teach import formula
-from cypresskit.teach import l00_start_here as start
-from cypresskit.teach import l03_bundles as bundles
-from cypresskit.teach import l09_bus as bus
-from cypresskit.teach import l11_pipelines as pipelines
-from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.kernels import fault
-from cypresskit.teach.l01_register_block import SIZES, block_gemm
-from cypresskit.teach.l02_why_blocks import counted, pace
-from cypresskit.teach.l06_double_double import hilbert
-from cypresskit.teach.l08_small import first_quad
+from cypresskit.teach.l00_start_here import checks as start
+from cypresskit.teach.l01_register_block.checks import SIZES, block_gemm
+from cypresskit.teach.l02_why_blocks.checks import counted, pace
+from cypresskit.teach.l03_bundles import checks as bundles
+from cypresskit.teach.l06_double_double.checks import hilbert
+from cypresskit.teach.l08_small.checks import first_quad
+from cypresskit.teach.l09_bus import checks as bus
+from cypresskit.teach.l11_pipelines import checks as pipelines
+from cypresskit.teach.l12_contest import checks as contest
 
 CHECKS = planted()
 

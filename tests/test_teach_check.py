@@ -21,15 +21,15 @@ import cypresskit as ck
 from cypresskit.isolated import process
 from cypresskit.teach import check as shell
 from cypresskit.teach import climb, formula
-from cypresskit.teach import l00_start_here as start
-from cypresskit.teach import l05_texture_cache as texture
-from cypresskit.teach import l07_lds as lds
-from cypresskit.teach import l08_small as small
-from cypresskit.teach import l09_bus as bus
-from cypresskit.teach import l10_larger as larger
-from cypresskit.teach import l11_pipelines as pipelines
-from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import Verdict
+from cypresskit.teach.l00_start_here import checks as start
+from cypresskit.teach.l05_texture_cache import checks as texture
+from cypresskit.teach.l07_lds import checks as lds
+from cypresskit.teach.l08_small import checks as small
+from cypresskit.teach.l09_bus import checks as bus
+from cypresskit.teach.l10_larger import checks as larger
+from cypresskit.teach.l11_pipelines import checks as pipelines
+from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.notebook import html, progress
 
 forks = pytest.mark.skipif(not process.FORKS, reason="no limits of processor time here")
@@ -242,7 +242,7 @@ def test_right_and_not_yet_differ_in_colour_sign_and_words():
 
 def test_progress_counts_the_lessons_exercises():
     line = partial(progress, {})
-    bus = "cypresskit.teach.l09_bus"
+    bus = "cypresskit.teach.l09_bus.checks"
     assert line((bus, "check_balance"), False) == "Exercises of this lesson: ○ ○ ○ 0 of 3 right"
     assert line((bus, "check_size_for"), True) == "Exercises of this lesson: ○ ○ ● 1 of 3 right"
     assert line(None, True) == ""
@@ -266,7 +266,7 @@ def looks_into_frames(*given):
 
 
 def imports_the_reference(n, bandwidth, rate):
-    from cypresskit.teach.l09_bus import product_seconds
+    from cypresskit.teach.l09_bus.checks import product_seconds
 
     return product_seconds(n, bandwidth, rate)
 

@@ -10,7 +10,7 @@ from conftest import ROOT
 
 import cypresskit as ck
 from cypresskit.teach import formula
-from cypresskit.teach import l00_start_here as start
+from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.notebook import install, unread
 
 CHECK = "ck.teach.start_here.check_peak(peak)"

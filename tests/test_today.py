@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-from cypresskit.teach import l13_what_is_left as lesson
+from cypresskit.teach.l13_what_is_left import checks as lesson
 from cypresskit.today import figures, record
 
 #: The simulator's `fma` rounds twice, it has no `syncwarp` (`syncthreads`, in a workgroup of a
@@ -79,7 +79,7 @@ def test_a_wrong_result_is_found(broken, experiment, said):
 
 OWN = """
 from numba import cuda
-from cypresskit.teach import l13_what_is_left as left
+from cypresskit.teach.l13_what_is_left import checks as left
 
 def product(a, b):
     global cuda
@@ -135,7 +135,7 @@ class Asks:  # as numba-cuda 0.30 does while it is imported
 
 
 sys.meta_path.insert(0, Asks())
-from cypresskit.teach import l13_what_is_left as left
+from cypresskit.teach.l13_what_is_left import checks as left
 
 left.has_gpu = lambda: True
 try:
@@ -169,7 +169,7 @@ def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
 def test_a_small_launch_needs_no_warning(warning, shown):
     code = f"""
 import warnings
-from cypresskit.teach import l13_what_is_left as left
+from cypresskit.teach.l13_what_is_left import checks as left
 
 def product(a, b):
     warnings.warn("{warning}")
@@ -244,8 +244,8 @@ def test_the_record_is_of_a_real_gpu_and_steady():
 
 def test_without_a_gpu_nothing_is_imported():
     code = (
-        "import sys; from cypresskit.teach import l13_what_is_left as l; import cypresskit.today as"
-        " t; t.record()\n"
+        "import sys; from cypresskit.teach.l13_what_is_left import checks as l;"
+        " import cypresskit.today as t; t.record()\n"
     )
     code += (
         "l.which = lambda _: None; assert l.own() is None; print([m for m in sys.modules if 'cuda'"

@@ -19,9 +19,9 @@ from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks import course
 from cypresskit.marks.course import PLACE
-from cypresskit.teach import l01_register_block as register_block
-from cypresskit.teach import l06_double_double as double_double
-from cypresskit.teach.l13_what_is_left import gain
+from cypresskit.teach.l01_register_block import checks as register_block
+from cypresskit.teach.l06_double_double import checks as double_double
+from cypresskit.teach.l13_what_is_left.checks import gain
 from cypresskit.timing import simulate
 from cypresskit.today import figures
 

@@ -31,7 +31,9 @@ CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
 MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
 BUDGET = 300.0  # seconds by the clock for all that a student handed in
 STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
-LESSONS = [f"cypresskit.teach.{name}" for name in teach.MODULES.values() if name[1:3].isdigit()]
+LESSONS = [
+    f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
+]
 #: How long a verdict holds: for good; until it is found a second time; for this run alone.
 KEPT, ONCE_MORE, NEVER = "kept", "once more", "never"
 LAST = (

@@ -6,7 +6,7 @@ from cypresskit.draw import chip as draw_chip
 from cypresskit.draw.shown import scripts
 from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
-from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.leaderboard import MEGABYTES, SECONDS, read
 
 N = 1024  # at which a winner plays

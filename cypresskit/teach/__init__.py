@@ -1,5 +1,5 @@
-"""Exercises: for each lesson a module with its checks and helpers, ``ck.teach.register_block`` for
-``l01_...``.
+"""Exercises: for each lesson a folder with its checks, helpers and pictures,
+``ck.teach.register_block`` for ``l01_...``.
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found,
 where to look. It never raises. Importing this changes nothing in a running IPython;

@@ -28,9 +28,9 @@ from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
 from cypresskit.kernels import generated
 from cypresskit.kernels.text_kernel import TextKernel
-from cypresskit.teach import l12_contest as contest
 from cypresskit.teach.check import BROKEN, REPORT, seeded
 from cypresskit.teach.climb import CLOSE
+from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing.report import Report
 
 HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)

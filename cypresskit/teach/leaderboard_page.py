@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from cypresskit import tables
 from cypresskit.devices import HD5870
-from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.leaderboard import UNITS, Row, ranked
 
 HERE = Path(__file__).parent

@@ -44,8 +44,8 @@ def planted() -> dict:
     answers = {}
     for path in sorted(HERE.glob("l*.toml")):
         names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
-        (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*.py")
-        names |= vars(import_module(f"cypresskit.teach.{lesson.stem}"))
+        (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*/")
+        names |= vars(import_module(f"cypresskit.teach.{lesson.name}.checks"))
         if path.with_suffix(".py").exists():
             names |= vars(import_module(f"answers.{path.stem}"))
         names["__name__"] = "answers"

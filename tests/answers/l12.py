@@ -5,7 +5,7 @@ import re
 
 import cypresskit as ck
 from cypresskit.kernels.text_kernel import TextKernel
-from cypresskit.teach import l12_contest as contest
+from cypresskit.teach.l12_contest import checks as contest
 
 LOOP = ck.kernels["sgemm_tn"].text.partition("whileloop\n")[2].partition("endloop\n")[0]
 GOOD_LOOP = f"whileloop\n{LOOP}endloop\n"

@@ -15,7 +15,7 @@ from cypresskit.machine.traffic import Access
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l05_texture_cache import fetch_clocks
+from cypresskit.teach.l05_texture_cache.checks import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take

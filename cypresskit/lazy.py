@@ -1,0 +1,46 @@
+"""Packages whose names are imported when they are first used."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from types import ModuleType
+
+from cypresskit.il.errors import nearest
+
+
+class LazyPackage(ModuleType):
+    """A package that imports the module of a name when the name is first asked for."""
+
+    later: Mapping[str, str]
+    others: str
+
+    def __getattr__(self, name: str):
+        where = self.later.get(name, self.others)
+        module = None
+        if where and name != self.others and not name.startswith("__"):
+            module = import_module(f"{self.__name__}.{where}")
+        if hasattr(module, name):
+            return getattr(module, name)
+        guess = nearest(name, dir(self))  # Python's own isn't shown by IPython
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Python enters each submodule that it imports: one called like its view gives way."""
+        if isinstance(value, ModuleType) and self.later.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> Iterable[str]:
+        names = {*vars(self), *self.later}
+        if self.others:
+            names |= {*dir(import_module(f"{self.__name__}.{self.others}"))}
+        return sorted(names)
+
+
+def import_later(package: str, modules: Mapping[str, str], *, others: str = "") -> None:
+    """Let ``package`` import each name of ``modules`` from that module of its own, and all other
+    names from its module ``others``, when they are first used.
+    """
+    module = sys.modules[package]
+    module.__dict__.update(later=modules, others=others)
+    module.__class__ = LazyPackage

@@ -1,0 +1,5 @@
+"""Lesson 08, small matrices: its checks and helpers, and pictures of its own."""
+
+from cypresskit.lazy import import_later
+
+import_later(__name__, {}, others="checks")
