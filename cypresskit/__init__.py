@@ -7,7 +7,7 @@ Where to begin:
 - ``ck.workbench("mine.il", like="sgemm_naive")``: edit a kernel, and see what it became, whether it
   is right, how fast, and why.
 - ``ck.gemm(a, b)``: multiply on the simulated chip. ``ck.simulate("sgemm_tn", 2048)``: how long it
-  takes there, and what binds; ``ck.price`` is what each line costs.
+  takes there, and what binds; ``ck.price(report)`` is what each line costs.
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
 - ``ck.kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
 - ``ck.draw``: pictures that play.
@@ -69,6 +69,8 @@ __all__ = [
     "sweep",
     "trace_element",
     "verify",
+    "what_if",
+    "why",
     "workbench",
 ]
 
@@ -90,6 +92,8 @@ _LATER = {
     "teach": "",
     "trace_element": "kernels.element_trace",
     "verify": "kernels.verification",
+    "what_if": "timing",
+    "why": "timing",
     "workbench": "editing.workbench",
 }
 
@@ -108,7 +112,9 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
-    from cypresskit.timing.simulate import price, simulate
+    from cypresskit.timing.limits import what_if, why
+    from cypresskit.timing.prices import price
+    from cypresskit.timing.simulate import simulate
     from cypresskit.timing.sweep import sweep
 else:
 

@@ -261,12 +261,8 @@ def test_an_element_is_a_row_and_a_column(place):
         ),
         (lambda: climb.seen("00", 5), TypeError, "text is the kernel that you wrote, a string, a"),
         (lambda: climb.keep("12", 5), TypeError, "a string, a Path or a Kernel, not 5"),
-        (
-            lambda: ck.price("mine.il", blah=1),
-            TypeError,
-            "price takes no `blah`. It takes m, k,",
-        ),
-        (lambda: ck.price("mine.il", devise=1), TypeError, "Did you mean `device`?"),
+        (lambda: ck.price("mine.il"), TypeError, "price takes a report: ck.price(ck.simulate("),
+        (lambda: ck.sweep("mine.il", 64, flop=1), TypeError, "Did you mean `flops`?"),
         (
             lambda: ck.sweep("mine.il", 64, blah=1),
             TypeError,

@@ -12,7 +12,7 @@ from cypresskit.draw.price import BARS, FRAMES, clause_of_events, room
 
 @pytest.fixture(scope="module")
 def prices():
-    return ck.price("sgemm_64x64_lds", 256, progress=False)
+    return ck.price(ck.simulate("sgemm_64x64_lds", 256, progress=False))
 
 
 @pytest.fixture(scope="module")
@@ -97,5 +97,5 @@ def test_room_for_another_wavefront_is_said(name, text):
 def test_a_kernel_is_priced_and_drawn():
     player = draw.price("sgemm_nn", 128)
     assert "sgemm_nn" in player.title and len(player.captions) == FRAMES
-    dearest = ck.price("sgemm_nn", 128, progress=False).dearest
+    dearest = ck.price(ck.simulate("sgemm_nn", 128, progress=False)).dearest
     assert f"Line {dearest.line} is the dearest" in player.captions[-1]

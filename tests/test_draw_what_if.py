@@ -11,7 +11,7 @@ from cypresskit.draw.what_if import BARS
 
 @pytest.fixture(scope="module")
 def prices():
-    return ck.price("sgemm_nn", 256, progress=False)
+    return ck.price(ck.simulate("sgemm_nn", 256, progress=False))
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def player(prices):
 
 def test_a_bar_ends_where_the_next_loss_begins(player, prices):
     reached = [prices.report.peak_gflops]
-    reached += [step.reached for step in prices.what_if if step.reached is not None]
+    reached += [step.reached for step in ck.what_if(prices.report) if step.reached is not None]
     sources = {r.data_source.name: r.data_source for r in player.figures[0].renderers}
     last = len(player.captions) - 1
     kept, lost = (shown(player, sources[name], last)["w"] for name in ("reached", "lost"))
@@ -36,12 +36,12 @@ def test_a_bar_ends_where_the_next_loss_begins(player, prices):
 
 def test_every_speed_and_gain_that_is_written_is_a_limits(player, prices):
     texts = {s.text for s in said(player, len(player.captions) - 1)}
-    for step in prices.what_if:
+    for step in ck.what_if(prices.report):
         if step.gain is not None:
             assert f"{100 * step.gain:.1f} %" in texts
         if step.reached is not None:
             assert f"{step.reached:,.0f}" in texts
-    worst, _ = prices.what_if.losses[0]
+    worst, _ = ck.what_if(prices.report).losses[0]
     assert agrees(player.captions[-1].split()[-1].rstrip("."), worst)
 
 

@@ -42,7 +42,7 @@ def kind_of(text: str, inside: bool) -> str:
 def dearest_kinds(step: str) -> dict[str, float]:
     """The highest price of each kind in a step's kernel, from its text and ``ck.price``."""
     kernel = climb.step_kernel(step, KERNELS[step])
-    prices = ck.price(kernel, dear_line.N, k=dear_line.K)
+    prices = ck.price(ck.simulate(kernel, dear_line.N, k=dear_line.K))
     lines = [text.split(";")[0] for text in kernel.program.lines]
     first = next(n for n, text in enumerate(lines, 1) if "whileloop" in text)
     last = max(n for n, text in enumerate(lines, 1) if "endloop" in text)

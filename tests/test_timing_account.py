@@ -12,8 +12,9 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing.account import lines_of_work
+from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import Policy
-from cypresskit.timing.simulate import timed_launch
+from cypresskit.timing.simulate import ask
 from cypresskit.timing.work import TEX, Clause, Path, Stream
 from tools.fuzz import law
 
@@ -95,8 +96,9 @@ def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, k, board,
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(1024, 1024, k, 1.0, 0.0)
     policy = Policy(whole=2e5, patience=0)
-    few = timed_launch(code, shape, board, name=name, policy=policy)
-    whole = timed_launch(code, shape, board, name=name, exact=True)
+    question = Question(code, shape=shape, device=board, policy=policy)
+    few = ask(question)
+    whole = ask(replace(question, exact=True))
     assert few.simulated < 1
     assert (len(few.use.wavefronts) < few.wavefronts) == (skips == "rounds")
     assert few.lived == pytest.approx(whole.lived, rel=0.02)

@@ -5,12 +5,15 @@ fail.
 import errno
 import importlib.util
 import pickle
+import shutil
 import warnings
+from pathlib import Path
 
 import pytest
 from numba.core import caching
 
 from cypresskit.timing import native as module
+from cypresskit.timing.progress import seconds_of_silence
 
 TEXT = """
 from cypresskit.timing.native import native, part
@@ -89,6 +92,16 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     assert source_hash(tmp_path) != before
 
 
+def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
+    source_hash = module.source_hash.__wrapped__
+    folder = Path(shutil.copytree(Path(module.__file__).parent, tmp_path / "timing"))
+    before = source_hash(folder)
+    for name in ("sampling", "steady", "prices", "simulate", "report"):
+        path = folder / f"{name}.py"
+        path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
+        assert source_hash(folder) == before, name
+
+
 def test_where_nothing_can_be_written_one_warning_is_all(session, monkeypatch):
     def refuse(self):
         raise OSError(errno.EROFS, "Read-only file system")
@@ -136,6 +149,6 @@ def test_a_file_of_another_numba_is_replaced(session, tmp_path):
 
 
 def test_a_silence_that_is_no_number_is_2_seconds():
-    assert module.seconds_of_silence("0.5") == 0.5
+    assert seconds_of_silence("0.5") == 0.5
     with pytest.warns(RuntimeWarning, match="CYPRESSKIT_SILENT = 'abc' isn't a number"):
-        assert module.seconds_of_silence("abc") == 2
+        assert seconds_of_silence("abc") == 2

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling, simulate, steady
 from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import POLICY, Sample, asked_work, observed_pace, sample
-from cypresskit.timing.simulate import timed_launch
+from cypresskit.timing.simulate import ask
 from tools.fuzz.law import SMALL, groups, sampled
 
 WHOLE, SAMPLED = "whole", "sampled"
@@ -99,7 +99,7 @@ def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
     code, shape = compile(kernel.program), kernel.shape(32, 32, 2000, 1.0, 0.0)
     assert shape.wavefronts == 1
     policy = replace(POLICY, whole=2e3, patience=0)
-    report = timed_launch(code, shape, HD5870, name="alone", policy=policy)
+    report = ask(Question(code, shape=shape, policy=policy))
     assert report.simulated < 0.5
     assert ends
     assert 8 <= min(ends) <= 10

@@ -102,7 +102,7 @@ def time(args: argparse.Namespace) -> None:
             check_sizes(args)
             report = ck.simulate(args.kernel, args.n, m=args.m, k=args.k, device=device, **how)
         if args.lines:
-            print(report.prices, report.prices.what_if, report.why(), sep="\n\n", end="\n\n")
+            print(ck.price(report), ck.what_if(report), ck.why(report), sep="\n\n", end="\n\n")
     print(report)
 
 

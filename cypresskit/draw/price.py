@@ -20,7 +20,7 @@ from cypresskit.draw.window import check_window
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
-from cypresskit.timing import LinePrice, Prices, Report
+from cypresskit.timing import LinePrice, Prices, Report, simulate
 from cypresskit.timing import price as priced
 from cypresskit.timing.limits import registers_for_more
 from cypresskit.timing.work import BARRIER
@@ -96,7 +96,8 @@ def prices_of(given: Prices | Report | Source, n: int) -> Prices:
     """The prices that are given, or those of a report or of a kernel at size ``n``."""
     if isinstance(given, Prices):
         return given
-    return given.prices if isinstance(given, Report) else priced(given, n, progress=False)
+    report = given if isinstance(given, Report) else simulate(given, n, progress=False)
+    return priced(report)
 
 
 def _clocks(report: Report, window: tuple[float, float]) -> np.ndarray:
@@ -312,7 +313,6 @@ def _draw_live(
 
 def _live(report: Report) -> dict[int, int]:
     """The registers of IL that are live before each line."""
-    assert report.launch is not None
     program = report.launch.code.program
     numbering = Numbering(program)
     counts: dict[int, int] = {}
@@ -382,7 +382,6 @@ def clause_of_events(report: Report) -> list[int]:
     control-flow instructions; -1 where it isn't known.
     """
     launch = report.launch
-    assert launch is not None
     running: dict[int, Iterator[int]] = {}
     for path in launch.walk(min(launch.round, report.wavefronts)):
         for wavefront in path.wavefronts.tolist():
@@ -400,7 +399,6 @@ def _controls(path) -> Iterator[int]:
 
 def _clause_of_line(report: Report) -> dict[int, int]:
     """The clause that each line is in: that of its access, or the one with most of its slots."""
-    assert report.launch is not None
     clauses: dict[int, tuple[int, int]] = {}
     for n, control in enumerate(report.launch.code.controls):
         weights = {access.line: DECIDES for access in control.accesses}

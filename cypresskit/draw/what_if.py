@@ -1,6 +1,6 @@
 """Where the chip's peak went: from its Gflop/s down to what a kernel reaches, limit by limit.
 
-Drawn from ``Prices.what_if``. Each step is a chip that lacks the limits below it; how much faster
+Drawn from ``ck.what_if``. Each step is a chip that lacks the limits below it; how much faster
 the kernel would be without a limit alone stands beside it. Left out: how two limits hide each
 other, but for the order of the steps.
 """
@@ -23,7 +23,7 @@ LESSON = 1090
 def what_if(given: WhatIf | Prices | Report | Source = "sgemm_tn", n: int = 2048) -> Player:
     """A player of the steps from the chip's peak down to what a launch reaches.
 
-    ``given`` are these steps (``Prices.what_if``), prices of ``ck.price``, a report, or a kernel,
+    ``given`` are these steps (``ck.what_if``), prices of ``ck.price``, a report, or a kernel,
     which is simulated with size ``n``. Raises ``ValueError`` for a program whose flops aren't
     known.
     """
@@ -63,7 +63,7 @@ def _steps_of(given: WhatIf | Prices | Report | Source, n: int) -> WhatIf:
     if isinstance(given, WhatIf):
         return given
     if isinstance(given, Prices):
-        return given.what_if
+        given = given.report
     report = given if isinstance(given, Report) else simulate(given, n, progress=False)
     return steps_down(report)
 

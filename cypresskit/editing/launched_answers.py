@@ -16,6 +16,7 @@ from cypresskit.machine.checks import Findings, check
 from cypresskit.machine.checks.answers import allowed_error, is_same, shown
 from cypresskit.machine.engines import launch
 from cypresskit.machine.launch import prepare
+from cypresskit.timing.prices import price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -133,4 +134,4 @@ def clocks_answer(program: Program, given: GivenLaunch) -> Answer:
 
 def prices_answer(program: Program, given: GivenLaunch) -> Answer:
     """The part "prices", as of ``measured_answers``."""
-    return measured_answers.priced_answer(timed(program, given).prices)
+    return measured_answers.priced_answer(price(timed(program, given)))

@@ -28,9 +28,9 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SCATTER, LinePrice, Prices
+from cypresskit.timing.prices import SCATTER, LinePrice, Prices, price
 from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import price, simulate
+from cypresskit.timing.simulate import simulate
 
 SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
 PATIENCE = 0.7  # than this, in seconds
@@ -370,7 +370,8 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     works for it), ``price`` (the share of the launch that it costs) and a ``text`` that says both;
     and a ``message`` on the ``dearest`` line.
     """
-    return priced_answer(price(mine, 1 if mine.vector else n, m=n, k=n, progress=False))
+    report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+    return priced_answer(price(report))
 
 
 def priced_answer(prices: Prices) -> Answer:

@@ -59,13 +59,11 @@ class Facts:
     @property
     def bundles(self) -> list:
         """The bundles of the main loop."""
-        assert self.report.launch is not None
         return [b for control in self.report.launch.code.main_loop for b in control.bundles]
 
     @property
     def fetches(self) -> list[int]:
         """The lines of the main loop that fetch."""
-        assert self.report.launch is not None
         loop = self.report.launch.code.main_loop
         return sorted({fetch.line for control in loop for fetch in control.fetches})
 
@@ -92,8 +90,6 @@ def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
     """What one could do to make a launch faster, the most promising first; of a product, with its
     kernel.
     """
-    if report.launch is None or report.seen is None:
-        return []
     facts = Facts(report, kernel)
     steps = (rule(facts) for rule in bottleneck(report.bound).rules)
     return [step for step in steps if step is not None][:MOST]
@@ -238,8 +234,8 @@ def _idle_engines(facts: Facts) -> NextStep | None:
 
 
 def _half_wavefronts(facts: Facts) -> NextStep | None:
-    program = facts.report.launch.code.program if facts.report.launch else None
-    if program is None or program.mode != "compute":
+    program = facts.report.launch.code.program
+    if program.mode != "compute":
         return None
     items = int(np.prod(program.group))
     wavefront = facts.report.device.wavefront
@@ -256,7 +252,6 @@ def _half_wavefronts(facts: Facts) -> NextStep | None:
 
 def _room_for_one_more(facts: Facts) -> NextStep | None:
     launch, report = facts.report.launch, facts.report
-    assert launch is not None
     fewer = range(report.registers - 1, 0, -1)
     enough = next((r for r in fewer if launch.active_with(r) > report.active), None)
     if enough is None or report.wavefronts <= report.active * report.device.simd_engines:

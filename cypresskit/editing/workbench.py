@@ -28,7 +28,7 @@ from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
 from cypresskit.tables import quantity
-from cypresskit.timing.prices import Prices
+from cypresskit.timing.prices import Prices, price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -250,9 +250,7 @@ class Workbench:
     @property
     def prices(self) -> Prices:
         """What each line costs, at the same size; it takes some seconds. See ``ck.price``."""
-        prices = self.report.prices
-        assert isinstance(prices, Prices)
-        return prices
+        return price(self.report)
 
     @property
     def _timed_at(self) -> int | None:

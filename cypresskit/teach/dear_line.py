@@ -13,7 +13,7 @@ from cypresskit.il import ILError, Program
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.machine import KernelError
 from cypresskit.teach import climb
-from cypresskit.timing import LinePrice, price
+from cypresskit.timing import LinePrice, price, simulate
 
 A, B, PRODUCT, LOOP, OTHER = KINDS = (
     "a fetch of A",
@@ -35,7 +35,7 @@ def compared(step: str, text: str | Path | Kernel, guess: Prediction) -> str:
     """
     try:
         kernel = climb.step_kernel(step, text)
-        prices = price(kernel, N, k=K)
+        prices = price(simulate(kernel, N, k=K))
     except (ILError, CompileError, KernelError, ValueError, OSError) as error:
         return f"No prices yet: {climb.reason(error, text)}"
     kinds = dict(_kinds(kernel.program))

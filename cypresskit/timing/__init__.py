@@ -9,10 +9,11 @@ that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.limits import Limit, WhatIf
-from cypresskit.timing.prices import LinePrice, Prices
+from cypresskit.timing.limits import Limit, WhatIf, what_if, why
+from cypresskit.timing.prices import LinePrice, Prices, price
+from cypresskit.timing.question import Question
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.simulate import price, simulate
+from cypresskit.timing.simulate import ask, simulate, speed_range
 from cypresskit.timing.sweep import Table, sweep
 from cypresskit.timing.words import DataDependentError
 
@@ -22,11 +23,16 @@ __all__ = [
     "Limit",
     "LinePrice",
     "Prices",
+    "Question",
     "Report",
     "Shape",
     "Table",
     "WhatIf",
+    "ask",
     "price",
     "simulate",
+    "speed_range",
     "sweep",
+    "what_if",
+    "why",
 ]

@@ -19,7 +19,9 @@ from cypresskit.devices import Device
 from cypresskit.machine.fast.execute import processors
 from cypresskit.tables import quantity, table
 from cypresskit.timing.account import TimedLaunch
-from cypresskit.timing.report import Report
+from cypresskit.timing.prices import price
+from cypresskit.timing.report import Report, kept_with_report
+from cypresskit.timing.simulate import ask
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
 CONFLICTS = "bank conflicts"
@@ -125,10 +127,14 @@ class WhatIf:
                 yield step.name, gain, step.lesson
 
 
+@kept_with_report
 def what_if(report: Report) -> WhatIf:
-    """The launch of a report on chips that lack a limit."""
-    again, launch, device = report.again, report.launch, report.device
-    assert again is not None and launch is not None
+    """The launch of a report on chips that lack one limit. Takes some seconds the first time.
+
+    ck.what_if(ck.simulate("sgemm_nn", 2048))["bank conflicts"].gain
+    """
+    launch, device = report.launch, report.device
+    question = replace(report.question, progress=False)
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
     no_rows: dict[str, Any] = {"dram_row_clocks": 0}
     no_switches: dict[str, Any] = {"switch_clocks": 0, "clause_clocks": 0}
@@ -145,7 +151,7 @@ def what_if(report: Report) -> WhatIf:
     }
     boards = dict.fromkeys(board for board in asked.values() if board != device)
     with ThreadPoolExecutor(processors()) as pool:
-        reports = [*pool.map(lambda board: again(device=board, progress=False), boards)]
+        reports = [*pool.map(lambda board: ask(replace(question, device=board)), boards)]
     times = {device: report} | dict(zip(boards, reports))
     runs = {name: times[board] for name, board in asked.items()}
 
@@ -176,9 +182,12 @@ def what_if(report: Report) -> WhatIf:
     return WhatIf(report, tuple(steps))
 
 
+@kept_with_report
 def why(report: Report) -> str:
-    """Two sentences: where the chip's peak went, and what would help, the dearest line at last."""
-    losses = [(lost, step) for lost, step in report.prices.what_if.losses if lost >= 1][:2]
+    """Why a launch isn't faster, in two sentences: where the chip's peak went, and what would help,
+    the dearest line at last. Takes some seconds the first time.
+    """
+    losses = [(lost, step) for lost, step in what_if(report).losses if lost >= 1][:2]
     named = [step for _, step in losses] if report.flops else []
     return f"{_where_it_went(report, losses)}. {_what_would_help(report, named)}."
 
@@ -200,7 +209,6 @@ def _in_words(report: Report, step: Limit) -> str:
     """The name of a limit; of empty slots, why they are."""
     if step.name != TAIL or not _too_few(report):
         return step.name
-    assert report.launch is not None
     slots = f"{report.launch.round} slots"
     return f"{step.name}, since there are {quantity(report.wavefronts, 'wavefront')} for {slots}"
 
@@ -209,13 +217,14 @@ def _what_would_help(report: Report, named: list[Limit]) -> str:
     """The limit whose lack alone would gain most, if it isn't ``named`` yet; room for one more
     wavefront, if that would gain something; and the dearest line.
     """
-    what_if_, line = report.prices.what_if, report.prices.dearest
+    chips = what_if(report)
+    line = price(report).dearest
     gains = []
-    limits = [step for step in what_if_ if step.name not in (WAVEFRONT, REGISTER)]
+    limits = [step for step in chips if step.name not in (WAVEFRONT, REGISTER)]
     best = max(limits, key=lambda step: step.gain or 0.0)
     if best not in named:
         gains.append((f"without {_in_words(report, best)} (lesson {best.lesson})", best.gain))
-    gains.append((f"with {_room_for_more(report)}", what_if_[WAVEFRONT].gain))
+    gains.append((f"with {_room_for_more(report)}", chips[WAVEFRONT].gain))
     dearest = (
         f"its dearest line is {line.line}, `{line.text}`: done in no time, it would end the launch"
         f" {100 * line.price:.1f} % sooner"
@@ -233,7 +242,6 @@ def _what_would_help(report: Report, named: list[Limit]) -> str:
 def _room_for_more(report: Report) -> str:
     """Room for another workgroup on an engine, and what would make it."""
     launch = report.launch
-    assert launch is not None
     room = f"room for {quantity(launch.shape.group_wavefronts, 'more wavefront')} an engine"
     fewer = registers_for_more(report)
     if fewer:
@@ -246,7 +254,6 @@ def registers_for_more(report: Report) -> tuple[int, int] | None:
     if registers aren't what limits them.
     """
     launch = report.launch
-    assert launch is not None
     for registers in range(report.registers - 1, 0, -1):
         more = launch.active_with(registers)
         if more > report.active:
@@ -256,7 +263,6 @@ def registers_for_more(report: Report) -> tuple[int, int] | None:
 
 def _too_few(report: Report) -> bool:
     """Whether the launch has fewer wavefronts than the chip has slots for."""
-    assert report.launch is not None
     return report.wavefronts < report.launch.round
 
 
@@ -269,7 +275,6 @@ def _filled(report: Report) -> float:
     """The clocks of a launch if its wavefronts had filled all slots to the end; no fewer than its
     busiest unit needs.
     """
-    assert report.use is not None
     _, start, end = report.use.wavefronts.T
     slots = report.active * report.device.simd_engines
     empty = float(report.use.clocks[-1]) - float((end - start).sum()) / slots

@@ -8,7 +8,6 @@ code is compiled again, with one warning.
 """
 
 import hashlib
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,6 +20,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
+from cypresskit.timing.progress import SILENT
+
 OPTIONS: dict = {
     "error_model": "numpy",
     "_nrt": False,
@@ -32,22 +33,6 @@ LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, o
 WORD = ir.IntType(64)
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
-
-
-def seconds_of_silence(text: str) -> float:
-    """The seconds that ``text``, the variable CYPRESSKIT_SILENT, asks for; 2 if it isn't a number,
-    with a warning.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        message = f"CYPRESSKIT_SILENT = {text!r} isn't a number of seconds: it is taken to be 2"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-        return 2.0
-
-
-#: Seconds that may pass before a bar of progress is shown.
-SILENT = seconds_of_silence(os.environ.get("CYPRESSKIT_SILENT", "2"))
 NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
 
 
@@ -148,11 +133,10 @@ class DiskCache(FunctionCache):
 
 @cache
 def source_hash(folder: Path = Path(__file__).parent) -> str:
-    """A hash of the files in ``folder`` that have native code in them."""
+    """A hash of this file and of those in ``folder`` that have native code in them."""
     sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
-    return hashlib.sha256(
-        b"\0".join(source for source in sources if b"timing.native import" in source)
-    ).hexdigest()
+    native_ones = [source for source in sources if b"from cypresskit.timing.native" in source]
+    return hashlib.sha256(b"\0".join([Path(__file__).read_bytes(), *native_ones])).hexdigest()
 
 
 @cache

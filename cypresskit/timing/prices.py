@@ -37,8 +37,7 @@ from cypresskit.timing.experiment import (
     free_clocks,
     freed,
 )
-from cypresskit.timing.limits import WhatIf, what_if
-from cypresskit.timing.report import Report
+from cypresskit.timing.report import Report, kept_with_report
 from cypresskit.timing.sampling import effort
 from cypresskit.timing.work import Path, pack
 
@@ -117,11 +116,6 @@ class Prices:
         """The line with the highest price; of equals, the first."""
         return max(self.lines, key=lambda line: line.price)
 
-    @cached_property
-    def what_if(self) -> WhatIf:
-        """The same launch on chips that lack one limit, simulated when it is first asked for."""
-        return what_if(self.report)
-
     def __repr__(self) -> str:
         rows = [("lines", "work each", "", "price each", "", ""), *self._rows()]
         widths = [max(len(row[n]) for row in rows) for n in range(5)]
@@ -165,10 +159,16 @@ class Prices:
         yield f"modelled on {amount}{loops}; prices don't add up"
 
 
-def launch_prices(report: Report) -> Prices:
-    """The prices of the lines of the launch that ``report`` is on."""
+@kept_with_report
+def price(report: Report) -> Prices:
+    """The price of each line of the launch that ``report`` is on.
+
+    Returns ``Prices``: a table of the kernel's lines, each with its work, and with the share of the
+    launch that would be saved if it took no time. It takes some seconds the first time.
+
+        ck.price(ck.simulate("sgemm_nn", 2048)).dearest
+    """
     launch = report.launch
-    assert launch is not None
     whole = launch.walk(min(launch.round, launch.shape.wavefronts))
     largest = min(LARGEST / effort(whole), 1.0)
     shares = [largest * size for size in SIZES]

@@ -9,21 +9,24 @@ import copyreg
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from cypresskit.devices import Device, open_boards
+from cypresskit.devices import Device
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import shortened
 from cypresskit.tables import quantity, table
 from cypresskit.timing.account import LineWork, Seen, TimedLaunch
+from cypresskit.timing.question import Question
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
 ROUNDING = 1e-9  # of sums of shares
+T = TypeVar("T")
 FULL = 0.6  # below this share of occupied wavefront slots too few are there
 
 
@@ -68,16 +71,6 @@ class Use:
 
 class LawError(RuntimeError):
     """A report would break the law of the timing model: a fault of the model, not of the kernel."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What explains a report, which doesn't know how it is done: a function that finds the prices
-    of its lines, and one that says why it isn't faster.
-    """
-
-    prices: Callable[["Report"], Any]
-    why: Callable[["Report"], str]
 
 
 @dataclass(frozen=True)
@@ -144,16 +137,14 @@ class Report:
         rows of ``timeline``, as in ``engine.Outcome``.
     use
         what each part of the chip did during the simulated time.
-    again
-        ``simulate`` with the same arguments, for another device.
-    launched
-        the GEMM kernel that was launched, or None for another program.
+    question
+        what was asked. ``ask(replace(question, device=board))`` asks about another board.
     launch
         what was timed: compiled code, shape, board and layout.
     seen
         what each line waited for and moved, for ``lines``.
-    explain
-        what finds ``prices`` and ``why``.
+    explanations
+        what ``price``, ``what_if``, ``why`` and ``speed_range`` said of it, once they were asked.
     """
 
     kernel: str
@@ -171,15 +162,16 @@ class Report:
     busy: Mapping[str, float]
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
-    error: float = 0.0
-    lived: float = 0.0
-    events: np.ndarray | None = field(default=None, repr=False, compare=False)
-    use: Use | None = field(default=None, repr=False, compare=False)
-    again: Callable[..., "Report"] | None = field(default=None, repr=False, compare=False)
-    launch: TimedLaunch | None = field(default=None, repr=False, compare=False)
-    seen: Seen | None = field(default=None, repr=False, compare=False)
-    explain: "Explanation | None" = field(default=None, repr=False, compare=False)
-    launched: Kernel | None = field(default=None, repr=False, compare=False)
+    error: float
+    lived: float
+    events: np.ndarray = field(repr=False, compare=False)
+    use: Use = field(repr=False, compare=False)
+    question: Question = field(repr=False, compare=False)
+    launch: TimedLaunch = field(repr=False, compare=False)
+    seen: Seen = field(repr=False, compare=False)
+    explanations: dict[str, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         name = f"{self.kernel} on {self.device.name}"
@@ -189,8 +181,7 @@ class Report:
             raise LawError(f"{name}: an error of {self.error}; please report this")
         shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
         shares.append(("simulated", self.simulated))
-        if self.use:
-            shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
+        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
         for part, share in shares:
             if not -ROUNDING <= share <= 1 + ROUNDING:
                 raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
@@ -208,41 +199,19 @@ class Report:
         moves, how often it was run, and how long wavefronts stood at it. Their sums are ``busy``
         and ``bytes``; those of the clocks of a sampled launch as nearly as its counts.
         """
-        if self.launch is None or self.seen is None:
-            return ()
         return self.launch.work(self.seen, self.simulated == 1)
 
-    @cached_property
-    def prices(self) -> Any:
-        """What each line costs (``Prices``, see ``ck.price``), found in some seconds when it is
-        first asked for.
-        """
-        assert self.explain is not None
-        return self.explain.prices(self)
-
-    def why(self) -> str:
-        """Why the launch isn't faster, in two sentences: where the chip's peak went, and which line
-        costs most. Takes some seconds the first time.
-        """
-        assert self.explain is not None
-        return self.explain.why(self)
+    @property
+    def launched(self) -> Kernel | None:
+        """The GEMM kernel that was launched, or None for another program."""
+        kernel = self.question.kernel
+        return kernel if isinstance(kernel, Kernel) else None
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:
         """The events of SIMD engine 0, made when they are first asked for."""
-        rows = [] if self.events is None else self.events.tolist()
+        rows = self.events.tolist()
         return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
-
-    @cached_property
-    def range(self) -> tuple[float, float]:
-        """The lowest and the highest Gflop/s within the calibrations: ``clause_clocks`` and
-        ``dram_clocks`` together at either end of what their evidence leaves open
-        (``devices.open_boards``). Simulated when it is first asked for, which takes twice as long
-        as the report.
-        """
-        assert self.again is not None
-        low, high = sorted(self.again(device=board).gflops for board in open_boards(self.device))
-        return min(low, self.gflops), max(high, self.gflops)
 
     @property
     def steady(self) -> bool:
@@ -321,16 +290,28 @@ class Report:
                 + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   "
                 + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
-                *self._dearest(),
             ]
         )
 
-    def _dearest(self) -> list[str]:
-        """A line on the dearest line of the kernel, once prices are known."""
-        if "prices" not in vars(self):
-            return []
-        line = self.prices.dearest
-        return [f"  dearest line {line.line}, {100 * line.price:.1f} % of the launch: {line.text}"]
+
+def kept_with_report(explain: Callable[[Report], T]) -> Callable[[Report], T]:
+    """A function that explains a report; what it says is kept with the report. Raises ``TypeError``
+    for anything else.
+    """
+
+    @wraps(explain)
+    def explained(report: Report) -> T:
+        if not isinstance(report, Report):
+            raise TypeError(
+                f"{explain.__name__} takes a report: ck.{explain.__name__}(ck.simulate(...)), not"
+                f" {shortened(report)}"
+            )
+        if explain.__name__ not in report.explanations:
+            report.explanations[explain.__name__] = explain(report)
+        kept: T = report.explanations[explain.__name__]
+        return kept
+
+    return explained
 
 
 def _extremes(use: Use) -> Iterator[tuple[str, float]]:

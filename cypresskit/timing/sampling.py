@@ -25,7 +25,7 @@ from tqdm.auto import tqdm
 from cypresskit.devices import Device
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.native import SILENT
+from cypresskit.timing.progress import SILENT
 from cypresskit.timing.steady import STEADY, Steady, unsure
 from cypresskit.timing.work import ALU, TEX, Clause, Packed, Path, pack
 

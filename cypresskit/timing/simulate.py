@@ -1,24 +1,24 @@
-"""``simulate``: how many clocks a kernel takes on a device, and why; ``price``: what each of its
-lines costs.
+"""``simulate``: how many clocks a kernel takes on a device, and why.
 
-The compiled code is followed without data, which gives every wavefront's clauses and the cache
-lines of their accesses (``walk``); the chip runs them (``engine``), all or as much as it takes to
-know the pace (``sampling``, ``steady``).
+What is asked becomes a ``Question``; ``ask`` answers it with a ``Report``. The compiled code is
+followed without data, which gives every wavefront's clauses and the cache lines of their accesses
+(``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace
+(``sampling``, ``steady``). What explains a report is a function of it: ``prices.price``,
+``limits.what_if``, ``limits.why``, ``speed_range``.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cypresskit.compiler import Code, compile
-from cypresskit.devices import HD5870, Device, is_whole
+from cypresskit.compiler import Code
+from cypresskit.devices import HD5870, Device, is_whole, open_boards
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -31,10 +31,9 @@ from cypresskit.timing.account import (
     worked_clocks,
 )
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.limits import why
-from cypresskit.timing.prices import Prices, launch_prices
-from cypresskit.timing.report import Explanation, Report, Use, bound, read_only
-from cypresskit.timing.sampling import POLICY, Policy, Sample, sample
+from cypresskit.timing.question import Question
+from cypresskit.timing.report import Report, Use, bound, kept_with_report, read_only
+from cypresskit.timing.sampling import Sample, sample
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.walk import forget_walks, keep
 
@@ -42,7 +41,7 @@ LONGEST = 1 << 20  # of a vector
 INTERVALS = 64  # of ``Report.use``, at most
 SHORTEST = 500  # clocks of such an interval, at least
 KEPT = 64  # reports
-_reports: dict[tuple[Any, ...], Report] = {}
+_reports: dict[Question, Report] = {}
 KEPT_SAMPLES = 16  # launches, for the same program under another name
 _samples: dict[tuple[Any, ...], tuple[Sample, Seen]] = {}
 
@@ -94,60 +93,66 @@ def simulate(
 
         ck.simulate("sgemm_tn", 2048).gflops
     """
-    again = partial(
-        simulate,
-        kernel=kernel,
-        n=n,
-        m=m,
-        k=k,
+    _checked(kernel, n, device, launch, layout, beta, flops, precision)
+    question = Question(
+        kernel,  # type: ignore[arg-type]
+        shape=launch,
         device=device,
-        launch=launch,
         layout=layout,
-        beta=beta,
-        count=count,
-        flops=flops,
-        precision=precision,
+        flops=flops or 0.0,
+        precision=precision or "single",
         exact=exact,
         style=style,
         progress=progress,
     )
-    _checked(kernel, n, device, launch, layout, beta, flops, precision)
     if launch is not None:
         _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})
-    size, key, launched = None, None, None
-    if isinstance(kernel, Program) and launch is not None:
-        kernel = compile(kernel, device, style)
-    if isinstance(kernel, Code):
-        code = kernel
-        name = kernel.program.name
-        shapes: Shape = launch  # type: ignore[assignment]
-    else:
-        kernel = launched = resolve(kernel)
-        again = partial(again, kernel=kernel)  # its file may have changed by then
-        size = _size(kernel, device, m, n, k, count)
-        code = compile(kernel.program, device, style)
-        name, precision = kernel.name, kernel.precision
-        shapes = kernel.shape(*size, 1.0, beta, count)
-        flops = 2.0 * count * size[0] * size[1] * size[2] if flops is None else flops
-        key = kernel, code, size, layout, beta, count, flops, exact
-        kept = _reports.get(key)  # once, since another thread may drop it
-        if kept is not None:
-            return kept
-    report = timed_launch(
-        code,
-        shapes,
-        device,
-        name=name,
-        size=size,
-        flops=flops or 0.0,
-        precision=precision or "single",
-        layout=layout,
-        exact=exact,
-        progress=progress,
-        again=again,
-        launched=launched,
+        return ask(question)
+    own = resolve(kernel)  # now: its file may have changed when another board is asked about
+    size = _size(own, device, m, n, k, count)
+    return ask(
+        replace(
+            question,
+            kernel=own,
+            size=size,
+            beta=beta,
+            count=count,
+            flops=2.0 * count * math.prod(size) if flops is None else flops,
+            precision=own.precision,
+        )
     )
-    return keep(_reports, key, report, KEPT) if key else report
+
+
+def ask(question: Question) -> Report:
+    """The report on what is asked. That on a GEMM kernel is kept, and given again to whoever asks
+    for the same.
+    """
+    by_kernel = question.shape is None
+    kept = _reports.get(question) if by_kernel else None  # once: another thread may drop it
+    if kept is not None:
+        return kept
+    launch = question.launch()
+    _check_shape(launch.shape, question.device)
+    _check_work(launch.code, question.name)
+    lines = tuple((i.line, tuple(i.calls)) for i in launch.code.program.body)
+    code = launch.code.program, launch.code.controls, launch.code.gprs, lines
+    part = question.exact, question.policy
+    key = *code, launch.shape.domain, launch.surfaces.key, question.device, *part
+    result, seen = _samples.get(key) or _sampled(launch, question)
+    keep(_samples, key, (result, seen), KEPT_SAMPLES)
+    report = _report(question, launch, result, seen)
+    return keep(_reports, question, report, KEPT) if by_kernel else report
+
+
+@kept_with_report
+def speed_range(report: Report) -> tuple[float, float]:
+    """The lowest and the highest Gflop/s of a launch within the calibrations: ``clause_clocks`` and
+    ``dram_clocks`` together at either end of what their evidence leaves open
+    (``devices.open_boards``). Takes twice as long as the report.
+    """
+    boards = open_boards(report.device)
+    speeds = [ask(replace(report.question, device=board)).gflops for board in boards]
+    return min(*speeds, report.gflops), max(*speeds, report.gflops)
 
 
 def forget_reports() -> None:
@@ -157,21 +162,6 @@ def forget_reports() -> None:
     forget_walks()
     address_slice.cache_clear()
     branch_registers.cache_clear()
-
-
-def price(kernel: Source | Code, n: int | None = None, **options: Any) -> Prices:
-    """The price of each line of a kernel.
-
-    Takes what ``simulate`` takes, and returns ``Prices``: a table of the kernel's lines, each with
-    its work, and with the share of the launch that would be saved if it took no time. It takes some
-    seconds. ``Prices.what_if`` has the same launch on chips that lack one limit.
-
-        ck.price("sgemm_nn", 2048).dearest
-    """
-    check_options("price", options)
-    prices = simulate(kernel, n, **options).prices
-    assert isinstance(prices, Prices)
-    return prices
 
 
 def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) -> None:
@@ -186,52 +176,11 @@ def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) 
             raise TypeError(f"{caller} takes no `{name}`. {meant}It takes {', '.join(taken)}")
 
 
-def timed_launch(
-    code: Code,
-    shape: Shape,
-    device: Device,
-    *,
-    name: str,
-    size: tuple[int, int, int] | None = None,
-    flops: float = 0.0,
-    precision: str = "single",
-    layout: str = "linear",
-    exact: bool = False,
-    progress: bool = False,
-    policy: Policy = POLICY,
-    again: Callable[..., Report] | None = None,
-    launched: Kernel | None = None,
-) -> Report:
-    """The report on a launch of compiled code; of long ones, as much is simulated as ``policy``
-    says.
-    """
-    _check_shape(shape, device)
-    _check_work(code, name)
-    launch = TimedLaunch(code, shape, device, layout)
-    lines = tuple((i.line, tuple(i.calls)) for i in code.program.body)
-    asked = code.program, code.controls, code.gprs, lines, shape.domain, launch.surfaces.key
-    key = *asked, device, exact, policy
-    kept = _samples.get(key)
-    result, seen = kept or _sampled(launch, exact=exact, progress=progress, policy=policy)
-    keep(_samples, key, (result, seen), KEPT_SAMPLES)
-    return _report(
-        launch,
-        result,
-        seen,
-        name=name,
-        size=size,
-        flops=flops,
-        precision=precision,
-        again=again,
-        launched=launched,
-    )
-
-
-def _sampled(
-    launch: TimedLaunch, *, exact: bool, progress: bool, policy: Policy
-) -> tuple[Sample, Seen]:
+def _sampled(launch: TimedLaunch, question: Question) -> tuple[Sample, Seen]:
     """A launch's time, without its paths, which are large, and what was seen of its lines."""
-    result = sample(launch, exact=exact, progress=progress, policy=policy)
+    result = sample(
+        launch, exact=question.exact, progress=question.progress, policy=question.policy
+    )
     ledger, line_bytes = result.outcome.ledger, launch.device.line_bytes
     seen = seen_lines(launch.code, result.paths, ledger, line_bytes, result.part)
     if result.share < 1:
@@ -341,18 +290,7 @@ def _size(
     return int(size[0]), int(size[1]), int(size[2])
 
 
-def _report(
-    launch: TimedLaunch,
-    result: Sample,
-    seen: Seen,
-    *,
-    name: str,
-    size: tuple[int, int, int] | None,
-    flops: float,
-    precision: str,
-    again: Callable[..., Report] | None,
-    launched: Kernel | None,
-) -> Report:
+def _report(question: Question, launch: TimedLaunch, result: Sample, seen: Seen) -> Report:
     """The report on a launch, from what was simulated of it."""
     device = launch.device
     active = launch.active
@@ -367,13 +305,13 @@ def _report(
     rounds = wavefronts / (active * device.simd_engines)
     # A report may be given again, so nobody may change it: its tables are read-only.
     return Report(
-        kernel=name,
+        kernel=question.name,
         device=device,
-        size=size,
+        size=question.size,
         clocks=clocks,
         seconds=clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
-        flops=flops,
-        peak_gflops=device.peak_gflops(precision),
+        flops=question.flops,
+        peak_gflops=device.peak_gflops(question.precision),
         bound=bound(busy, occupied, rounds, channels),
         registers=launch.code.gprs,
         active=active,
@@ -386,11 +324,9 @@ def _report(
         lived=result.lived,
         use=_use(outcome, device),
         events=outcome.timeline,
-        again=again,
+        question=question,
         launch=launch,
         seen=seen,
-        explain=Explanation(launch_prices, why),
-        launched=launched,
     )
 
 

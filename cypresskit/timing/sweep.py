@@ -21,7 +21,7 @@ from cypresskit.kernels.own import Source
 from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, table
-from cypresskit.timing.simulate import check_options, simulate
+from cypresskit.timing.simulate import check_options, simulate, speed_range
 
 Point = tuple[Source, int, Device]
 
@@ -79,7 +79,7 @@ def sweep(
         as there are cores.
     progress : show a bar.
     options : ``ranges=True`` adds what the calibrations leave open (``low``, ``high``:
-        ``Report.range``); others go to ``simulate``.
+        ``speed_range``); others go to ``simulate``.
 
     Returns a ``Table``. A point that fails stops no other: the first error is raised when all are
     done.
@@ -133,5 +133,5 @@ def _row(point: Point, options: dict[str, Any]) -> dict[str, Any]:
     report = simulate(kernel, n, device=device, **given)
     row = report.row()
     if options.get("ranges"):
-        row["low"], row["high"] = (round(end, 2) for end in report.range)
+        row["low"], row["high"] = (round(end, 2) for end in speed_range(report))
     return row

@@ -31,7 +31,7 @@ alone, counted loops are those run turn by turn, and rehearsals end where the lo
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -103,7 +103,7 @@ def forget_walks() -> None:
     _walks.clear()
 
 
-def keep(kept: dict, key: tuple, result: Any, most: int) -> Any:
+def keep(kept: dict, key: Hashable, result: Any, most: int) -> Any:
     """The result, which is kept under its key: the last ``most`` are."""
     kept[key] = result
     while len(kept) > most:

@@ -27,8 +27,9 @@ from cypresskit.machine import places
 from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
 from cypresskit.machine.vliw import Bits, Processor
 from cypresskit.timing import DataDependentError, Report, simulate
+from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import POLICY, Policy
-from cypresskit.timing.simulate import timed_launch
+from cypresskit.timing.simulate import ask
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
@@ -256,7 +257,6 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
 
 def worked(report: Report) -> float:
     """The clocks in which the report's wavefronts are worked on, or go on to their next clause."""
-    assert report.launch is not None
     device = report.device
     clocks = 0.0
     for path in report.launch.walk(report.wavefronts):
@@ -280,7 +280,7 @@ def unbalanced(report: Report) -> list[str]:
     """
     waits = [clocks for line in report.lines for clocks in line.waited.values()]
     clocks = worked(report) + sum(waits)
-    whole_rounds = report.use is None or len(report.use.wavefronts) == report.wavefronts
+    whole_rounds = len(report.use.wavefronts) == report.wavefronts
     near = EXACT if whole_rounds else 0.01
     faults = []
     if not math.isclose(clocks, report.lived, rel_tol=near, abs_tol=1e-6):
@@ -491,8 +491,9 @@ def sampled(rng: random.Random) -> None:
         patience=rng.choice((0, 1e5)),
         rounds=rng.choice((3, 4)),
     )
-    few = timed_launch(code, shape, board, name="few", policy=policy)
-    whole = timed_launch(code, shape, board, name="whole", exact=True)
+    question = Question(code, shape=shape, device=board, policy=policy)
+    few = ask(question)
+    whole = ask(replace(question, exact=True))
     faults = unbalanced(few) + unbalanced(whole)
     if few.steady:
         faults += check(code, shape, "linear", few, whole, policy.rounds)

@@ -99,7 +99,6 @@ def _bundle_faults(prices: Prices) -> list[str]:
     """
     report = prices.report
     launch = report.launch
-    assert launch is not None
     paths = launch.walk(report.wavefronts)
     kinds = {clause.kind for path in paths for body, _ in path.segments for clause in body}
     if BARRIER in kinds or occupied(paths, report.device) < BOUND * report.clocks:
@@ -162,7 +161,6 @@ def occupied(paths: list[Path], device: Device) -> float:
 def _free_faults(prices: Prices) -> list[str]:
     """What is left of a launch in which all lines are free."""
     launch = prices.report.launch
-    assert launch is not None
     work, outcome = everything_free(launch)
     found = [f"all is free, and {n} is {c}" for n, c in outcome.counts.items() if c]
     device = launch.device
@@ -182,9 +180,11 @@ def random_prices(rng: random.Random) -> Prices:
     program = rng.choice((None, accesses, groups, alu_loop))
     if program is None:
         block = write(*rng.choice(ENTRIES))
-        return ck.price(block, rng.randint(64, 400), k=rng.randint(8, 200), progress=False)
+        return ck.price(
+            ck.simulate(block, rng.randint(64, 400), k=rng.randint(8, 200), progress=False)
+        )
     shape = program(rng)
-    return ck.price(compile(shape.program), launch=shape, progress=False)
+    return ck.price(ck.simulate(compile(shape.program), launch=shape, progress=False))
 
 
 def priced(rng: random.Random) -> None:

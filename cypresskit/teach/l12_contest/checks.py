@@ -20,7 +20,7 @@ judges it in a process of its own.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from textwrap import shorten
 
@@ -166,8 +166,8 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
             return Verdict(
                 False, finding, "take out fetches and arithmetic whose results nobody needs."
             )
-        assert report.again is not None
-        report = replace(report, flops=product, again=partial(report.again, flops=product))
+        asked = replace(report.question, flops=product)
+        report = replace(report, flops=product, question=asked)
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
