@@ -119,9 +119,9 @@ def test_the_largest_block_is_done_first():
     player, n = view("block_race"), 8
     assert player.captions[-1] == "8 x 8 needed the fewest words: 128 against 1024."
     for b in (1, 2, 8):
-        name, ones = f"{b} x {b}", np.ones((n, n), np.float32)
-        _, run = ck.teach.register_block.block_gemm(ones, ones, b)
-        assert finish(player, name) == run.fetch_bytes // 4 == 2 * n**3 // b
+        name = f"{b} x {b}"
+        words = ck.teach.register_block.words_per_flop(b, n) * 2 * n**3
+        assert finish(player, name) == words == 2 * n**3 // b
         fetched, terms = np.split(frames(player, f"cells {name}", "times"), [2 * n * n], axis=1)
         assert (fetched[-1] == n // b).all(), "every element of A and B"
         assert (terms[-1] == n).all() and (np.diff(terms, axis=0) >= 0).all()

@@ -115,7 +115,7 @@ def test_the_roads_figures_are_the_models():
 
 
 @pytest.mark.parametrize("lesson", range(14))
-def test_the_road_ends_each_lesson_and_hides_later_ones(lesson):
+def test_a_lessons_road_hides_later_ones(lesson):
     road = draw.road(lesson)
     lit = np.flatnonzero(frames(road, "lit rung", "on")[0]).tolist()
     assert lit == [
@@ -129,8 +129,8 @@ def test_the_road_ends_each_lesson_and_hides_later_ones(lesson):
         str(road.about.values()).count("Gflop/s") == len(shown) == len(repr(road).splitlines()) - 1
     )
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
-    cell = f"ck.draw.road({lesson}, mine=ck.teach.climb.mine_so_far())"
-    assert source.read_text().rstrip().count(f"\n```python\n{cell}\n```\n") == 1
+    shown = source.read_text().count(f"\nck.draw.road({lesson}, ")
+    assert shown == (lesson in (0, 2, 12, 13))
 
 
 def test_own_bars_stand_behind_the_climb_with_their_figures():

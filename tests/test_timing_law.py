@@ -13,7 +13,7 @@ from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.machine.launch import prepare
-from cypresskit.teach.l07_lds.checks import clocks_of_turn
+from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
 from cypresskit.teach.l12_contest.checks import write
 from cypresskit.timing import DataDependentError, simulate
 from tools.fuzz import law

@@ -34,7 +34,6 @@ PREDICT = "ck.draw.predict("
 LOADER = "nbval-ignore-output"
 # What only a busy or new computer says
 BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))
-CUDA = "cuda"  # the tag of a cell whose code is folded: the lesson's idea in CUDA
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -182,9 +181,6 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         answers = PREDICT in asks.source and PREDICT not in cell.source
         if answers or "folded" in cell.metadata.get("tags", ()):
             cell.metadata |= {"jupyter": {"outputs_hidden": True}, "collapsed": True}
-    for cell in cells:
-        if CUDA in cell.metadata.get("tags", ()):
-            cell.metadata["jupyter"] = {"source_hidden": True}
     for cell in cells:
         if cell.source.startswith((ASKS, "<!-- why: ")):
             cell.metadata["deletable"] = False

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.machine import Run, launch
+from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.check import Verdict, exercise, slip, tried, unless
 from cypresskit.teach.climb import climb_exercise
@@ -17,20 +18,61 @@ SIZES = (1, 2, 4, 8, 12, 16)
 FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
 
 
-def block_gemm(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, Run]:
-    """(C = transpose(a) b, the run's counts) on the simulated device, with ``size`` x ``size``
-    elements of C per work-item. ``a`` (k, m), ``b`` (k, n) float32; ``ValueError`` unless ``size``,
-    one of ``SIZES``, divides m and n.
+def heart() -> str:
+    """The loop of ``sgemm_tn``, numbered: its fetches, its first products, and its end."""
+    lines = KERNELS["sgemm_tn"].text.splitlines()
+    first, last = lines.index("whileloop"), lines.index("endloop")
+    begins, ends = (
+        [f"{number + 1:3} {lines[number]}" for number in part]
+        for part in (range(first, first + 17), range(last - 4, last + 1))
+    )
+    return "\n".join((*begins, "    ...", *ends))
+
+
+def small_run() -> list[Recording]:
+    """Recordings of six work-items of ``sgemm_tn`` in a small product of whole numbers, (1, 1)
+    first, for ``draw.register_block``. Raises ``ArithmeticError`` if C isn't numpy's.
+    """
+    kernel = KERNELS["sgemm_tn"]
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-3, 4, (8, width)).astype(np.float32) for width in (16, 24))
+    arguments = kernel.arguments(a, b, None, alpha=1, beta=0)
+    places = (1, 1), (0, 0), (1, 0), (2, 0), (0, 1), (2, 1)
+    recorders = [Recorder(place) for place in places]
+    launch(kernel.program, **arguments, observers=recorders)
+    if not np.array_equal(kernel.result(arguments, 16, 24), a.T @ b):
+        raise ArithmeticError(f"C of {kernel.name} isn't numpy's")
+    return [recorder.recording for recorder in recorders]
+
+
+def words_per_flop(size: int, n: int = 48) -> float:
+    """Words fetched for each flop of an n x n product by blocks of ``size`` x ``size``, one of
+    ``SIZES``, as the device counts them. Raises ``ArithmeticError`` if C isn't numpy's, and
+    ``ValueError`` unless ``size`` divides n.
     """
     if size not in SIZES:
-        raise ValueError(
-            f"a block of {size} x {size}? The sizes here are {', '.join(map(str, SIZES))}"
-        )
-    m, n = a.shape[1], b.shape[1]
-    if m % size or n % size:
-        raise ValueError(f"C is {m} x {n}: for this block both must be multiples of {size}")
+        sizes = ", ".join(map(str, SIZES))
+        raise ValueError(f"a block of {size} x {size}? The sizes here are {sizes}")
+    if n % size:
+        raise ValueError(f"C is {n} x {n}: for this block n must be a multiple of {size}")
     kernel = block_kernel(size, size)
-    return run_gemm(kernel.program, kernel, np.float32(a), np.float32(b))
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (2, n, n)).astype(np.float32)
+    c, run = run_gemm(kernel.program, kernel, a, b)
+    if not np.array_equal(c, a.T @ b):
+        raise ArithmeticError(f"C of {kernel.name} isn't numpy's")
+    return run.fetch_bytes / 4 / (2 * n**3)
+
+
+def bandwidths(sizes: Sequence[int], device: Device = HD5870) -> dict[str, dict[int, float]]:
+    """GB/s by block: what single precision would need at the peak, and what texture units
+    deliver.
+    """
+    need = {size: 4 * words_per_flop(size) * device.single_gflops for size in sizes}
+    return {
+        "needed at the peak": need,
+        "texture units": dict.fromkeys(need, device.texture_gb_s),
+    }
 
 
 def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:

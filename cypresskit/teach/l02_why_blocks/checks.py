@@ -2,7 +2,7 @@
 exercises.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
 from cypresskit.kernels.verification import check_gemm
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import fault, kernel_exercise, run_gemm
@@ -48,6 +49,76 @@ def paces(sizes: Sequence[int], n: int = 2048) -> dict[int, Report]:
     """``pace`` of several blocks, side by side on all cores."""
     with ThreadPoolExecutor() as pool:
         return dict(zip(sizes, pool.map(lambda size: pace(size, n), sizes), strict=True))
+
+
+def words_table() -> str:
+    """Words fetched per flop by kernels of the catalogue, counted, and by the formula."""
+    names = (
+        "sgemm_naive",
+        "sgemm_tn_stream",
+        "sgemm_tn",
+        "dgemm_naive",
+        "dgemm_tn_stream_2x8",
+        "dgemm_tn",
+        "ddgemm_naive",
+        "ddgemm_tn_fma",
+    )
+    heading = (
+        "kernel               precision      block  counted  (rows + columns) / (2 rows columns)"
+    )
+    rows = [heading]
+    for name in names:
+        kernel = KERNELS[name]
+        height, width = kernel.block
+        formula = (height + width) / (2 * height * width)
+        block = f"{height} x {width}"
+        rows.append(f"{name:20} {kernel.precision:14} {block}  {counted(name):.4f}  {formula:.4f}")
+    return "\n".join(rows)
+
+
+def bandwidth_table(device: Device = HD5870) -> str:
+    """GB/s that memories deliver, and that each precision needs at the peak, by block."""
+    l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
+    rows = [
+        f"delivered: texture units {device.texture_gb_s:.0f}, L2 cache {l2:.0f},"
+        f" memory {device.memory_gb_s:.0f} GB/s",
+        "",
+        "needed      F     S   b = 1     2     4     8    16",
+    ]
+    for precision, size in BYTES.items():
+        peak = device.peak_gflops(precision)
+        needs = "".join(f"{peak * size / b:6.0f}" for b in (1, 2, 4, 8, 16))
+        rows.append(f"{precision:13}{peak:5.0f} {size:2}  {needs}  GB/s")
+    return "\n".join(rows)
+
+
+def needs_table(reports: Mapping[int, Report]) -> str:
+    """What the block of each of ``paces`` needs, and how busy it keeps the chip."""
+    rows = [" b  registers  wavefronts an engine  texture  arithmetic  Gflop/s"]
+    for b, report in reports.items():
+        busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"
+        rows.append(
+            f"{b:2}  {report.registers:8}  {report.active:19}   {busy}  {report.gflops:9.0f}"
+        )
+    return "\n".join(rows)
+
+
+def measured_table(device: Device = HD5870) -> str:
+    """Of three published kernels: what they need at the peak, the roofline, and their speeds."""
+    rows = [
+        "kernel             N      b  needs at peak      roofline  measured  modelled   (Gflop/s)"
+    ]
+    for name in ("sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"):
+        kernel, row = KERNELS[name], published(name)
+        n, b = row["n_at_max"], kernel.block[0]
+        peak = device.peak_gflops(kernel.precision)
+        size = word_bytes(kernel)
+        roof = min(peak, device.texture_gb_s * b / size)
+        rows.append(
+            f"{name:13} {n:6}  {b} x {b}  {peak * size / b:8.0f} GB/s  {roof:12.1f}"
+            f"  {row['gflops_max']:8}  {simulate(name, n, device=device).gflops:8.0f}"
+        )
+    return "\n".join(rows)
 
 
 @formula_exercise(

@@ -11,10 +11,7 @@ from cypresskit.compiler import Bundle, Code, compile, kernel_card
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.verification import LONGEST
-from cypresskit.machine import launch
 from cypresskit.machine.checks import check
-from cypresskit.machine.launch import prepare
-from cypresskit.machine.vliw import execute
 from cypresskit.teach.check import Verdict, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
@@ -49,18 +46,20 @@ def tiny(body: str, texels: int = 4) -> Code:
     )
 
 
-def table(code: Code | list[Bundle]) -> str:
-    """Bundles (of code: those with arithmetic) as text, a line each with its five slots. A star
-    marks an operation that reads a result of the bundle before from PV or PS.
+def slots(body: str) -> str:
+    """The bundles with arithmetic of a small kernel, a line each with its five slots. A star marks
+    an operation that reads a result of the bundle before from PV or PS.
     """
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
-    for number, bundle in enumerate(working(code) if isinstance(code, Code) else code, 1):
-        slots = dict.fromkeys(range(5), ".")
+    for number, bundle in enumerate(working(tiny(body)), 1):
+        filled = dict.fromkeys(range(5), ".")
         for o in bundle.operations:
-            slots[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(
+            filled[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(
                 r.kind in ("pv", "ps") for r in o.reads
             )
-        lines.append(f"{number:2}   " + " ".join(f"{slots[slot]:11}" for slot in range(5)).rstrip())
+        lines.append(
+            f"{number:2}   " + " ".join(f"{filled[slot]:11}" for slot in range(5)).rstrip()
+        )
     return "\n".join(lines)
 
 
@@ -68,26 +67,6 @@ def working(code: Code) -> list[Bundle]:
     """The bundles that do more than copy values."""
     bundles = (bundle for control in code.controls for bundle in control.bundles)
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
-
-
-def loop(code: Code) -> list[Bundle]:
-    """The bundles of the main loop."""
-    return [b for control in code.main_loop for b in control.bundles]
-
-
-def same_bits(kernel: Kernel) -> bool:
-    """Whether a GEMM kernel's compiled code, run bundle by bundle, gives C the same bits as its
-    IL.
-    """
-    a, b = np.random.default_rng(3).standard_normal((2, 16, 16)).astype(kernel.dtype)
-    from_il, from_code = (kernel.arguments(a, b, None, 1, 0) for _ in range(2))
-    launch(kernel.program, **from_il)
-    ready = prepare(kernel.program, **from_code)
-    execute(compile(kernel.program), ready)
-    assert ready.global_memory is not None
-    return np.array_equal(
-        from_il["global_memory"].view(np.uint32).ravel(), ready.global_memory.ravel()
-    )
 
 
 def compilers(names: tuple[str, ...] = COMPARED) -> str:
@@ -131,6 +110,11 @@ def chains(count: int, terms: int = 32) -> Code:
         count //= 2
         lines += [f"add {partial[n]}, {partial[n]}, {partial[n + count]}" for n in range(count)]
     return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=terms // 4)
+
+
+def chain_bundles(count: int) -> int:
+    """The bundles that add up 32 numbers in so many partial sums."""
+    return len(working(chains(count)))
 
 
 @formula_exercise(

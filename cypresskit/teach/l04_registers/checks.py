@@ -1,16 +1,52 @@
-"""Lesson 04: the checks of its exercises on registers, wavefronts and waiting."""
+"""Lesson 04: two kernels that differ in their registers, and the checks of its exercises."""
 
 from dataclasses import replace
 
+import numpy as np
+
+from cypresskit.blas import gemm
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, exercise, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
 ITSELF = "the wavefront itself computes too: a round is compute + wait clocks long"
+
+
+def same_bits(names: tuple[str, ...] = ("sgemm_tn", "sgemm_tn_37")) -> bool:
+    """Whether TN kernels of the catalogue give the same bits of 2 A^T B + 3 C, on random
+    matrices. Raises ``ArithmeticError`` if that isn't numpy's within 10⁻³.
+    """
+    a, b, c = np.random.default_rng(4).standard_normal((3, 128, 128)).astype(np.float32)
+    results = [gemm(a, b, c, alpha=2, beta=3, trans_a=True, kernel=name) for name in names]
+    error = np.abs(results[0] - (2 * (a.astype(float).T @ b) + 3 * c)).max()
+    if error > 1e-3:
+        raise ArithmeticError(f"C of {names[0]} is off by {error:.0e}")
+    return all(np.array_equal(result, results[0]) for result in results)
+
+
+def measured_table() -> str:
+    """Of ``sgemm_tn`` and ``sgemm_tn_37``: registers, how much faster the first is at three N, and
+    its best speed, published and here.
+    """
+    lean, fat = published("sgemm_tn"), published("sgemm_tn_37")
+    ours = [compile(KERNELS[name].program).gprs for name in ("sgemm_tn", "sgemm_tn_37")]
+    best = simulate("sgemm_tn", lean["n_at_max"]).gflops
+    ratios = "  ".join(
+        f"{simulate('sgemm_tn', n).gflops / simulate('sgemm_tn_37', n).gflops:.2f}"
+        for n in (512, 1024, 1536)
+    )
+    rows = [
+        f"           registers  ratio at N = 512, 1024, 1536  Gflop/s at N = {lean['n_at_max']}",
+        f"published  {lean['gprs']} and {fat['gprs']}  {fat['slower_than_sgemm_tn_by']:<29}"
+        f" {lean['gflops_max']}",
+        f"here       {ours[0]} and {ours[1]}  {ratios:29} {best:.0f}",
+    ]
+    return "\n".join(rows)
 
 
 @formula_exercise(

@@ -1,18 +1,22 @@
-"""Lesson 05: the checks of its exercises on quads, cache lines and what a texture unit makes of
-them.
+"""Lesson 05: clocks of a loop's turn unit by unit, and the checks of its exercises on quads and
+cache lines.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import chance
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.timing.simulate import simulate
+from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
@@ -92,7 +96,79 @@ def fetch_clocks(fetch: Access, width: int) -> int:
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
-def ceiling(f, b, c):
+def clocks_of_turn(name: str) -> dict[str, int]:
+    """Clocks for which a turn of a catalogue kernel's main loop keeps each unit busy, for one
+    wavefront: "ALU" as compiled, "texture" and "LDS" as in a recorded run. Conflicts with other
+    wavefronts aren't counted.
+    """
+    code = compile(KERNELS[name].program)
+    traffic = listened(name, k=16)  # a row of A is a line
+    first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
+    starts = [
+        n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at
+    ]
+    turn = traffic.accesses[starts[0] : starts[1]]
+    widths = {n: surface.width for n, surface in traffic.launch.textures.items()}
+    return {
+        "ALU": HD5870.bundle_clocks * sum(len(control.bundles) for control in code.main_loop),
+        "texture": sum(
+            fetch_clocks(access, widths[access.resource])
+            for access in turn
+            if access.kind == "fetch"
+        ),
+        "LDS": lds_clocks(turn),
+    }
+
+
+def lds_clocks(accesses: list[Access]) -> int:
+    """LDS clocks of those accesses that are to the LDS."""
+    requests = [
+        (a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None
+    ]
+    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in requests)
+
+
+def ceiling(name: str, flops: int = 128) -> tuple[int, int, float]:
+    """(ALU clocks, texture clocks, Gflop/s) of a turn of a kernel's loop in which a work-item does
+    so many flops, if the slower of the two never paused.
+    """
+    turn = clocks_of_turn(name)
+    return turn["ALU"], turn["texture"], flops * RATE / max(turn.values())
+
+
+def quads_table(k: int = 6, width: int = 64) -> str:
+    """The banks of the texels that the first quad of a 4 x 4 block of doubles fetches at step k of
+    textures so many texels wide, in pixel and in compute shaders, and the clocks that this takes.
+    """
+    square = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    in_a_row = [(0, 0), (1, 0), (2, 0), (3, 0)]
+    rows = []
+    for mode, quad in (("pixel", square), ("compute", in_a_row)):
+        for matrix, texels in (
+            ("B", [(2 * x, k) for x, _ in quad]),
+            ("A transposed", [(2 * y, k) for _, y in quad]),
+            ("A as it is", [(k // 2, 4 * y) for _, y in quad]),
+        ):
+            words = sorted({y * width + x for x, y in texels})
+            banks = [word % HD5870.texture_banks for word in words]
+            clocks = max(map(banks.count, banks))
+            rows.append(f"{mode:7} {matrix:12} banks {banks}, clocks: {clocks}")
+    return "\n".join(rows)
+
+
+def measured_table() -> str:
+    """Of the two ways of storing A: speeds as published, as the ceiling, and as modelled."""
+    rows = ["kernel    N at best   measured   ceiling   modelled"]
+    for name in ("dgemm_tn", "dgemm_nn"):
+        row = published(name)
+        report = simulate(name, row["n_at_max"])
+        off = report.gflops / row["gflops_max"] - 1
+        modelled = f"{ceiling(name)[2]:9.0f} {report.gflops:10.0f}  ({100 * off:+.1f} %)"
+        rows.append(f"{name}  {row['n_at_max']:9} {row['gflops_max']:10} {modelled}")
+    return "\n".join(rows)
+
+
+def limit(f, b, c):
     """Gflop/s of a loop whose turn has ``f`` flops of a work-item, ``b`` bundles and ``c`` clocks
     of fetches.
     """
@@ -103,20 +179,20 @@ def ceiling(f, b, c):
     [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
     {
         "the flops are those of one work-item; a wavefront has 64.": lambda *case: (
-            ceiling(*case) / 64
+            limit(*case) / 64
         ),
-        "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: ceiling(*case) / 4,
-        "there are 20 SIMD engines.": lambda *case: ceiling(*case) / 20,
-        "how many clocks are there in a second?": lambda *case: ceiling(*case) / 0.85,
+        "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: limit(*case) / 4,
+        "there are 20 SIMD engines.": lambda *case: limit(*case) / 20,
+        "how many clocks are there in a second?": lambda *case: limit(*case) / 0.85,
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: (
-            1e9 * ceiling(*case)
+            1e9 * limit(*case)
         ),
         "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: (
-            1e3 * ceiling(*case)
+            1e3 * limit(*case)
         ),
-        "a multiply-add counts as two flops already.": lambda *case: 2 * ceiling(*case),
+        "a multiply-add counts as two flops already.": lambda *case: 2 * limit(*case),
         "this is a time for each flop; the speed is flops over time.": lambda *case: (
-            1 / ceiling(*case)
+            1 / limit(*case)
         ),
         "they compute and fetch at the same time: which takes longer?": lambda f, b, c: (
             f * RATE / (4 * b + c)
@@ -126,9 +202,9 @@ def ceiling(f, b, c):
         ),
         "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
         "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
-            ceiling(f, 4 * b, c)
+            limit(f, 4 * b, c)
         ),
-        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: ceiling(
+        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: limit(
             f, b, 16 * c
         ),
         "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
@@ -148,4 +224,4 @@ def check_ceiling(f, b, c):
     """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of
     each.
     """
-    return ceiling(f, b, c)
+    return limit(f, b, c)

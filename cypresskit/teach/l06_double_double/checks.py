@@ -1,5 +1,8 @@
-"""Lesson 06: Hilbert's matrix, and the checks of the exercises on double-doubles."""
+"""Lesson 06: Hilbert's matrix in three precisions, and the checks of the exercises on
+double-doubles.
+"""
 
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
@@ -7,15 +10,18 @@ from math import comb
 
 import numpy as np
 
+from cypresskit import published
+from cypresskit.blas import DD, gemm
 from cypresskit.blas.dd import two_product
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.il import Program
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
+from cypresskit.timing.simulate import simulate
 
 #: Gflop/s of double-double products on one core of a server processor of the 2020s (AVX-512),
 #: measured while this workbook was written: plain loops of MPLAPACK, which grew out of mpack, and
@@ -37,6 +43,70 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
         return (-1) ** (i + j) * (i + j + 1) * ways
 
     return filled(lambda i, j: Fraction(1, i + j + 1)), filled(inverse)
+
+
+def errors(n: int) -> dict[str, float]:
+    """The largest error in Hilbert's n x n matrix times its inverse, by precision."""
+    matrix, inverse = hilbert(n)
+    given: dict[str, tuple] = {
+        "single": (matrix.astype(np.float32), inverse.astype(np.float32)),
+        "double": (matrix.astype(np.float64), inverse.astype(np.float64)),
+        "double-double": (DD(matrix), DD(inverse)),
+    }
+    worst = {}
+    for name, (a, b) in given.items():
+        c = gemm(a, b)
+        exact = c.fractions() if isinstance(c, DD) else np.vectorize(Fraction)(c.astype(float))
+        worst[name] = float(np.abs(exact - np.eye(n, dtype=int)).max())
+    return worst
+
+
+KERNELS_HERE = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
+
+
+def counts_table() -> str:
+    """The double instructions in a turn of each kernel's loop, the fewest bundles that hold them,
+    and those that were compiled.
+    """
+    rows = []
+    for name in KERNELS_HERE:
+        code = compile(KERNELS[name].program)
+        operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
+        count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
+        least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
+        made = kernel_card(KERNELS[name], code)
+        rows += [
+            f"{name:16} {dict(sorted(count.items()))}: {count.total() / made.flops:.1f} a flop",
+            f"{'':16} at least {least:.0f} bundles, compiled {made.loop_bundles}:"
+            f" {made.nominal_gflops:.1f} Gflop/s at best",
+        ]
+    return "\n".join(rows)
+
+
+def measured() -> str:
+    """Speeds and registers of the three kernels, published and here; and how many times as fast the
+    card was as one core of then and of today.
+    """
+    rows = [
+        "                    Gflop/s: measured   modelled           registers: published   compiled"
+    ]
+    for name in KERNELS_HERE:
+        row = published.kernel(name)
+        report = simulate(name, row["n_at_max"])
+        off = 100 * (report.gflops / row["gflops_max"] - 1)
+        speeds = f"{row['gflops_max']:17} {report.gflops:10.1f} ({off:+5.1f} %)"
+        rows.append(f"{name:19} {speeds} {row['gprs']:21} {report.registers:10}")
+    card = published.kernel("ddgemm_tn_fma")["gflops_max"]
+    then = published.host("cpu_baselines")["mpack_dd_gflops"]
+    cores = {"then, mpack": (then, then)}
+    cores |= {f"now, {words}": speeds for words, speeds in TODAY.items()}
+    for words, (low, high) in cores.items():
+        span = f"{low}" if low == high else f"{low} to {high}"
+        rows.append(
+            f"one core {words}: {span} Gflop/s of double-doubles; the card, {card}, is"
+            f" {card / high:.0f} times as fast"
+        )
+    return "\n".join(rows)
 
 
 @exercise

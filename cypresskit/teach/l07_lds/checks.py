@@ -1,6 +1,4 @@
-"""Lesson 07: clocks of a loop's turn unit by unit, and the checks of the exercises on the local
-data share.
-"""
+"""Lesson 07: five layouts of the local data share, and the checks of its exercises."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -9,48 +7,13 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
-from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.samples import listened
-from cypresskit.machine.traffic import Access
+from cypresskit.kernels import Kernel
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l05_texture_cache.checks import fetch_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take
-
-
-def clocks_of_turn(name: str) -> dict[str, int]:
-    """Clocks for which a turn of a catalogue kernel's main loop keeps each unit busy, for one
-    wavefront: "ALU" as compiled, "texture" and "LDS" as in a recorded run. Conflicts with other
-    wavefronts aren't counted.
-    """
-    code = compile(KERNELS[name].program)
-    traffic = listened(name, k=16)  # a row of A is a line
-    first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
-    starts = [
-        n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at
-    ]
-    turn = traffic.accesses[starts[0] : starts[1]]
-    widths = {n: surface.width for n, surface in traffic.launch.textures.items()}
-    return {
-        "ALU": HD5870.bundle_clocks * sum(len(control.bundles) for control in code.main_loop),
-        "texture": sum(
-            fetch_clocks(access, widths[access.resource])
-            for access in turn
-            if access.kind == "fetch"
-        ),
-        "LDS": lds_clocks(turn),
-    }
-
-
-def lds_clocks(accesses: list[Access]) -> int:
-    """LDS clocks of those accesses that are to the LDS."""
-    requests = [
-        (a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None
-    ]
-    return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in requests)
 
 
 def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
