@@ -1,11 +1,8 @@
 """Texts that a reader may have written, or been handed, and every picture that shows such texts."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from pages import reports
@@ -13,7 +10,6 @@ from pages import reports
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile
-from cypresskit.draw.predict import KEPT
 from cypresskit.draw.shown import Shown
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.machine.traffic import Traffic
@@ -104,18 +100,6 @@ def sheet(text: str) -> Shown:
     return made.player([text, text], [text], below=below, step=text, guess=guess)
 
 
-def guesses(text: str) -> Shown:
-    """Guesses from a notebook that anybody may have written."""
-    kept = [
-        {"question": text, "guess": text, "truth": 3},
-        {"question": "b", "guess": 2, "truth": 3},
-    ]
-    cells = [{"outputs": [{"metadata": {KEPT: kept}}]}]
-    with TemporaryDirectory() as folder:
-        Path(folder, "00_lesson.ipynb").write_text(json.dumps({"cells": cells}))
-        return draw.guesses(folder)
-
-
 def dials(text: str) -> Shown:
     made = draw.sheet.Sheet(text)
     made.stage(text, 100, 100)
@@ -135,7 +119,6 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
-    "channels": lambda text: draw.channels([report(text)]),
     "roofline": lambda text: draw.roofline([report(text)]),
     "performance": lambda text: draw.performance([report(text).row()]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
@@ -147,10 +130,7 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     ),
     "bundle_game": lambda text: draw.bundle_game(commented(text)),
     "price": lambda text: draw.price(renamed_prices(text)),
-    "what_if": lambda text: draw.what_if(renamed_prices(text)),
     "road": lambda text: draw.road(3, mine={text: report(text)}),
-    "slopes": lambda text: draw.slopes({text: (2.0, 3.0), "b": (1.0, 9.0)}, text, text, title=text),
-    "guesses": guesses,
     "a sheet": sheet,
     "dials": dials,
 }

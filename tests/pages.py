@@ -54,18 +54,15 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
     return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
 
 
-FACTORS = {"register block": (27.2, 6.3), "A transposed": (1.3, 1.0), "units": (None, 12.5)}
 VIEWS = {
     "register_block": lambda: draw.register_block("dgemm_tn"),
     "texture_fetch": lambda: draw.texture_fetch(fetches=4),
     "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "price": lambda: draw.price("sgemm_64x64_lds", 256),
-    "what_if": lambda: draw.what_if("sgemm_tn", 256),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),
-    "channels": draw.channels,
     "roofline": lambda: draw.roofline(reports()[1:]),
     "performance": lambda: draw.performance([r.row() for r in reports()]),
     "reduction": draw.reduction,
@@ -78,7 +75,6 @@ VIEWS = {
     "waiting": lambda: draw.waiting(2, 6),
     "timeline_default": draw.timeline,
     "digits": lambda: draw.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
-    "slopes": lambda: draw.slopes(FACTORS, "HD 5870, 2009", "H200, today"),
     "roofline_default": draw.roofline,
 }
 #: As a lesson draws them, where that differs.

@@ -218,7 +218,7 @@ def test_own_bars_stand_beside_the_books_of_their_step():
     assert player.figures[0].x_range.end <= 1060, "it fits a notebook's column"
 
 
-@pytest.mark.parametrize(("width", "high"), [(1366, 768), (1040, 700), (390, 844)])
+@pytest.mark.parametrize(("width", "high"), [(1366, 768), (1040, 700)])
 @pytest.mark.parametrize("lesson", [0, 12])
 @pytest.mark.parametrize("mine", [False, True])
 def test_no_words_collide_and_all_stays_under_the_roof(page, show, width, high, lesson, mine):

@@ -27,7 +27,6 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solu
 EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
 
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
-READERS_OWN = "ck.draw.guesses()"  # draws what this reader has answered
 DIFFERS = get_sanitize_patterns((ROOT / "tests/nbval_sanitize.cfg").read_text())
 #: Without a grammar of addresses in all scripts, which takes a second to load, and which no
 #: notebook's format needs.
@@ -159,7 +158,7 @@ def test_most_cells_are_compared(path):
     cells = code_cells(nbformat.read(path, as_version=4))
     compared = [cell for cell in cells if cell.outputs and not exempt(cell)]
     ignored = {cell.source for cell in cells if exempt(cell)}
-    assert ignored <= {"ck.draw.load()", READERS_OWN}, "only these may be exempt from comparison"
+    assert ignored <= {"ck.draw.load()"}, "only this may be exempt from comparison"
     assert len(compared) >= 0.7 * len(cells), (
         f"{len(compared)} of {len(cells)} cells have outputs to compare"
     )

@@ -21,32 +21,7 @@ from cypresskit.marks import course
 from cypresskit.marks.course import PLACE
 from cypresskit.teach.l01_register_block import checks as register_block
 from cypresskit.teach.l06_double_double import checks as double_double
-from cypresskit.teach.l13_what_is_left.checks import gain
 from cypresskit.timing import simulate
-from cypresskit.today import figures
-
-
-def then_and_now() -> Shown:
-    """What four ideas gained on the HD 5870, modelled, and gain on an H200, measured."""
-
-    def times(before: str, after: str, n: int = 2048) -> float:
-        return simulate(after, n).gflops / simulate(before, n).gflops
-
-    large = simulate("sgemm_tn", 2048).gflops / simulate("sgemm_tn", 128).gflops
-    factors: dict[str, tuple[float | None, float | None]] = {
-        "a large N, 128 to 2048": (large, gain("size", "128", "2048")),
-        "A transposed": (times("sgemm_nn", "sgemm_tn"), gain("layout", "NN", "TN")),
-        "tiles in LDS": (
-            times("sgemm_64x64", "sgemm_64x64_lds"),
-            figures("shared memory")["128 x 128"] / figures("block")["8 x 8"],
-        ),
-        "units for small products": (
-            None,
-            figures("library")["half"] / figures("library")["single"],
-        ),
-    }
-    return draw.slopes(factors, "HD 5870, 2009", "H200, today")
-
 
 # The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
@@ -75,14 +50,9 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "price": ("The price of a line: which one is dear?", draw.price),
-    "what_if": ("Where the chip's peak went, limit by limit", draw.what_if),
     "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
-    "channels": (
-        "Matrix-vector kernels on one clock: who waits for memory to open a row",
-        draw.channels,
-    ),
     "roofline": ("Rooflines: Cypress against Fermi", draw.roofline),
     "performance": ("Gflop/s against N", draw.performance),
     "card_memory": (
@@ -95,7 +65,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         lambda: draw.critical_path(host.five_stage(8192, 8192, 2048, host.Machine())),
     ),
     "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
-    "slopes": ("What each idea gained in 2009, and gains on a GPU of today", then_and_now),
     "digits": (
         "One sum, digit by digit, in three precisions",
         lambda: draw.digits(*double_double.hilbert(8), (2, 4)),

@@ -6,7 +6,6 @@ from cypresskit.draw.block_race import block_race
 from cypresskit.draw.bundle_game import bundle_game
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.card_memory import card_memory
-from cypresskit.draw.channels import channels
 from cypresskit.draw.chip import chip
 from cypresskit.draw.controls import controls
 from cypresskit.draw.critical_path import critical_path
@@ -16,7 +15,6 @@ from cypresskit.draw.digits import digits
 from cypresskit.draw.element import follow
 from cypresskit.draw.explore import explore
 from cypresskit.draw.exponents import exponents
-from cypresskit.draw.guesses import guesses
 from cypresskit.draw.lds import lds_transpose
 from cypresskit.draw.lds_pitch import lds_pitch
 from cypresskit.draw.life import life
@@ -29,10 +27,8 @@ from cypresskit.draw.reduction import reduction
 from cypresskit.draw.register_block import register_block
 from cypresskit.draw.road import road
 from cypresskit.draw.roofline import roofline
-from cypresskit.draw.slopes import slopes
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.draw.wavefronts import waiting, wavefronts
-from cypresskit.draw.what_if import what_if
 
 __all__ = [
     "Player",
@@ -41,7 +37,6 @@ __all__ = [
     "bundle_game",
     "bundles",
     "card_memory",
-    "channels",
     "chip",
     "controls",
     "critical_path",
@@ -51,7 +46,6 @@ __all__ = [
     "explore",
     "exponents",
     "follow",
-    "guesses",
     "lds_pitch",
     "lds_transpose",
     "life",
@@ -63,10 +57,8 @@ __all__ = [
     "register_block",
     "road",
     "roofline",
-    "slopes",
     "texture_fetch",
     "timeline",
     "waiting",
     "wavefronts",
-    "what_if",
 ]

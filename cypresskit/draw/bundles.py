@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import NARROW, Patch, Sheet, nonempty, together
+from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import plural
 
@@ -52,7 +52,6 @@ def bundles(*codes: Code | Source) -> Player:
     _draw_listing(sheet, loops)
     _draw_table(sheet, loops)
     _draw_detail(sheet, loops)
-    _fold(sheet)
     for loop in loops:
         sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
     captions = [words for loop in loops for words in loop.captions()]
@@ -63,19 +62,6 @@ def bundles(*codes: Code | Source) -> Player:
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
     return sheet.player(captions, lines, below=[note], step="Bundle", scenes=scenes)
-
-
-def _fold(sheet: Sheet) -> None:
-    """On a narrow page: the bundle that runs, below it the table, below that the lines."""
-    high = (0, HEIGHT)
-    detail = DETAIL_LEFT - 5
-    scale = (NARROW - 8) / TABLE_WIDTH
-    patches = [
-        Patch((detail, WIDTH), high, (2, 0)),
-        Patch((TABLE_LEFT - 1, detail), high, (4, HEIGHT), scale),
-        Patch((0, TABLE_LEFT - 1), high, (2, 2 * HEIGHT)),
-    ]
-    sheet.fold((NARROW, 3 * HEIGHT), patches)
 
 
 def _compiled(given: Code | Source) -> Code:

@@ -16,7 +16,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.pipelines import FRAMES, draw_tasks, task_fill
 from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import NARROW, Clock, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
 from cypresskit.host import Task, Timeline
 from cypresskit.tables import plural
 
@@ -75,7 +75,6 @@ def card_memory(timeline: Timeline) -> Player:
     heading = f"Buffers on the card: {total / 1e6:.0f} MB of {timeline.card_bytes / 1e6:.0f}"
     sheet.words(BUFFERS, 14, heading, bold=True, size=14)
     _draw_queues(sheet, timeline, moments)
-    _fold(sheet, len({buffer for buffer, _, _ in held}))
 
     captions = [_say(timeline, states, n, moment) for n, moment in enumerate(moments)]
     captions[-1] = captions[-1].replace(" Running: nothing.", f"\n{_summary(timeline)}")
@@ -88,26 +87,6 @@ def card_memory(timeline: Timeline) -> Player:
         ("the product", PRODUCT, "box"),
     )
     return sheet.player(captions, step="Moment", below=[legend], still_frame=3 * FRAMES // 4)
-
-
-def _fold(sheet: Sheet, count: int) -> None:
-    """On a narrow page: the matrices, below them so many buffers, below these the queues."""
-    matrices = TOP + SIDE + 8
-    bars = BUFFERS + BUFFER_NAMES
-    top = QUEUES - 14
-    buffers = (0, top)
-    queues = (top, HEIGHT)
-    down = matrices + BUFFERS_TOP + ROW * count
-    room = (NARROW - 8 - BUFFER_NAMES - 60) / LONGEST_BUFFER
-    scale = (NARROW - 12 - QUEUES_LEFT) / (QUEUES_RIGHT - QUEUES_LEFT)
-    patches = [
-        Patch((0, BUFFERS - 20), buffers, (30, 0)),
-        Patch((BUFFERS - 1, bars - 1), buffers, (7, matrices)),
-        Patch((bars, WIDTH), buffers, (8 + BUFFER_NAMES, matrices), room),
-        Patch((0, QUEUES_LEFT - 1), queues, (0, down)),
-        Patch((QUEUES_LEFT, WIDTH), queues, (QUEUES_LEFT, down), scale),
-    ]
-    sheet.fold((NARROW, down + HEIGHT - top), patches)
 
 
 def _say(timeline: Timeline, states: dict[Piece, np.ndarray], frame: int, moment: float) -> str:
@@ -145,7 +124,7 @@ def _draw_queues(sheet: Sheet, timeline: Timeline, moments: np.ndarray) -> None:
     bands = [(middle - QUEUE_ROW / 2, middle + QUEUE_ROW / 2) for middle in y.values()]
     foot = bands[-1][1] + 10
     ends = QUEUES_LEFT, QUEUES_RIGHT
-    sheet.clock(Clock(ends, timeline.seconds, 1e3, bands, foot))
+    sheet.ticks(ends, 1e3 * timeline.seconds, bands, foot)
     names = [*queues, "ms"]
     sheet.words(QUEUES_LEFT - 8, [*y.values(), foot], names, align="right", size=12)
     rows = [y[span.task.queue] for span in timeline.spans]

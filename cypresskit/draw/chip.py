@@ -69,10 +69,8 @@ def chip(
     places = _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    has_clock = scenes[0].alone and len(scenes) > 1
-    if has_clock:
+    if scenes[0].alone and len(scenes) > 1:
         _draw_real_clock(sheet, scenes, layout)
-    sheet.fold(*layout.fold(has_clock))
     dots = _draw_dots(sheet, scenes, layout, places)
     starred = _draw_stars(sheet, scenes, [tiles, dots], element)
 

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.draw.sheet import NARROW, Patch
 from cypresskit.tables import plural
 from cypresskit.timing import Report
 from cypresskit.timing.report import Use
@@ -97,10 +96,6 @@ class ChipLayout:
         return x, y
 
     @property
-    def map_foot(self) -> int:
-        return self.top + self.map_side + 6
-
-    @property
     def counts_top(self) -> int:
         """The y of the counts below the map."""
         return self.top + self.map_side + 22
@@ -113,43 +108,6 @@ class ChipLayout:
     def running_top(self) -> int:
         """The top of the chart of running wavefronts."""
         return self.height - 46
-
-    def fold(self, more: bool) -> tuple[tuple[float, float], list[Patch]]:
-        """The size of the stage on a narrow page, and its patches: the map with its counts beside
-        it, what is drawn below both if there is ``more``, then the engines, as wide as the page.
-        Parts of the memory stand in two lines.
-        """
-        beside, right = self.left - 6, self.left + self.engines_width
-        middle = self.left + self.engines_width / 2
-        width = NARROW - 8
-        scale = width / self.engines_width
-        foot = self.real_clock_top - 10
-        patches = [
-            Patch((0, beside), (0, self.map_foot), (-6, -4)),
-            Patch((0, beside), (self.map_foot, foot), (self.map_side + 8, self.top - 4)),
-        ]
-        down = float(self.map_foot)
-        if more:
-            patches.append(Patch((0, beside), (foot, self.height), (-6, down)))
-            down += self.height - foot + 6
-        above = self.engines_top - 4, self.memory_top - 4
-        patches.append(Patch((self.left - 2, right), above, (4 - 2 * scale, down), scale))
-        down += above[1] - above[0]
-        for line in (0, 24):
-            unit = self.memory_top + line - 4, self.memory_top + line + 20
-            for start in (self.left, middle):
-                end = start + self.engines_width / 2
-                patches.append(Patch((start, end), unit, (4, down), 2 * scale))
-                down += 23
-        below = self.memory_top + 44, self.running_top - 16
-        patches.append(Patch((self.left - 2, right), below, (4 - 2 * scale, down), scale))
-        down += below[1] - below[0] + 4
-        tear = below[1], self.running_top - 2
-        patches.append(Patch((self.left, right - 2), tear, (4, down), scale))
-        down += 15
-        running = below[1], self.height
-        patches.append(Patch((self.left - 2, right), running, (4 - 2 * scale, down), scale))
-        return (NARROW, down + running[1] - running[0]), patches
 
 
 class Grid(NamedTuple):

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import NARROW, Patch, Sheet, nonempty, together
+from cypresskit.draw.sheet import Sheet, nonempty, together
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 TWO_SUM = {
@@ -29,7 +29,6 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEFT, WIDE, TOP, ROW, BITS = 120, 970, 8, 42, 53
 WIDTH = LEFT + WIDE + 22  # of the stage
 HEIGHT = TOP + ROW * len(TWO_SUM) + 24
-NARROW_LEFT = 92  # the ruler's left edge on a narrow page
 MARKED = 60  # exponents for which the ruler's marks are ten apart
 
 
@@ -58,7 +57,6 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     nonempty(pairs, "two-sum is drawn for pairs of finite numbers", (Sequence, np.ndarray))
     sheet = Sheet("Two-sum on a ruler of exponents")
     sheet.stage("A row for each number, a box for each bit", WIDTH, HEIGHT)
-    _fold(sheet)
     runs = [two_sum(*map(float, pair)) for pair in pairs]
     if not np.isfinite([list(run.values()) for run in runs]).all():
         raise ValueError(
@@ -113,17 +111,6 @@ def exponents(pairs: Sequence[tuple[float, float]] = PAIRS) -> Player:
     )
     scenes = [(f"{a:.4g} + {b:.3g}", FRAMES) for a, b in pairs]
     return sheet.player(captions, step="Operation", below=[key], scenes=scenes, seconds=9)
-
-
-def _fold(sheet: Sheet) -> None:
-    """On a narrow page the names stand close to the ruler, which is narrower."""
-    high = (0, HEIGHT)
-    scale = (NARROW - 8 - NARROW_LEFT) / WIDE
-    patches = [
-        Patch((0, LEFT - 1), high, (NARROW_LEFT - LEFT, 0)),
-        Patch((LEFT - 1, WIDTH), high, (NARROW_LEFT, 0), scale),
-    ]
-    sheet.fold((NARROW, HEIGHT), patches)
 
 
 def _span(run: dict[str, float]) -> tuple[int, int]:

@@ -2,18 +2,16 @@
 // what came out. In a moving picture, in a toy, and on a page that shows a lesson.
 import {make, makeButton, plain, press, takeFocus, write} from "./shell.js"
 
-/** A question in a box, to be answered once. Whoever is around hears of the answer by the event
- * `cypresskit-guess`.
+/** A question in a box, to be answered once.
  *
  * @param {HTMLElement} box where question and answers stand
  * @param {HTMLElement} host what the keys belong to
- * @param {{question: string, choices: string[], unguessed?: string, name?: string}} asked as HTML;
- *     `unguessed` is said in place of the question while what is shown gives the answer away;
- *     `name` is the question as it is kept
+ * @param {{question: string, choices: string[], unguessed?: string}} asked as HTML;
+ *     `unguessed` is said in place of the question while what is shown gives the answer away
  * @param {(choice: number) => void} made what happens then
  */
 export function askGuess(box, host, asked, made) {
-  const {question, choices, unguessed = question, name = plain(question)} = asked
+  const {question, choices, unguessed = question} = asked
   const words = make(box, "span")
   const group = make(box, "span", {class: "choice", role: "group", "aria-label": plain(question)})
   let guess = null
@@ -24,10 +22,6 @@ export function askGuess(box, host, asked, made) {
       if (guess !== null || revealed) return // a guess is a guess
       guess = n
       press(group.children, n)
-      const detail = {question: name, choice: n}
-      box.dispatchEvent(
-        new CustomEvent("cypresskit-guess", {bubbles: true, composed: true, detail}),
-      )
       made(n)
     })
     button.innerHTML = choice

@@ -17,7 +17,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
-from cypresskit.draw.sheet import NARROW, Bars, Clock, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 FRAMES = 240  # moments
@@ -28,7 +28,6 @@ ROAD = 78  # pixels: the road of stages above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + 54  # the stage's width
-NAME, ABOVE = 17, 27  # on a narrow page: the line above each row, and lines above the road
 STATIONS = {"program's memory": 0.07, "pinned memory": 0.37, "card's memory": 0.65, "chip": 0.88}
 # Where a stage takes its block from, and to.
 ROUTES = {
@@ -99,12 +98,11 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     heights = [ROAD + row * sum(panel.rows.values()) for panel in panels]
     tops = np.cumsum([0.0, *heights])[:-1].tolist()
     bands = [band for panel, top in zip(panels, tops) for band in panel.bands(top, row).values()]
-    sheet.clock(Clock((LEFT, RIGHT), end, 1e3, bands, high + 9))
+    sheet.ticks((LEFT, RIGHT), 1e3 * end, bands, high + 9)
     sheet.words(LEFT - 24, high + 9, "milliseconds:", "soft", align="right", size=12)
     any_full = False
     for panel, top in zip(panels, tops):
         any_full |= panel.draw(sheet, top, row)
-    _fold(sheet, panels, tops, row)
     moments = np.linspace(0, end, FRAMES)
     captions = [
         f"At {1e3 * t:.1f} ms. " + "\n".join(panel.say(t) for panel in panels) for t in moments
@@ -125,21 +123,6 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         legend += f" &ensp;{abbreviations}"
     guess = _question(panels) if race else None
     return sheet.player(captions, lines, step="Moment", below=[legend], marks=marks, guess=guess)
-
-
-def _fold(sheet: Sheet, panels: Sequence["_Chart"], tops: Sequence[float], row: float) -> None:
-    """On a narrow page rows have their names above them."""
-    patches: list[Patch] = []
-    down = 0.0
-    for panel, top in zip(panels, tops):
-        folded, down = panel.fold(top, row, down)
-        patches += folded
-    foot = tops[-1] + ROAD + row * sum(panels[-1].rows.values())
-    axis = foot, foot + 18
-    scale = (NARROW - 24) / WIDE
-    patches.append(Patch((LEFT, RIGHT), axis, (8, down), scale))
-    patches.append(Patch((0, LEFT), axis, (8 - LEFT + 24, down + 16), align="left"))
-    sheet.fold((NARROW, down + 36), patches)
 
 
 def _winner(panels: Sequence["_Chart"]) -> str:
@@ -245,10 +228,7 @@ def draw_tasks(
     name_ends = middle + 3.4 * np.array([len(text) for text in names]) + 3
     come = axis.to_x(axis.moments)[:, np.newaxis] >= (name_ends if future else -np.inf)
     shown = np.where(come, np.arange(1, len(spans) + 1), 0)
-    labels = sheet.numbers(
-        f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center"
-    )
-    sheet.name_bars(labels, (left, right), [[span.task.name, _label(span.task)] for span in spans])
+    sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center")
 
 
 def _name_in(span: Span, room: float) -> str:
@@ -354,29 +334,6 @@ class _Chart:
         """The upper and the lower y of each row."""
         ends = top + ROAD - 4 + row * np.cumsum([0, *self.rows.values()])
         return dict(zip(self.rows, pairwise(ends.tolist())))
-
-    def fold(self, top: float, row: float, down: float) -> tuple[list[Patch], float]:
-        """The panel's patches on a narrow page from ``down`` on, and where they end there."""
-        width = (0, STAGE)
-        road = top + 19, top + ROAD - 14
-        patches = [
-            Patch((0, LEFT), (top, road[0]), (0, down)),
-            Patch((LEFT, STAGE), (top, road[0]), (NARROW - 4 - WIDE, down + 21)),
-            Patch((LEFT, RIGHT), road, (28, down + 19 + ABOVE), 0.41),
-            Patch(width, (road[1], top + ROAD - 4), (NARROW - STAGE + 4, down + ROAD - 6 + ABOVE)),
-        ]
-        down += ROAD + 8 + ABOVE
-        for high, low in self.bands(top, row).values():
-            middle = (high + low) / 2
-            line = down + NAME / 2 - (middle - high)
-            patches += [
-                Patch((0, 20), (high, low), (NARROW - 62, line)),
-                Patch((20, LEFT - 1), (high, low), (36 - LEFT, line), align="left"),
-                Patch((LEFT, RIGHT), (high, low), (8, down + NAME), (NARROW - 24) / WIDE),
-                Patch((RIGHT + 1, STAGE), (high, low), (NARROW - 48, line)),
-            ]
-            down += NAME + low - high
-        return patches, down + 4
 
     def draw(self, sheet: Sheet, top: float, row: float) -> bool:
         """Draw the timeline. Returns whether a shared resource is full at some time."""

@@ -1,7 +1,6 @@
 // A picture over many frames that plays in the browser, without Python. What Python says about it
 // is `spec`: see Player and Sheet.
 import {askGuess} from "./guess.js"
-import {followWidth, Stage} from "./places.js"
 import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread, valuesAt} from "./tracks.js"
 
@@ -15,10 +14,6 @@ const LEAST_TEXT = 8
 const LISTED = 13 // lines of a listing that are shown
 const ONE_STEP = 220 // milliseconds in which a single step travels
 const LEAST_PAUSE = 28 // milliseconds from one picture of a journey to the next
-const GLIDE = 160 // milliseconds that a zoom takes
-const CLOSER = 1.6 // times as near is a step of the zoom
-const NEAREST = 100 // times as near as the whole it goes
-const FURTHER = 0.25 // of what is seen, a step aside
 const SHARE = 5 // of the time at most a fifth is spent on drawing what travels
 
 /** @returns {HTMLElement[]} */
@@ -54,10 +49,6 @@ class Player {
     this.part = {}
     for (const part of elements(el.shadowRoot, "[data-part]")) this.part[part.dataset.part] = part
     this.count = spec.captions.length
-    this.held = new Map() // what a source holds, before its things are placed
-    this.heldBy = (source) => this.held.get(source) ?? source.data
-    /** @type {Stage[]} */
-    this.stages = spec.stages.map((stage) => new Stage(stage))
     this.tracks = spec.tracks.map((track) => spread(track, this.count))
     this.first = spec.scenes[0][0] // frame of the scene that is shown
     this.frames = spec.scenes[0][1]
@@ -72,7 +63,6 @@ class Player {
     this.scene = 0
     this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
     this.ends = []
-    this.addStages()
   }
 
   get last() {
@@ -131,10 +121,9 @@ class Player {
     const from = this.frame
     this.frame = to
     this.motion++
-    this.followHead(to)
     const travels = time > 0 && from >= this.first && from <= this.last && !CALM.matches
-    const changed = dataAt(this.tracks, to, this.heldBy)
-    if (travels) moveBetween(this.tracks, from, to, 0, changed, this.heldBy)
+    const changed = dataAt(this.tracks, to)
+    if (travels) moveBetween(this.tracks, from, to, 0, changed)
     this.paint(changed)
     if (travels) this.travel(from, to, time)
     if (this.pick !== null) {
@@ -162,7 +151,7 @@ class Player {
   paint(changed) {
     if (!changed.size) return
     const began = performance.now()
-    for (const [source, data] of changed) this.hold(source, data)
+    for (const [source, data] of changed) source.data = data
     const handing = performance.now() - began
     requestAnimationFrame(() => {
       const drawing = performance.now()
@@ -170,25 +159,6 @@ class Player {
         this.painting = handing + performance.now() - drawing
       })
     })
-  }
-
-  /** Let a source hold data: its figure gets them in their places. */
-  hold(source, data) {
-    this.held.set(source, data)
-    source.data = this.stageOf(source)?.placed(source, data) ?? data
-  }
-
-  stageOf(source) {
-    return this.stages.find(({plans}) => plans.has(source))
-  }
-
-  /** Place all that stages show anew. */
-  placeAll() {
-    for (const stage of this.stages) {
-      stage.align(this.heldBy)
-      if (stage.clock) for (const [source, ticks] of stage.ticks()) this.held.set(source, ticks)
-      for (const source of stage.plans.keys()) this.hold(source, this.heldBy(source))
-    }
   }
 
   travel(from, to, time) {
@@ -202,7 +172,7 @@ class Player {
       if (now - last > Math.max(LEAST_PAUSE, SHARE * this.painting) || part === 1) {
         last = now
         const eased = time < 180 ? part : part * part * (3 - 2 * part)
-        this.paint(moveBetween(this.tracks, from, to, eased, new Map(), this.heldBy))
+        this.paint(moveBetween(this.tracks, from, to, eased, new Map()))
       }
       if (part < 1) requestAnimationFrame(move)
     }
@@ -335,9 +305,7 @@ class Player {
   }
 
   addGuess() {
-    const {question, choices, unguessed, asked: name} = this.spec
-    const asked = {question, choices, unguessed, name}
-    this.guess = askGuess(this.part.guess, this.el, asked, () => {
+    this.guess = askGuess(this.part.guess, this.el, this.spec, () => {
       this.show(this.first, {quiet: true})
       if (!CALM.matches) this.toggle()
     })
@@ -351,114 +319,6 @@ class Player {
     this.el.dataset.revealed = "yes"
   }
 
-  // -- narrow pages, and time that is zoomed
-
-  addStages() {
-    const {part} = this
-    for (const pick of this.spec.picks)
-      if (`width ${pick.w}` in pick.source.data) pick.w = `width ${pick.w}`
-    const fold = () => {
-      const changed = this.stages.map((stage) => stage.fold())
-      if (changed.some(Boolean)) this.placeAll()
-    }
-    fold()
-    this.ends.push(followWidth(fold))
-    this.clocks = this.stages.filter((stage) => stage.clock)
-    this.seen = [0, 1] // of the clock, as parts of the whole
-    if (!this.clocks.length) return
-    const acts = [() => this.zoom(1 / CLOSER), () => this.zoom(CLOSER), () => this.see(0, 1)]
-    ;[...part.zoom.children].forEach((button, n) => {
-      button.addEventListener("click", acts[n])
-    })
-    for (const stage of this.clocks) {
-      const box = this.el.shadowRoot.getElementById(stage.figure.id)
-      const turn = (event) => this.turn(event, stage)
-      box.addEventListener("wheel", turn, {passive: false})
-    }
-    this.markZoom()
-  }
-
-  /** The wheel scrolls the page; with Control it zooms where the pointer is, with Shift it moves. */
-  turn(event, stage) {
-    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return
-    event.preventDefault()
-    const forward = (event.deltaY || event.deltaX) > 0
-    if (event.shiftKey) this.pan(forward ? FURTHER : -FURTHER)
-    else this.zoom(forward ? 1 / CLOSER : CLOSER, this.pointedAt(event, stage))
-  }
-
-  /** Which part of what is seen of the clock is left of the pointer. */
-  pointedAt(event, stage) {
-    const drawing = event.currentTarget.firstElementChild.getBoundingClientRect()
-    const {start, end} = stage.figure.x_range
-    const at = start + ((event.clientX - drawing.left) / drawing.width) * (end - start)
-    const [first, last] = stage.window.map((x) => stage.spot(x, stage.clock.foot)[0])
-    return Math.max(0, Math.min(1, (at - first) / (last - first)))
-  }
-
-  /** See the clock from so many times as near; the part `about` of what is seen stays in place. */
-  zoom(nearer, about = 0.5) {
-    const [first, last] = this.goal ?? this.seen
-    const span = Math.max(1 / NEAREST, Math.min(1, (last - first) / nearer))
-    const start = first + about * (last - first - span)
-    this.see(start, start + span)
-  }
-
-  /** Move what is seen of the clock aside, by a part of it. */
-  pan(part) {
-    const [first, last] = this.goal ?? this.seen
-    const way = part * (last - first)
-    this.see(first + way, last + way)
-  }
-
-  /** See the clock from one part of it to another, as far as it goes. */
-  see(from, to) {
-    const span = Math.min(1, to - from)
-    const start = Math.max(0, Math.min(1 - span, from))
-    const goal = [start, start + span]
-    const before = this.seen
-    this.goal = goal
-    this.markZoom()
-    const began = performance.now()
-    const move = () => {
-      if (this.goal !== goal || !this.el.isConnected) return
-      const gone = CALM.matches ? 1 : Math.min(1, (performance.now() - began) / GLIDE)
-      this.look(goal.map((end, n) => before[n] + gone * (end - before[n])))
-      if (gone < 1) requestAnimationFrame(move)
-      else this.goal = null
-    }
-    move()
-  }
-
-  look(seen) {
-    this.seen = seen
-    for (const stage of this.clocks) {
-      const [left, right] = stage.clock.x
-      stage.look(...seen.map((end) => left + end * (right - left)))
-    }
-    this.el.dataset.seen = seen.map((end) => end.toFixed(4)).join(" ")
-    this.placeAll()
-  }
-
-  markZoom() {
-    const [first, last] = this.goal ?? this.seen
-    const [out, , whole] = this.part.zoom.children
-    out.disabled = whole.disabled = last - first > 0.999
-  }
-
-  /** While time is zoomed, what is seen of it goes along with the play head. */
-  followHead(frame) {
-    const [first, last] = this.seen ?? [0, 1]
-    const {source} = this.spec.heads[0] ?? {}
-    if (last - first > 0.999 || !source) return
-    const track = this.tracks.find((t) => t.source === source && t.column === "x")
-    const [left, right] = this.clocks[0].clock.x
-    const at = (valuesAt(track, frame)[0] - left) / (right - left)
-    const span = last - first
-    const start = Math.max(0, Math.min(1 - span, at - span / 10))
-    if (at < first || at > last) this.look([start, start + span])
-  }
-
   // -- choosing
 
   /** What is chosen is lit wherever it is, and that may change with the frame. */
@@ -467,7 +327,7 @@ class Player {
       const {key, lit} = source.data
       const now = Array.from(key, (k) => (k === this.pick ? on : 0))
       if (now.some((value, n) => value !== lit[n]))
-        this.hold(source, {...this.heldBy(source), lit: now})
+        source.data = {...source.data, lit: now}
       const seen = now.some((value) => value > 0)
       for (const mark of marks) if (mark.visible !== seen) mark.visible = seen
     }
@@ -531,14 +391,7 @@ class Player {
   /** A play head follows the pointer that drags it: to the nearest frame. */
   drag(source, x) {
     const track = this.tracks.find((t) => t.source === source && t.column === "x")
-    const stage = this.stageOf(source)
-    const {y} = this.heldBy(source)
-    const seenAt = (at, n) => {
-      const seen = stage ? stage.spot(at, y[n])[0] : at
-      return Number.isNaN(seen) ? Number.POSITIVE_INFINITY : seen
-    }
-    const away = (k) =>
-      Math.min(...Array.from(valuesAt(track, k), (at, n) => Math.abs(seenAt(at, n) - x)))
+    const away = (k) => Math.min(...Array.from(valuesAt(track, k), (at) => Math.abs(at - x)))
     let nearest = this.first
     for (let k = this.first; k <= this.last; k++) if (away(k) < away(nearest)) nearest = k
     if (nearest === this.frame) return
@@ -600,15 +453,6 @@ class Player {
         End: () => this.go(this.last),
         PageDown: () => this.goToMark(1),
         PageUp: () => this.goToMark(-1),
-      })
-    if (this.clocks.length)
-      Object.assign(keys, {
-        "+": () => this.zoom(CLOSER),
-        "=": () => this.zoom(CLOSER),
-        "-": () => this.zoom(1 / CLOSER),
-        0: () => this.see(0, 1),
-        ",": () => this.pan(-FURTHER),
-        ".": () => this.pan(FURTHER),
       })
     if (this.about.size)
       Object.assign(keys, {

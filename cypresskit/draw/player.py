@@ -24,8 +24,6 @@ from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import still, theme
-from cypresskit.draw.keeper import KEEPER, Asked
-from cypresskit.draw.predict import KEPT
 from cypresskit.draw.shown import Shown, embed, joined, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -125,8 +123,7 @@ class Parts:
     choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
     ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
     ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
-    of each frame; a drag there goes to the nearest frame. ``stages``: figures that are placed anew
-    on a narrow page or have a clock that zooms; see ``Sheet.fold`` and ``Sheet.clock``.
+    of each frame; a drag there goes to the nearest frame.
     """
 
     def __init__(self, title: str) -> None:
@@ -138,7 +135,6 @@ class Parts:
         self.about: dict[int, About] = {}
         self.scene_of_key: dict[int, int] = {}
         self.heads: list[dict] = []
-        self.stages: list[dict] = []
         self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
 
 
@@ -190,7 +186,6 @@ class Player(Shown):
         self.about = parts.about
         self._text = theme.readable(text)
         self._inks = parts.inks
-        self._zooms = any(stage["clock"] for stage in parts.stages)
         if not captions:
             raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
         for track in self.tracks:
@@ -201,7 +196,6 @@ class Player(Shown):
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess = settings.guess
-        self._asked = Asked(guess.question, tuple(guess.choices), guess.right) if guess else None
         usual = len(captions) // 3 if guess else -1
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
@@ -222,7 +216,6 @@ class Player(Shown):
                 "sceneOfKey": list(parts.scene_of_key.items()),
                 "heads": parts.heads,
                 "picks": parts.picks,
-                "stages": parts.stages,
                 **self._recording(),
                 **_settings_fields(settings),
                 **_guess_fields(guess),
@@ -240,7 +233,6 @@ class Player(Shown):
             "turned": settings.dials,
             "asks": settings.guess,
             "clicks": self.about,
-            "zooms": self._zooms,
             "keyed": hint,
         }
         most = max(frames for _, frames in self.scenes)
@@ -270,20 +262,9 @@ class Player(Shown):
             "tracks": [track.as_dict() for track in self.tracks],
         }
 
-    def metadata(self) -> dict:
-        """The answer to what the picture asks. A guess that is made in the browser is kept by the
-        widget that ``load`` shows.
-        """
-        if not self._asked:
-            return {}
-        KEEPER.ask(self._asked)
-        return {KEPT: self._asked.kept()}
-
     def _keyboard_help(self) -> str:
         """What the keys of a moving picture do."""
         keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
-        if self._zooms:
-            keys += ", + and - zoom, 0 shows all, comma and full stop move"
         return f"{keys}, up and down choose, Escape lets go" if self.about else keys
 
     def __len__(self) -> int:
@@ -342,7 +323,6 @@ def _guess_fields(guess: Guess | None) -> dict:
     question = theme.html(guess.question) if guess else ""
     late = "Without a guess (go back to the start to make one):"
     return {
-        "asked": guess.question if guess else "",
         "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
         "question": f"<b>Guess first:</b> {question}",
         "right": theme.html(guess.right) if guess else "",
@@ -418,4 +398,3 @@ def load(frames: bool | None = None) -> None:
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{cell_script()}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))
-    KEEPER.show()

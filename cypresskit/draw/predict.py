@@ -3,8 +3,7 @@
 ``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
 ``guess.said(31)`` puts question, guess and result into a line. A curve is guessed on a chart of its
 own, and ``curves`` draws it below what came out. Both also keep guess and result in the saved
-notebook, in the metadata of the output that asks, where ``cypresskit marks`` and ``guesses`` read
-them.
+notebook, in the metadata of the output that asks, where ``cypresskit marks`` reads them.
 """
 
 import re

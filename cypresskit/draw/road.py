@@ -19,7 +19,7 @@ import numpy as np
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import NARROW, Patch, Sheet
+from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -34,7 +34,6 @@ CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of b
 OWN = 46  # the width that a bar of the reader's own takes
 CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 8  # in a line of the names that they hold
 GAP = 14  # between two bars
-MOST_NARROWED = 1.16  # times as wide may rungs be that stand side by side there
 # How far below the foot the lines of names are, and how far apart.
 NUMBER, NAMES, APART = 12, 27, 13
 REFERENCE = 2048  # the course's N: a rung of another one says so
@@ -190,7 +189,6 @@ def road(
     _draw_heads(sheet, layout)
     _draw_bars(sheet, _Bars(rungs, figures, layout, seen), lit)
     _draw_names(sheet, rungs, layout)
-    sheet.fold(*layout.fold(rungs))
 
     sheet.about |= {n: _about(rung, figures, seen[:, n]) for n, rung in enumerate(rungs)}
     captions = [
@@ -264,50 +262,6 @@ class _RoadLayout:
     def roof(self) -> np.ndarray:
         """The y of the peak over each rung."""
         return self.foot - FOOT + ROOF
-
-    def fold(self, rungs: Sequence[Rung]) -> tuple[tuple[float, float], list[Patch]]:
-        """The size of the stage on a narrow page, and its patches: as many rungs side by side as
-        have room, a reader's own beside the book's.
-        """
-        groups: list[list[int]] = []
-        for n, rung in enumerate(rungs):
-            if rung.own:
-                groups[-1].append(n)
-            else:
-                groups.append([n])
-        patches: list[Patch] = []
-        down = 0.0
-        for line in (0, 1):
-            top = LINE * line
-            high = (LINE, HEIGHT - LINE)[line]
-            end = (0, self.width / 2), (self.width / 2, self.width)
-            heading = top, top + HEAD + 8
-            patches.append(Patch(end[0], heading, (0, down)))
-            right = NARROW - 4 - (self.end - self.width / 2)
-            patches.append(Patch(end[1], heading, (right, down + 18)))
-            down += HEAD + 8 + 18 * (line == 0)
-            of_line = [group for group in groups if rungs[group[0]].climb == (line == 0)]
-            for first, last in self._lines(of_line):
-                is_first = first == of_line[0][0]
-                left = 0.0 if is_first else self.x[first] - self.room[first] / 2
-                right = self.x[last] + self.room[last] / 2
-                scale = min(1.0, (NARROW - 8) / (right - left))
-                part = heading[1], top + high
-                patches.append(Patch((left, right), part, (4, down), scale))
-                down += part[1] - part[0]
-        return (NARROW, down), patches
-
-    def _lines(self, groups: Sequence[list[int]]) -> list[tuple[int, int]]:
-        """The first and the last rung of each line on a narrow page."""
-        lines: list[tuple[int, int]] = []
-        for group in groups:
-            first = lines[-1][0] if lines else group[0]
-            room = self.room[first : group[-1] + 1].sum()
-            if lines and room <= MOST_NARROWED * NARROW:
-                lines[-1] = first, group[-1]
-            else:
-                lines.append((group[0], group[-1]))
-        return lines
 
 
 def _draw_heads(sheet: Sheet, layout: _RoadLayout) -> None:

@@ -35,8 +35,6 @@ from cypresskit.draw import theme
 from cypresskit.draw.element import STAR
 from cypresskit.draw.player import Parts, Player, Settings, Track
 
-NARROW = 390  # the width of a stage that is laid out anew for a narrow page: see ``Sheet.fold``
-
 #: What says where each kind of glyph is.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Line: ("x", "y"),
@@ -111,31 +109,6 @@ class TimeAxis(NamedTuple):
     to_x: Callable[[np.ndarray], np.ndarray]
 
 
-class Patch(NamedTuple):
-    """A part of a stage, from x to x and from y to y, and where a narrow page has its upper left
-    corner. ``scale``: how many times as wide it is there. ``align``: how its words stand there, if
-    not as on the stage.
-    """
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    to: tuple[float, float]
-    scale: float = 1.0
-    align: str = ""
-
-
-class Clock(NamedTuple):
-    """A stage's axis of time: the x of its ends, its length in seconds, how many of its units a
-    second has, the bands of y in which things stand along it, and the y of the ticks' names.
-    """
-
-    x: tuple[float, float]
-    seconds: float
-    unit: float
-    bands: Sequence[tuple[float, float]]
-    foot: float
-
-
 class Sheet(Parts):
     """A picture under construction."""
 
@@ -158,50 +131,26 @@ class Sheet(Parts):
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
         self._staged = True
 
-    def fold(self, size: tuple[float, float], patches: Sequence[Patch]) -> None:
-        """Lay the latest stage out anew on a narrow page: its ``size`` there, and its patches, of
-        which the first that holds a thing's middle says where that goes.
-        """
-        self._stage()["size"] = list(size)
-        self._stage()["patches"] = [patch._asdict() for patch in patches]
-
-    def clock(self, clock: Clock) -> None:
-        """Give the latest stage a clock, with ticks, which a reader can zoom."""
-        left, right = clock.x
-        ticks = ticks_between(0, clock.seconds * clock.unit)
-        x = left + np.array(ticks) / (clock.seconds * clock.unit) * (right - left)
-        y, high = np.array([((top + foot) / 2, foot - top) for top, foot in clock.bands]).T
-        lines = self.boxes(
-            "ticks",
-            np.tile(x, len(y)),
-            np.repeat(y, len(x)),
-            1,
-            np.repeat(high, len(x)),
-            ink="line",
-            alpha=0.6,
-        )
-        texts = [f"{tick:g}" for tick in ticks]
-        words = self.source("tick names", x=x, y=np.full(len(x), clock.foot), text=texts)
-        self.words("x", "y", "text", "soft", source=words, align="center", size=12)
-        self._stage()["clock"] = clock._asdict() | {"lines": lines, "words": words, "names": []}
-
-    def name_bars(
-        self, source: ColumnDataSource, ends: Sequence[np.ndarray], texts: Sequence[Sequence[str]]
+    def ticks(
+        self,
+        ends: tuple[float, float],
+        last: float,
+        bands: Sequence[tuple[float, float]],
+        foot: float,
     ) -> None:
-        """Let the names of a source stand in what is seen of their bars: as long as fit, of each
-        bar's ``texts``, the longest first. ``ends`` are the bars' left and right x.
+        """Draw an axis from 0 to ``last`` between two ``ends`` of x: its ticks in ``bands`` of y,
+        and their names at the y of the ``foot``.
         """
-        left, right = (np.asarray(end, float).tolist() for end in ends)
-        entry = {"source": source, "left": left, "right": right, "texts": texts}
-        self._stage()["clock"]["names"].append(entry)
-
-    def _stage(self) -> dict:
-        """What the player gets of the latest stage."""
-        for stage in self.stages:
-            if stage["figure"] is self.fig:
-                return stage
-        self.stages.append({"figure": self.fig, "size": [0, 0], "patches": [], "clock": None})
-        return self.stages[-1]
+        left, right = ends
+        ticks = ticks_between(0, last)
+        x = left + np.array(ticks) / last * (right - left)
+        y, high = np.array([((top + low) / 2, low - top) for top, low in bands]).T
+        across, down = np.tile(x, len(y)), np.repeat(y, len(x))
+        tall = np.repeat(high, len(x))
+        self.boxes("ticks", across, down, 1, tall, ink="line", alpha=0.6)
+        texts = [f"{tick:g}" for tick in ticks]
+        words = self.source("tick names", x=x, y=np.full(len(x), foot), text=texts)
+        self.words("x", "y", "text", "soft", source=words, align="center", size=12)
 
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options

@@ -25,7 +25,6 @@ MODULES = (
     "guess.js",
     "guess_page.js",
     "tracks.js",
-    "places.js",
     "into_view.js",
     "picture.js",
     "player.js",
@@ -39,12 +38,11 @@ MODULES = (
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about asked captions choices dials figures firstFrame fitted heads inks label labels "
-    "listing marks picks question right sceneOfKey scenes stages step stillFrame tracks truth "
+    "about captions choices dials figures firstFrame fitted heads inks label labels "
+    "listing marks picks question right sceneOfKey scenes step stillFrame tracks truth "
     "unguessed wheel "
     "track.changes track.column track.moves track.source track.text track.texts "
-    "pick.figure pick.h pick.marks pick.on pick.source pick.w "
-    "stage.clock stage.figure stage.patches stage.size"
+    "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
 ADVICE = (
@@ -131,12 +129,8 @@ class Shown:
         )
         return {"text/plain": repr(self), "text/html": own + self.embedded(still=still)}
 
-    def metadata(self) -> dict:
-        """What a notebook keeps of a picture that it shows."""
-        return {}
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict[str, str], dict]:
-        return self.bundle(), self.metadata()
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return self.bundle()
 
     def page(self, scripts: str, links: str = "") -> str:
         """The picture as an HTML page, with the elements that load the pictures' ``scripts`` and

@@ -27,17 +27,16 @@ export function spread({source, column, changes, text, texts, moves}, count) {
 /** A track's values in a frame. */
 export const valuesAt = ({all, size}, frame) => all.subarray(frame * size, (frame + 1) * size)
 
-/** What the sources have to hold in a frame, of those that hold something else. `heldBy` says what a
- * source holds, before it is placed. */
-export function dataAt(tracks, frame, heldBy) {
+/** What the sources have to hold in a frame, of those that hold something else. */
+export function dataAt(tracks, frame) {
   const changed = new Map()
   for (const track of tracks) {
     const {source, column, text, texts} = track
     const now = valuesAt(track, frame).slice()
-    const before = heldBy(source)[column]
+    const before = source.data[column]
     if (track.drawn && now.every((value, n) => Object.is(before[n], value))) continue
     track.drawn = true
-    if (!changed.has(source)) changed.set(source, {...heldBy(source)})
+    if (!changed.has(source)) changed.set(source, {...source.data})
     changed.get(source)[column] = now
     if (text) changed.get(source)[text] = Array.from(now, (value) => texts.get(value))
   }
@@ -46,7 +45,7 @@ export function dataAt(tracks, frame, heldBy) {
 
 /** Move what glides to its place on the way between two frames, in `changed`. What comes from
  * nowhere, or goes there, jumps. */
-export function moveBetween(tracks, from, to, part, changed, heldBy) {
+export function moveBetween(tracks, from, to, part, changed) {
   for (const track of tracks) {
     if (!track.moves) continue
     const {source, column, size} = track
@@ -58,7 +57,7 @@ export function moveBetween(tracks, from, to, part, changed, heldBy) {
       now ??= after.slice()
       now[n] = before[n] + way * part
     }
-    if (now) changed.set(source, {...(changed.get(source) ?? heldBy(source)), [column]: now})
+    if (now) changed.set(source, {...(changed.get(source) ?? source.data), [column]: now})
   }
   return changed
 }

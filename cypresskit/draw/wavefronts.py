@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import NARROW, Bars, Patch, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.draw.window import check_window
 from cypresskit.kernels.own import Source
 from cypresskit.tables import quantity
@@ -30,8 +30,6 @@ FRAMES = 150
 LEFT, RIGHT, ROW = 44, 1170, 16
 WIDTH = RIGHT + 82  # of the stage: beside the rows stand counters
 HEAD = 84  # the room above and below a report's rows
-# On a narrow page: the ends of the rows, and what is more above a report's rows.
-NARROW_LEFT, NARROW_RIGHT, ABOVE = 32, 340, 26
 KEYS = 100_000  # between the keys of one report's wavefronts and the next's
 LONGEST = 100  # clocks of the toy's arithmetic or waiting
 TURNS = 5  # how often a single wavefront of the toy does both
@@ -136,27 +134,6 @@ class _Layout:
         first, last = self.top + 22, self.strip + 28
         return (first + last) / 2, last - first
 
-    def fold(self, number: int) -> list[Patch]:
-        """The patches of the ``number``-th report on a narrow page: its shares stand below its
-        title, its turns beside its rows.
-        """
-        top = self.top
-        title = top + 20
-        turns = top + 60
-        foot = top + HEAD + ROW * self.most
-        down = top + ABOVE * number
-        shares = RIGHT - 270
-        scale = (NARROW_RIGHT - NARROW_LEFT) / (RIGHT - LEFT)
-        beside = NARROW_RIGHT + 4 - 8
-        return [
-            Patch((0, shares), (top, title), (4 - LEFT, down)),
-            Patch((shares, RIGHT), (top, title), (NARROW - 4 - 270, down + 22)),
-            Patch((RIGHT + 1, WIDTH), (top, turns), (beside + 1, down + ABOVE + 14)),
-            Patch((0, LEFT - 1), (title, foot), (NARROW_LEFT - LEFT, down + ABOVE + 20)),
-            Patch((LEFT, RIGHT), (title, foot), (NARROW_LEFT, down + ABOVE + 20), scale),
-            Patch((RIGHT + 1, WIDTH), (turns, foot), (beside + 1, down + ABOVE + 60)),
-        ]
-
 
 def wavefronts(
     *reports: Report | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
@@ -186,12 +163,9 @@ def wavefronts(
         f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in drawn
     )
     sheet.stage(label, WIDTH, len(drawn) * height)
-    patches: list[Patch] = []
     for number, report in enumerate(drawn):
         layout = _Layout(number * height, report.active, most)
         _draw_report(sheet, report, number, layout, clocks)
-        patches += layout.fold(number)
-    sheet.fold((NARROW, len(drawn) * (height + ABOVE)), patches)
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
