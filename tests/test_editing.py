@@ -509,7 +509,7 @@ def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
     talk.type("a-1", TEXT + "; typed\n")
     talk.path.write_text(NAIVE)
     talk.talk.look()
-    assert {"type": "text", "text": NAIVE, "why": "file"} in talk.said
+    assert {"type": "text", "text": NAIVE, "edit": "file-1"} in talk.said
     assert talk.talk.text == NAIVE
     assert talk.talk.edits[-1].text == TEXT + "; typed\n"
 
@@ -629,7 +629,10 @@ def test_a_recalled_text_and_a_comparison_are_those_of_the_history(talk):
         talk.type(f"a-{n}", TEXT + f"; {n}")
         talk.clocks(f"a-{n}", 100.0 * n)
     talk.talk.hear({"type": "recall", "entry": 1})
-    assert talk.said[-1] == {"type": "text", "text": TEXT + "; 1", "why": "recall"}
+    assert talk.said[-1]["type"] == "text" and talk.said[-1]["text"] == TEXT + "; 1"
+    assert talk.path.read_text() == TEXT + "; 1"
+    talk.talk.hear({"type": "recall", "entry": float("inf")})
+    assert talk.said[-1]["type"] == "trouble"
     talk.talk.hear({"type": "compare", "first": 1, "second": 2})
     changed = [row for row in talk.said[-1]["lines"] if row[0] != " "]
     assert [(mark, text) for mark, *_, text in changed] == [("-", "; 1"), ("+", "; 2")]
@@ -687,14 +690,14 @@ def test_what_is_no_file_is_told_how_to_become_one(file, error, words):
     assert len(str(raised.value)) < 300
 
 
-def test_a_text_that_multiplies_nothing_is_told_of_its_own_launch():
+def test_a_text_that_multiplies_nothing_is_told_what_runs_it():
     said = []
     text = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\nmov o0, l0\nend\n"
     job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict"]}
     answer_job(job | SETTINGS | {"like": None}, JobMemory(), said.append, lambda _: False)
     (finding,) = said[-2]["findings"]
     assert "ck.workbench(..., like=)" in finding["message"]
-    assert "arrays= and expected=" in finding["advice"]
+    assert "ck.launch" in finding["advice"]
 
 
 # -- the page's files

@@ -95,6 +95,8 @@ class Answerer {
     this.hearers = []
     this.silent = false
     this.history = []
+    this.brought = 0
+    this.step = null
   }
 
   listen(hear) {
@@ -111,7 +113,15 @@ class Answerer {
   send(message) {
     this.heard.push(message)
     if (message.type === "hello") this.begin()
-    if (message.type === "text" && !this.silent) this.answer(message)
+    if (message.type === "text") this.text = message.text
+    if (["text", "shown"].includes(message.type) && !this.silent)
+      this.answer({edit: message.edit, text: this.text})
+  }
+
+  /** Another text comes from elsewhere. */
+  bring(text) {
+    this.text = text
+    this.say({type: "text", text, edit: `file-${++this.brought}`})
   }
 
   begin() {
@@ -126,7 +136,18 @@ class Answerer {
     const {text, history} = this
     const name = "my.il"
     setTimeout(() => {
-      this.say({type: "state", name, like: "", text, words, parts: PARTS, n: 0, history})
+      this.say({
+        type: "state",
+        edit: "file-0",
+        name,
+        like: "",
+        text,
+        words,
+        parts: PARTS,
+        n: 0,
+        history,
+        step: this.step,
+      })
     })
   }
 

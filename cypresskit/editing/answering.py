@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 
 from cypresskit.compiler import forget_code
 from cypresskit.compiler.code import kernel_turn
-from cypresskit.editing import launched_answers, measured_answers, pure_answers
-from cypresskit.editing.given_launch import GivenLaunch, load_launch
+from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
@@ -144,40 +143,6 @@ class Case:
         return measured_answers.prices_answer(self._judge(), n)
 
 
-class LaunchCase(Case):
-    """A job whose program is no product: ``launch`` is the file of its launch."""
-
-    @property
-    def given(self) -> GivenLaunch:
-        return load_launch(self.job["launch"])
-
-    def _turn(self, program: Program) -> tuple[None, None]:
-        """How many steps of k a turn of its loop has, nobody can say."""
-        return None, None
-
-    def verdict(self) -> Answer | None:
-        if self.program is None:
-            return None
-        return launched_answers.verdict_answer(self.program, self.given)
-
-    def clocks(self) -> Answer | None:
-        if self.program is None:
-            return None
-        return launched_answers.clocks_answer(self.program, self.given)
-
-    def best(self) -> Answer:
-        return measured_answers.best_code(self._assembled())
-
-    def prices(self) -> Answer:
-        return launched_answers.prices_answer(self._assembled(), self.given)
-
-    def replay_place(self) -> None:
-        """Which terms went into an element is known of products alone."""
-
-    def _assembled(self) -> Program:
-        return assemble(self.job["text"], self.job["name"])
-
-
 def assembled(text: str, name: str) -> Program | None:
     """The program, or None if the text has faults."""
     try:
@@ -214,7 +179,7 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     """
     message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
     message = message[:1].upper() + message[1:]
-    advice = "If it multiplies no matrices, give its launch: arrays= and expected=."
+    advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     if like is not None:
         message = message.partition(" Say which kernel")[0]
         advice = f"Nor as {like}. Look at what is stored, and at its address. {advice}"
@@ -276,7 +241,7 @@ def answer_job(
 ) -> None:
     """Say each part of a job's answer, then that it is done, until it is overtaken."""
     edit = job["edit"]
-    case = LaunchCase(job, memory) if job.get("launch") else Case(job, memory)
+    case = Case(job, memory)
     makers: dict[str, Callable[[], Answer | None]] = {
         "text": case.text,
         "code": case.code,

@@ -13,16 +13,18 @@ the last text is answered as far as it can be, and then ``done`` is said.
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Protocol
 
 from cypresskit.editing.answering import AnswerProcess, Message
-from cypresskit.editing.edits import Edit, Edits, arguments_in_words
+from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
+from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.kernels.convention import ELEMENTS
 
 QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
@@ -40,6 +42,7 @@ PART_NAMES = {"text": "faults", "code": "bundles", "verdict": "products", "clock
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
 MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
+MOST_LETTERS = 200  # of an answer to a step's question
 LOOK = 0.4  # seconds between two looks at the file
 
 OVER = "The process that answers ended at this text, and was started anew."
@@ -103,14 +106,15 @@ class Conversation:
         self.start, self.later = start, later
         self.name = file.path.name
         self.arguments = arguments_in_words(settings)
+        self.step = STEPS[settings["step"]] if settings.get("step") else None
         self.lock = file.lock
         self.pages: list[Send] = []
         self.resting: list[Callable[[], None]] = []  # called when a text is answered
         self.text = file.text
         self.edit = "file-0"
         self.files = 0
-        self.outside = False  # whether the text came from outside, and no page has it yet
         self.asked = False  # whether a page has asked for the answers to this text
+        self.rested = False  # whether all answers to it have been given
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.history_fails = False
@@ -132,8 +136,6 @@ class Conversation:
         self.closed = threading.Event()
         with self.lock:
             file.readers.append(self)
-            if (lost := file.lost_text()) is not None and edits.known(lost) is None:
-                self._keep(lost, "never reached the file")
 
     # -- pages
 
@@ -183,7 +185,9 @@ class Conversation:
             answers: dict[str, Callable[[Message], None]] = {
                 "hello": partial(self._hello, page),
                 "text": self._take_text,
-                "shown": self._shown,
+                "shown": partial(self._shown, page),
+                "guess": self._guess,
+                "book": self._book,
                 "recall": self._recall,
                 "compare": self._compare,
                 "replay": self._replay,
@@ -192,12 +196,21 @@ class Conversation:
                 return
             try:
                 answers[str(kind)](message)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 self.say({"type": "trouble", "message": "The page said something unknown."})
 
     def _hello(self, page: Send | None, message: Message) -> None:
-        """A page is there: it is told all that it needs to begin."""
+        """A page is there: it is told all that it needs to begin. ``unsent``, a text that a page
+        had when nobody heard it any more, counts if the file is as it was; else the history has it.
+        """
         self.look()
+        all_unsent = message.get("unsent")
+        unsent = all_unsent.get(str(self.file.path)) if isinstance(all_unsent, dict) else None
+        if unsent is not None and (text := whole_letters(str(unsent["text"]))) != self.text:
+            if unsent.get("base") == self.text:
+                self.put(text, "was on the page when the kernel ended")
+            elif self.edits.known(text) is None:
+                self._keep(text, UNWRITTEN)
         state = {
             "type": "state",
             "name": self.name,
@@ -206,31 +219,42 @@ class Conversation:
             "text": self.text,
             "edit": self.edit,
             "words": self._words(),
-            "parts": self._parts(),
+            "parts": list(PARTS),
             "n": self.settings.get("n"),
             "history": self._history(),
             "problem": self._problem(),
+            "step": self._step_state(),
         }
         if page is None:
             self.say(state)
         else:
             self._say_to(page, state)
 
+    def _step_state(self) -> Message | None:
+        """What a page shows of the step, or None."""
+        if self.step is None:
+            return None
+        kept = self.edits.kept(self.step.name)
+        return {
+            "name": self.step.name,
+            "title": self.step.title,
+            "idea": self.step.idea,
+            "pars": asdict(self.step.pars),
+            "within": WITHIN,
+            "question": asdict(self.step.question),
+            "guess": self.edits.answers.get(self.step.name, ""),
+            "hint": self.step.hint,
+            "views": list(self.step.views),
+            "kept": None if kept is None else kept.shown(),
+        }
+
     def _words(self) -> Message:
         """What words mean: of a product's launch, also what its constants hold."""
         known = words()
-        if not self.settings.get("launch"):
-            constants = [
-                [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text]
-                for n, text in enumerate(ELEMENTS)
-            ]
-            known["others"] = constants + known["others"]
-        return known
-
-    def _parts(self) -> list[str]:
-        """The parts of an answer that can come: terms are those of a product."""
-        product = not self.settings.get("launch")
-        return [part for part in PARTS if product or part != "replay"]
+        constants = [
+            [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)
+        ]
+        return known | {"others": constants + known["others"]}
 
     def _history(self) -> list[Message]:
         return self.edits.shown(self.arguments)
@@ -243,36 +267,87 @@ class Conversation:
         if self.closed.is_set():
             self.say(self._heard_message(edit))
         else:
-            self.begin(edit, text)
+            self.begin(edit, text, message.get("base"))
 
-    def begin(self, edit: str, text: str) -> None:
+    def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """``text`` is what counts from now on, for each conversation about the file; here it is
         answered, and by another one if a page of its own says that it shows it. Nobody hears of a
         page that is closed: a conversation that none asks is silent.
+
+        ``base`` is the text that was edited. If that isn't the last one, whoever typed hadn't seen
+        what stands here: it is kept.
         """
         with self.lock:
-            if text != self.text and self.outside:
-                self._keep(self.text, "changed outside")
-                self.note = ""
+            unseen = base not in (None, self.edit)
+            if text != self.text and (unseen or self.note):
+                self._keep_unknown(self.note or "changed at the same time")
             self._write(text)
             self._take(edit, text)
             self._answer_text()
-            for other in tuple(self.file.readers):
-                if other is not self and other.text != text:
-                    other.note = ""
-                    other._take(edit, text)
+            self._tell_others(edit, text)
 
-    def _shown(self, message: Message) -> None:
-        """A page shows the text that another workbench on the file has."""
-        if message["edit"] == self.edit and not (self.asked or self.closed.is_set()):
+    def put(self, text: str, note: str) -> None:
+        """Put a text into the file that no page has: of the history, or of the book. Pages show it,
+        and ask for its answers.
+        """
+        with self.lock:
+            if text == self.text or self.closed.is_set():
+                return
+            self._keep_unknown("before another text came")
+            self.files += 1
+            edit = f"put-{self.files}-{id(self)}"
+            self._write(text)
+            self._take(edit, text)
+            self.note = note
+            self._tell_others(edit, text)
+
+    def _tell_others(self, edit: str, text: str) -> None:
+        for other in tuple(self.file.readers):
+            if other is not self and other.text != text:
+                other._take(edit, text)
+
+    def _keep_unknown(self, note: str) -> None:
+        """The text that stands here makes room for another: the history has it."""
+        if self.text.strip() and self.edits.known(self.text) is None:
+            self._keep(self.text, note)
+
+    def _shown(self, page: Send | None, message: Message) -> None:
+        """A page shows the text that is here, and wants its answers."""
+        if message["edit"] != self.edit or self.closed.is_set():
+            return
+        if not self.asked:
             self._answer_text()
+        elif page is not None:
+            for answer in tuple(self.answers.values()):
+                self._say_to(page, answer)
+            if self.rested:
+                self._say_to(page, {"type": "done", "edit": self.edit})
+
+    def _guess(self, message: Message) -> None:
+        """A reader answers the step's question. The first answer counts."""
+        if self.step is None or self.step.name in self.edits.answers:
+            return
+        with self._history_said():
+            self.edits.answer(self.step.name, str(message["words"])[:MOST_LETTERS])
+        self._say_step()
+
+    def _book(self, message: Message) -> None:
+        """The reader wants the book's text of the step."""
+        if self.step is not None:
+            self.put(self.step.book, f"the book's {self.step.name}")
+
+    def _say_step(self) -> None:
+        """The step has become another: something was kept or answered."""
+        for reader in self.file.readers:
+            if reader.step is not None:
+                reader.say({"type": "step", **(reader._step_state() or {})})
 
     def _take(self, edit: str, text: str) -> None:
         """Take over a text that is in the file, or should be."""
         if text != self.text:
-            self.say({"type": "text", "text": text, "why": "page", "edit": edit})
-        self.outside = False
-        self.asked = False
+            self.say({"type": "text", "text": text, "edit": edit})
+        self.note = ""
+        self.asked = self.rested = False
         self.edit = edit
         self.text = text
         self.answers = {}
@@ -310,10 +385,14 @@ class Conversation:
         return self.file.problem
 
     def _write(self, text: str) -> None:
-        """Put a text into the file. One that can't be written is kept elsewhere, and tried again
-        at each look.
+        """Put a text into the file. One that can't be written stands in the history, and is tried
+        again at each look.
         """
+        failed = bool(self.file.problem)
         others = self.file.save(text)
+        if failed or self.file.problem:
+            with self._history_said():
+                self.edits.stand_in(text if self.file.problem else None)
         if others is not None:
             self._keep(others, "changed outside")
             advice = "What it held is in the history."
@@ -449,6 +528,7 @@ class Conversation:
         self._rest()
 
     def _rest(self) -> None:
+        self.rested = True
         for act in tuple(self.resting):
             with suppress(Exception):  # whatever an output that is gone raises
                 act()
@@ -562,6 +642,7 @@ class Conversation:
     def _note_edit(self) -> None:
         """Keep the text in the history, unless its figures are those of the edit before it with
         these arguments: whether it is right, its speed, N, what binds it, bundles and registers.
+        A right text that reaches the step's first par is kept as the step's, if it is its fastest.
         """
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
@@ -581,47 +662,55 @@ class Conversation:
             wavefronts=card["wavefronts"],
             note=self.note,
             arguments=self.arguments,
+            step=self.step.name if self.step is not None else "",
         )
         self.note = ""
-        if last is not None and _figures(last) == _figures(made):
+        if last is None or _figures(last) != _figures(made):
+            self.add(made)
+        if self.step is not None and made.right and made.n == self.step.n:
+            self._keep_step(made)
+
+    def _keep_step(self, made: Edit) -> None:
+        assert self.step is not None
+        best = self.edits.kept(self.step.name)
+        if made.gflops < self.step.pars.right or (best and best.gflops >= made.gflops):
             return
-        self._add(made)
+        with self._history_said():
+            self.edits.keep(self.step.name, made.text, made.gflops)
+        self._say_history()
+        self._say_step()
 
     def _keep(self, text: str, note: str) -> None:
         """Keep a text of which nothing is known but where it came from."""
-        self._add(
-            Edit(
-                number=0,
-                text=text,
-                right=None,
-                gflops=0.0,
-                n=0,
-                bound="",
-                bundles=0,
-                registers=0,
-                wavefronts=0,
-                note=note,
-            )
-        )
+        self.add(Edit(0, text, note=note))
 
-    def _add(self, edit: Edit) -> None:
+    def add(self, edit: Edit) -> None:
+        """Keep an edit in the history, and tell pages."""
+        with self._history_said():
+            self.edits.add(edit)
+        self._say_history()
+
+    def _say_history(self) -> None:
+        for reader in self.file.readers:
+            if reader.edits is self.edits:
+                reader.say({"type": "history", "entries": reader._history()})
+
+    @contextmanager
+    def _history_said(self) -> Iterator[None]:
+        """A change to the history: if it can't be written, that is said once."""
         problem = ""
         try:
-            self.edits.add(edit)
+            yield
         except OSError as error:
             problem = f"The history can't be written: {error.strerror or error}."
         if problem and not self.history_fails:
             self.say({"type": "trouble", "message": problem})
         self.history_fails = bool(problem)
-        for reader in self.file.readers:
-            if reader.edits is self.edits:
-                reader.say({"type": "history", "entries": reader._history()})
 
     def _recall(self, message: Message) -> None:
         edit = self.edits.find(int(message["entry"]))
         if edit is not None:
-            self.note = f"edit {edit.number} again"
-            self.say({"type": "text", "text": edit.text, "why": "recall"})
+            self.put(edit.text, f"edit {edit.number} again")
 
     def _compare(self, message: Message) -> None:
         first, second = (self.edits.find(int(message[name])) for name in ("first", "second"))
@@ -674,18 +763,10 @@ class Conversation:
     def _changed_outside(self, text: str) -> None:
         if text == self.text:
             return
-        if self.edits.known(self.text) is None:
-            self._keep(self.text, "before the file was changed outside")
-        self.note = "changed outside"
+        self._keep_unknown("before the file was changed outside")
         self.files += 1
-        edit = f"file-{self.files}"
-        self._interrupt()
-        self.edit = edit
-        self.text = text
-        self.answers = {}
-        self.outside = True
-        self.asked = False
-        self.say({"type": "text", "text": text, "why": "file"})
+        self._take(f"file-{self.files}", text)
+        self.note = "changed outside"
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:
         """The answer's ``part`` for the current text, waiting for it; None if it doesn't come."""

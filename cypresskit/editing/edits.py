@@ -1,27 +1,36 @@
-"""The history of a kernel's edits: what each text became, kept beside the file.
+"""The history of a reader's kernel: each text that counted, and what it became.
 
-An edit is kept once it is known whether it is right and how fast: not each letter typed, but each
-text whose figures (right or wrong, speed, bundles, registers) aren't those of the one before. Two
-attempts at the same thing that are both wrong, within seconds, are one. A text that was changed
-outside, or never reached the file, is kept without being judged. Workbenches with other arguments
-on the same file share its history: each edit says with which it was judged.
+It is the one place, beside the kernel's file, where a text is kept. An edit is kept once it is
+known whether it is right and how fast: not each letter typed, but each text whose figures (right or
+wrong, speed, bundles, registers) aren't those of the one before. Two attempts at the same thing
+that are both wrong, within seconds, are one. A text that was changed outside, or never reached the
+file, is kept without being judged. A text that a step of the climb keeps bears the step's name, and
+stays. Workbenches with other arguments on the same file share its history: each edit says with
+which it was judged. So do other processes: the file is read anew before it is written.
+
+A history that can't be written beside its kernel is written into the user's cache until it can.
 """
 
+import fcntl
+import hashlib
 import json
+import math
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cypresskit.saving import save_file
+from cypresskit.saving import read_plain, save_file
 from cypresskit.tables import quantity, table
 
-MOST = 300  # edits that are kept; of older ones, the fastest
+MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
+LARGEST = 64 << 20  # bytes of a history
 BURST = 15.0  # seconds within which wrong attempts are one
 LETTERS = 48  # of a line that is quoted
-LAUNCH_LETTERS = 6  # that tell one launch with arrays from another
+UNWRITTEN = "never reached the file"
 
 
 @dataclass(frozen=True)
@@ -33,22 +42,25 @@ class Edit:
     ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
     typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
     ``arguments``: with which arguments of ``ck.workbench`` it was judged, in words; "" if it wasn't
-    judged, and in histories of former versions.
+    judged, and in histories of former versions. ``step``: the step of the climb on whose workbench
+    it was made, or ""; ``kept``, whether that step keeps it.
     """
 
     number: int
     text: str
-    right: bool | None
-    gflops: float
-    n: int
-    bound: str
-    bundles: int
-    registers: int
-    wavefronts: int
+    right: bool | None = None
+    gflops: float = 0.0
+    n: int = 0
+    bound: str = ""
+    bundles: int = 0
+    registers: int = 0
+    wavefronts: int = 0
     note: str = ""
     time: float = 0.0
     change: str = ""
     arguments: str = ""
+    step: str = ""
+    kept: bool = False
 
     @property
     def judgement(self) -> str:
@@ -73,33 +85,37 @@ class Edit:
 
 
 class Edits(Sequence[Edit]):
-    """The edits of a kernel, the oldest first, kept in the file at ``path``."""
+    """The edits of a kernel, the oldest first, kept in the file at ``path``; and a reader's
+    ``answers`` to the questions of the climb, by step.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self.kept: list[Edit] = []
-        if path is not None and path.exists():
-            self.kept = _read(path)
+        self.rows: list[Edit] = []
+        self.answers: dict[str, str] = {}
+        self._stamp: object = ...  # of the file when it was last read or written
+        self._unwritten: list[Edit] = []
+        self._read_anew()
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.rows)
 
     def __getitem__(self, number):
-        return self.kept[number]
+        return self.rows[number]
 
     def __iter__(self) -> Iterator[Edit]:
-        return iter(tuple(self.kept))
+        return iter(tuple(self.rows))
 
     def find(self, number: int) -> Edit | None:
         """The edit of a number, or None."""
-        return next((edit for edit in self.kept if edit.number == number), None)
+        return next((edit for edit in self.rows if edit.number == number), None)
 
     def known(self, text: str, arguments: str | None = None) -> Edit | None:
         """The latest edit with this text, or None; given arguments, the latest judged with them."""
         return next(
             (
                 edit
-                for edit in reversed(self.kept)
+                for edit in reversed(self.rows)
                 if edit.text == text and (arguments is None or edit.judged_with(arguments))
             ),
             None,
@@ -107,58 +123,151 @@ class Edits(Sequence[Edit]):
 
     def last(self, arguments: str) -> Edit | None:
         """The latest edit that was judged with these arguments, or not at all; or None."""
-        return next((edit for edit in reversed(self.kept) if edit.judged_with(arguments)), None)
+        return next((edit for edit in reversed(self.rows) if edit.judged_with(arguments)), None)
 
     def shown(self, arguments: str) -> list[dict[str, Any]]:
         """What a page with these arguments shows: its own edits, and those of other arguments
         whose texts were never judged with its own.
         """
-        judged = {edit.text for edit in self.kept if edit.arguments == arguments}
+        judged = {edit.text for edit in self.rows if edit.arguments == arguments}
         return [
             edit.shown(arguments)
-            for edit in self.kept
+            for edit in self.rows
             if edit.judged_with(arguments) or edit.text not in judged
         ]
 
-    def add(self, edit: Edit) -> Edit:
-        """Keep an edit, with the next number. Raises ``OSError`` if the file can't be written; it
-        is kept in memory all the same.
+    def kept(self, step: str) -> Edit | None:
+        """The fastest text that a step of the climb keeps, the latest of equals, or None."""
+        own = [edit for edit in self.rows if edit.kept and edit.step == step]
+        return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
+
+    def keep(self, step: str, text: str, gflops: float) -> Edit:
+        """Keep a right text as a step's: its latest edit bears the step's name, or a new one does.
+        The step's other texts stay. Raises ``OSError`` as ``add`` does.
         """
+        with self._change():
+            texts = (edit for edit in reversed(self.rows) if edit.text == text)
+            known = next((edit for edit in texts if not edit.kept or edit.step == step), None)
+            if known is None:
+                kept = self._append(Edit(0, text, right=True, gflops=gflops, step=step, kept=True))
+            else:
+                kept = replace(known, right=True, gflops=gflops, step=step, kept=True)
+                self.rows[self.rows.index(known)] = kept
+        return kept
+
+    def stand_in(self, text: str | None) -> None:
+        """Keep a text that can't be written into the kernel's file, in place of the one before it
+        that couldn't; None: there is none any more. Raises ``OSError`` as ``add`` does.
+        """
+        with self._change():
+            self.rows = [edit for edit in self.rows if edit.note != UNWRITTEN]
+            if text is not None and self.known(text) is None:
+                self._append(Edit(0, text, note=UNWRITTEN))
+
+    def answer(self, step: str, words: str) -> None:
+        """Keep what a reader answered to a step's question. Raises ``OSError`` as ``add`` does."""
+        with self._change():
+            self.answers[step] = words
+
+    def add(self, edit: Edit) -> Edit:
+        """Keep an edit, with the next number. Raises ``OSError`` if it can be written neither
+        beside the kernel nor into the cache; it is kept in memory all the same.
+        """
+        with self._change():
+            return self._append(edit)
+
+    def _append(self, edit: Edit) -> Edit:
         last = self.last(edit.arguments)
         now = edit.time or time.time()
-        number = self.kept[-1].number + 1 if self.kept else 1
+        number = self.rows[-1].number + 1 if self.rows else 1
         edit = replace(edit, number=number, time=round(now, 1))
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
-            self.kept.remove(last)
+            self.rows.remove(last)
         if (before := self.last(edit.arguments)) is not None:
             edit = replace(edit, change=change_between(before.text, edit.text))
-        self.kept.append(edit)
-        while len(self.kept) > MOST:
+        self.rows.append(edit)
+        while len(self.rows) > MOST:
             self._drop()
-        self.save()
         return edit
 
     def _drop(self) -> None:
-        """Forget one of the older half: one that isn't known to be right, or the slowest."""
-        older = self.kept[: len(self.kept) // 2]
-        self.kept.remove(min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number)))
+        """Forget one of the older half that no step keeps: one that isn't known to be right, or the
+        slowest.
+        """
+        older = [edit for edit in self.rows[: len(self.rows) // 2] if not edit.kept]
+        older = older or self.rows[:1]
+        self.rows.remove(min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number)))
+
+    # -- the file
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """A change to what the file holds: what others have written is read first."""
+        if self.path is None:
+            yield
+            return
+        with _locked(self.path.parent):
+            self._read_anew()
+            yield
+            self.save()
+
+    def _read_anew(self) -> None:
+        """Read the file, if another process has written it. Edits that it lacks, since they
+        couldn't be written there, stay.
+        """
+        if self.path is None or self._stamp == (stamp := _stamp(self.path)):
+            return
+        if self._stamp is ...:
+            self._unwritten, self.answers = _read(self.spare)
+        self._stamp = stamp
+        rows, answers = _read(self.path)
+        known = {(edit.text, edit.time) for edit in rows}
+        for edit in self._unwritten:
+            if (edit.text, edit.time) not in known:
+                last = rows[-1].number if rows else 0
+                rows.append(replace(edit, number=max(last + 1, edit.number)))
+        self.rows = rows
+        self.answers = answers | self.answers
 
     def save(self) -> None:
-        """Write the file."""
-        if self.path is not None:
-            rows = [json.dumps(asdict(edit)) for edit in self.kept]
-            save_file(self.path, "[\n" + ",\n".join(rows) + "\n]\n")
+        """Write the file, or what stands for it in the cache."""
+        if self.path is None:
+            return
+        rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
+        text = f'{{"answers": {json.dumps(self.answers)}, "edits": [\n{rows}\n]}}\n'
+        try:
+            save_file(self.path, text)
+        except OSError:
+            self._unwritten = list(self.rows)
+            self.spare.parent.mkdir(parents=True, exist_ok=True)
+            save_file(self.spare, text)
+            return
+        self._stamp = _stamp(self.path)
+        self._unwritten = []
+        with suppress(OSError):
+            self.spare.unlink(missing_ok=True)
+
+    @property
+    def spare(self) -> Path:
+        """Where the history is while it can't be written beside its kernel."""
+        assert self.path is not None
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        place = str(self.path.absolute()).encode("utf-8", "replace")
+        return Path(
+            home, "cypresskit", "histories", f"{hashlib.sha256(place).hexdigest()[:16]}.json"
+        )
 
     def _remark(self, edit: Edit) -> str:
         """Where an edit came from, and with which arguments it was judged, if not all with one."""
-        arguments = {edit.arguments for edit in self.kept if edit.arguments}
+        arguments = {edit.arguments for edit in self.rows if edit.arguments}
         judged = f"with {edit.arguments}" if edit.arguments and len(arguments) > 1 else ""
-        return ", ".join(filter(None, (edit.note, judged)))
+        kept = f"kept as your {edit.step}" if edit.kept else ""
+        return ", ".join(filter(None, (kept, edit.note, judged)))
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]
-        for edit in self.kept:
+        for edit in self.rows:
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
@@ -180,7 +289,7 @@ class Edits(Sequence[Edit]):
                 edit.wavefronts,
                 self._remark(edit),
             )
-            for edit in self.kept
+            for edit in self.rows
         )
         return table(names, rows)
 
@@ -189,12 +298,9 @@ def arguments_in_words(settings: Mapping[str, Any]) -> str:
     """The arguments of ``ck.workbench`` that a text is judged with."""
     words = []
     for name, value in settings.items():
-        if value is None:
+        if value is None or name == "step":  # which asks for speed, and judges alike
             continue
-        if name == "launch":
-            words.append(f"arrays {Path(value).stem[:LAUNCH_LETTERS]}")
-        else:
-            words.append(f"{name}={tuple(value)}" if name == "block" else f"{name}={value!r}")
+        words.append(f"{name}={tuple(value)}" if name == "block" else f"{name}={value!r}")
     return ", ".join(words) or "no arguments"
 
 
@@ -235,28 +341,67 @@ def history_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.history.json")
 
 
-def _read(path: Path) -> list[Edit]:
-    """The edits in a file. One that can't be read is put aside, not lost."""
+def history_of(path: str | Path) -> Edits:
+    """The history of a kernel's file."""
+    return Edits(history_path(Path(path)))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Alone among all processes that change histories in a folder."""
+    try:
+        number = os.open(folder, os.O_RDONLY)
+    except OSError:  # then it can't be written there, either
+        yield
+        return
+    try:
+        with suppress(OSError):  # a folder of another machine may know no locks
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _stamp(path: Path) -> object:
+    """When a file was changed, its length, and which file it is; None if there is none."""
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_size, seen.st_ino
+
+
+def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:
+    """The edits and answers in a file. One that can't be read is put aside, not lost."""
+    if not os.path.lexists(path):
+        return [], {}
     names = {field.name for field in fields(Edit)}
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
+        if isinstance(held, list):  # of a former version
+            held = {"edits": held, "answers": {}}
+        rows, answers = held["edits"], held["answers"]
         edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in rows]
-        if isinstance(rows, list) and all(_is_sound(edit) for edit in edits):
-            return edits
-    except (OSError, ValueError, TypeError, AttributeError):
+        if all(map(_is_sound, edits)) and all(isinstance(words, str) for words in answers.values()):
+            return edits, dict(answers)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     with suppress(OSError):
         path.replace(path.with_name(path.name + ".unreadable"))
-    return []
+    return [], {}
 
 
 def _is_sound(edit: Edit) -> bool:
     """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note, edit.change, edit.arguments)
+    texts = (edit.text, edit.bound, edit.note, edit.change, edit.arguments, edit.step)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)
         and all(type(value) is int for value in wholes)
         and isinstance(edit.right, bool | None)
-        and all(isinstance(value, int | float) for value in (edit.gflops, edit.time))
+        and type(edit.kept) is bool
+        and all(
+            isinstance(value, int | float) and math.isfinite(value)
+            for value in (edit.gflops, edit.time)
+        )
     )

@@ -44,34 +44,4 @@ export class Words {
     const other = this.others.find(({pattern}) => pattern.test(bare))
     return other && [other.name, other.text]
   }
-
-  /** The opcodes that begin with a word, the shortest first; of a word that goes on behind an
-   * opcode, this with its controls. */
-  begun(word) {
-    const start = word.toLowerCase()
-    const all = [...this.opcodes.values()].filter(([name]) => name.startsWith(start))
-    const entry = this.opcode(start)
-    if (!all.length && entry) all.push(...this.withControls(entry))
-    return all
-      .filter(([name]) => name.startsWith(start))
-      .sort(([a], [b]) => a.length - b.length || (a < b ? -1 : 1))
-  }
-
-  /** An opcode as its example writes it; a fetch also of the neighbour to the right. */
-  withControls(entry) {
-    const [name, operands, cost, meaning, example] = entry
-    const [whole] = example.split(/\s/)
-    const ways = /^(sample|load)$/.test(name) ? [whole, `${whole}_aoffimmi(1,0,0)`] : [whole]
-    return ways.map((way) => [way, operands, cost, meaning, example])
-  }
-}
-
-/** The names that a text declares or uses: registers, literals, constants, inputs. */
-export function namesIn(text) {
-  const names = new Set()
-  for (const line of text.split("\n")) {
-    const code = line.split(/;|\/\//)[0]
-    for (const [name] of code.matchAll(/\b(?:[rlo]\d+|cb\d+\[\d+\]|v[A-Z]\w*)\b/g)) names.add(name)
-  }
-  return [...names]
 }

@@ -1,15 +1,12 @@
 """A kernel's text as a file: written whole, and watched, since any other editor may change it.
 
-A text that can't be written is lost with the process and the page that have it. So it is kept in
-the user's cache meanwhile, where the next workbench on the file finds it.
+A text that can't be written is kept in its history meanwhile (``edits``).
 """
 
 import errno
-import hashlib
 import os
 import stat
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +73,8 @@ class KernelFile:
         return others
 
     def _check_writable(self) -> None:
-        """Raise ``OSError`` for a folder, and for a file that its owner protects: it could be
-        replaced all the same.
+        """Raise ``OSError`` for what is no plain file, for one that its owner protects, which could
+        be replaced all the same, and for one that holds what is no text and would be lost.
         """
         try:
             mode = self.path.stat().st_mode
@@ -85,51 +82,31 @@ class KernelFile:
             return
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "there is a folder of this name", str(self.path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device", str(self.path))
         if not mode & WRITABLE:
             raise PermissionError(errno.EACCES, "it is read-only", str(self.path))
+        if self._stamp() != self.stamp:  # and it was no news
+            try:
+                read_text(self.path)
+            except ValueError:
+                why = "what it holds now is no text, or too long, and would be lost. Move it away"
+                raise OSError(errno.EEXIST, why, str(self.path)) from None
 
     def save(self, text: str) -> str | None:
-        """As ``write``, but a text that can't be written is kept elsewhere, which ``problem`` says.
-        What somebody else had put into the file is then not lost: it is there.
+        """As ``write``, but for a text that can't be written, ``problem`` says why. What somebody
+        else had put into the file is then not lost: it is there.
         """
         try:
             others = self.write(text)
         except OSError as error:
-            self.problem = self._keep(text, error)
+            self.problem = (
+                f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
+                " this page and in the history, and writing it is tried again and again."
+            )
             return None
-        if self.problem:
-            self.problem = ""
-            with suppress(OSError):
-                self.spare.unlink(missing_ok=True)
+        self.problem = ""
         return others
-
-    def _keep(self, text: str, error: OSError) -> str:
-        """Keep a text that can't be written; why it can't, and where it is, in words."""
-        why = error.strerror or str(error)
-        kept = "on this page"
-        with suppress(OSError):
-            self.spare.parent.mkdir(parents=True, exist_ok=True)
-            save_file(self.spare, text)
-            kept += f" and in {self.spare}"
-        return (
-            f"{self.path} can't be written: {why}. Your text is kept {kept}, and writing it is"
-            " tried again and again."
-        )
-
-    @property
-    def spare(self) -> Path:
-        """Where a text is kept that can't be written."""
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        place = hashlib.sha256(str(self.path).encode("utf-8", "replace")).hexdigest()[:12]
-        return Path(home, "cypresskit", "unsaved", f"{place}-{self.path.name}")
-
-    def lost_text(self) -> str | None:
-        """The text that an earlier workbench couldn't write into the file, or None."""
-        try:
-            text = read_text(self.spare)
-        except (OSError, ValueError):
-            return None
-        return None if text == self.text else text
 
 
 def begin_file(path: str | Path, text: str) -> bool:

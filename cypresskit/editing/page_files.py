@@ -10,7 +10,6 @@ MODULES = (
     "draw/il_colours.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
-    "editing/undo_runs.js",
     "editing/editor.js",
     "editing/bundle_table.js",
     "editing/figures.js",

@@ -18,6 +18,12 @@ function highlight(name) {
   return CSS.highlights.get(name)
 }
 
+/** Write a text into an element, and leave its node in place. */
+function writeInto(element, text) {
+  if (element.firstChild) element.firstChild.data = text
+  else element.textContent = text
+}
+
 /** A line and what is said of it.
  * @returns {Record<string, any>} */
 function newLine(text) {
@@ -34,7 +40,7 @@ export class PaintedLines {
     this.painted = []
     this.lit = {lit: new Set(), here: new Set()}
     this.sight = 0 // how high the lines in sight are together
-    this.letter = 0 // a letter's width, once it is known
+    this.wide = 0 // a letter's width, once it is known
     this.high = LINE_HIGH
     parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
     this.scroll = make(parent, "div", {class: "ckw-scroll"})
@@ -78,10 +84,12 @@ export class PaintedLines {
     while (tail < most && all[all.length - 1 - tail].text === lines[lines.length - 1 - tail]) tail++
     const old = all.slice(start, all.length - tail)
     const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
-      const {live = null, colour} = old[n] ?? {}
-      return {...newLine(line), live, colour} // its price was another line's
+      const {live = null, colour, row = null} = old[n] ?? {}
+      if (row) this.letter(row, line)
+      return {...newLine(line), live, colour, row} // its price was another line's
     })
-    for (const line of old) this.remove(line)
+    for (const line of old.slice(fresh.length)) this.remove(line)
+    this.painted = this.painted.map((line) => fresh[old.indexOf(line)] ?? line)
     this.all = all.slice(0, start).concat(fresh, all.slice(all.length - tail))
     const widest = this.all.reduce((most, {wide}) => Math.max(most, wide), 0)
     this.paint.style.minWidth = `max(100%, calc(${widest}ch + 40px))`
@@ -204,10 +212,18 @@ export class PaintedLines {
       ranges: [],
       said: [],
     }
-    row.paint.textContent = line.text || "\n"
-    if (window.CSS?.highlights)
-      for (const {kind, start, end} of parts(line.text)) this.colour(row, kind, start, end)
+    this.letter(row, line.text)
     return row
+  }
+
+  /** Write a line's text into its row. While somebody types, no element goes: the browser's undo
+   * takes back together what was typed without one. */
+  letter(row, text) {
+    for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
+    row.ranges = []
+    writeInto(row.paint, text || "\n")
+    if (window.CSS?.highlights)
+      for (const {kind, start, end} of parts(text)) this.colour(row, kind, start, end)
   }
 
   colour(row, kind, start, end) {
@@ -238,7 +254,7 @@ export class PaintedLines {
     said.push(lit.join(), line.dropped)
     if (row.said.length && said.every((value, n) => value === row.said[n])) return
     row.said = said
-    row.number.textContent = String(number)
+    writeInto(row.number, String(number))
     this.fillLive(row.live, live)
     this.fillPrice(row.price, price)
     row.chip.classList.toggle("ckw-dropped", Boolean(line.dropped))
@@ -254,7 +270,7 @@ export class PaintedLines {
     const [count, names] = live ?? [0, ""]
     cell.style.setProperty("--part", String(count / this.most || 0))
     cell.toggleAttribute("data-most", count === this.most && count > 1)
-    cell.textContent = count ? String(count) : ""
+    writeInto(cell, count ? String(count) : "")
     cell.title = count ? `${count} live: ${names}` : ""
   }
 
@@ -262,7 +278,7 @@ export class PaintedLines {
     cell.style.setProperty("--work", String(price ? Math.min(1, price.work / this.dearest) : 0))
     cell.style.setProperty("--part", String(price ? Math.max(0, price.price / this.dearest) : 0))
     const percent = price ? 100 * price.price : 0
-    cell.textContent = percent >= 0.05 ? percent.toFixed(1) : ""
+    writeInto(cell, percent >= 0.05 ? percent.toFixed(1) : "")
     cell.title = price?.text ?? ""
   }
 
@@ -335,11 +351,11 @@ export class PaintedLines {
   }
 
   letterWidth() {
-    if (this.letter) return this.letter
+    if (this.wide) return this.wide
     const probe = make(this.paint, "span", {}, "x".repeat(100))
     const wide = probe.getBoundingClientRect().width / 100
     probe.remove()
-    this.letter = wide
+    this.wide = wide
     return wide || 7.5
   }
 }

@@ -7,14 +7,20 @@ the kernel; on the site it is a worker, which has the pure half alone (``pure_an
 
 The page says:
 
-``hello``
-    The page is there; the answer is ``state``.
-``text``: edit, text
+``hello``: unsent
+    The page is there; the answer is ``state``. ``unsent``: by file, what a page had when nobody
+    heard it any more, ``{text, base}`` with the text that it was made of.
+``text``: edit, text, base
     The reader changed the text. ``edit`` names this text: whatever the page chose, never used
-    twice. Each ``answer`` carries it back, and the page drops answers to older texts.
+    twice. Each ``answer`` carries it back, and the page drops answers to older texts. ``base`` is
+    the ``edit`` of the text that was changed. Nothing but a reader's hand makes a page say this.
 ``shown``: edit
-    The page shows a text that came as ``text`` from another page ("page"), and wants its answers.
-    A workbench that no page asks works on nothing: its cell may be gone.
+    The page shows a text that came in ``state`` or ``text``, and wants its answers. A workbench
+    that no page asks works on nothing: its cell may be gone.
+``guess``: words
+    The reader's answer to the step's question; the answer is ``step``.
+``book``
+    Put the book's text of the step into the file; the answer is ``text``.
 ``recall``: entry
     Bring back the text of an entry of the history; the answer is ``text``.
 ``compare``: first, second
@@ -24,12 +30,12 @@ The page says:
 
 Whoever answers says:
 
-``state``: name, file, like, text, words, parts, n, history, problem
+``state``: name, file, like, text, edit, words, parts, n, history, problem, step
     All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
     whose place it stands (or ""), its text, what the language's words mean
     (``pure_answers.words``), which parts of an answer can come (without a clock, "text" and "code"
-    alone; of a program that is no product, all but "replay"), the N that is timed, the history, and
-    the problem of ``heard``. Only the page that said ``hello`` hears it.
+    alone), the N that is timed, the history, the problem of ``heard``, and the ``step`` of the
+    climb, or None. Only the page that said ``hello`` hears it.
 ``heard``: edit, saved, problem
     The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
     where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
@@ -51,11 +57,13 @@ Whoever answers says:
 ``done``: edit
     Nothing more comes for this text: all parts are there, or the rest can't be made, as of one that
     the compiler refuses or that can't be timed. (With faults, the part "text" says as much.)
-``text``: text, why
-    Show this text: the file was changed from outside ("file") or an entry was asked for
-    ("recall"). The page takes it over as an edit of its own, which can be undone, and sends it.
-    Or another page on the same file has it ("page"), and calls it ``edit``: then it is shown, and
-    not sent; the page says ``shown``.
+``text``: text, edit
+    Show this text, which is in the file and called ``edit``: it was changed from outside, or by
+    another page on the same file, or an entry or the book's text was asked for. The page says
+    ``shown``, and never sends it back. A page whose reader has typed meanwhile sends that instead.
+``step``: ...
+    The step of ``state`` is another: a text was kept (``kept``, as an entry), a question answered
+    (``guess``).
 ``history``: entries
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
     One that was judged with other arguments than this workbench's has no verdict (``right``), and
@@ -71,5 +79,3 @@ Whoever answers says:
 
 #: The parts of an answer, in their order.
 PARTS = ("text", "code", "verdict", "clocks", "replay", "best", "prices")
-#: Those that need neither data nor a clock.
-PURE = ("text", "code")

@@ -2,7 +2,7 @@
 // channel and shows the answers that come back; see protocol.py.
 import {followTheme, listenKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
-import {Editor, namesFor} from "./editor.js"
+import {Editor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {Words, wordAt} from "./il_text.js"
@@ -10,8 +10,9 @@ import {Legend} from "./legend.js"
 
 const PAUSE = 60 // milliseconds without a key before a text is sent
 const SILENCE = 900 // milliseconds after which nobody has heard a text
+const EXPLAINED = 100 // milliseconds after which the caret's line is explained: one may be typing
 const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
-const UNSENT = "cypresskit-unsaved:"
+const UNSENT = "cypresskit-unsent"
 const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
@@ -89,13 +90,14 @@ class Workbench {
     this.stopKeys = listenKeys(host, {})
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
     this.stopChannel = channel.listen((message) => this.hear(message))
-    channel.send({type: "hello"})
+    channel.send({type: "hello", unsent: allUnsent()})
   }
 
   end() {
     clearTimeout(this.soon)
     clearTimeout(this.silence)
     clearTimeout(this.speaking)
+    clearTimeout(this.soonExplained)
     this.stopChannel()
     this.stopTheme()
     this.stopKeys()
@@ -136,16 +138,13 @@ class Workbench {
     this.launched = make(page, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
     this.launched.hidden = !state.parts.includes("verdict")
     this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
-    this.offer = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     this.editor = new Editor(left, {
-      label: `IL of ${state.name}. Escape, then Tab, leaves the editor.`,
+      label: `IL of ${state.name}`,
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       meaning: (word, line) => this.meaning(word, line),
-      names: (line) => namesFor(this.editor.text, this.liveAt(line)),
-      words: this.words,
     })
     const foot = make(left, "div", {class: "ckw-foot"})
     this.help = make(foot, "p", {class: "ckw-help"})
@@ -179,73 +178,29 @@ class Workbench {
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
-    this.known = state.text
     this.showUnsaved(state.problem ?? "")
-    this.restore()
-    this.send()
+    keepUnsent(this.place, null)
+    this.takeOver(state)
   }
 
   /** The kernel was started anew, or the widget was made again: what is here goes on. */
   resume(state) {
     this.history.show(state.history)
-    if (state.text !== this.known && state.text !== this.editor.text)
-      this.takeOver({...state, why: "file"})
-    else this.send()
+    if (this.typed) this.send()
+    else this.takeOver(state)
   }
 
-  /** Bring back a text that nobody had heard when the page was left; or offer it, if the file has
-   * changed since. */
-  restore() {
-    const kept = this.kept()
-    if (!kept || kept.text === kept.base || kept.text === this.state.text) return
-    if (kept.base === this.state.text) {
-      this.editor.take(kept.text)
-      this.say("Your last edit, which had not reached the file, is back.", true)
-      return
-    }
-    this.offer.hidden = false
-    make(this.offer, "span", {}, "An edit of yours never reached the file, which changed since. ")
-    const back = make(this.offer, "button", {type: "button"}, "bring it back")
-    const drop = make(this.offer, "button", {type: "button"}, "drop it")
-    back.addEventListener("click", () => {
-      this.offer.hidden = true
-      this.editor.take(kept.text)
-      this.editor.area.focus()
-    })
-    drop.addEventListener("click", () => {
-      this.offer.hidden = true
-      this.editor.area.focus()
-    })
-  }
-
-  get keptAt() {
-    return UNSENT + (this.state.file ?? this.state.name)
-  }
-
-  /** What this page kept of an edit: the text, and what was in the file then. */
-  kept() {
-    try {
-      const {base, text} = JSON.parse(localStorage.getItem(this.keptAt))
-      return typeof base === "string" && typeof text === "string" ? {base, text} : undefined
-    } catch {
-      return undefined // nothing is stored there, or nothing of ours
-    }
-  }
-
-  keep(text) {
-    try {
-      if (text === undefined) localStorage.removeItem(this.keptAt)
-      else localStorage.setItem(this.keptAt, JSON.stringify({base: this.known, text}))
-    } catch {
-      // A page that may keep nothing.
-    }
+  /** What names the file among all that have been open on this page. */
+  get place() {
+    return this.state.file ?? this.state.name
   }
 
   // -- texts
 
   changed() {
     if (this.opened) this.touched = true
-    this.keep(this.editor.text)
+    this.typed = true
+    keepUnsent(this.place, {base: this.known, text: this.editor.text})
     this.age()
     clearTimeout(this.soon)
     this.soon = setTimeout(() => this.send(), PAUSE)
@@ -269,9 +224,10 @@ class Workbench {
     clearTimeout(this.soon)
     clearTimeout(this.silence)
     const {text} = this.editor
+    const base = this.edit
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
-    if (!this.post({type: "text", edit: this.edit, text})) return
+    if (!this.post({type: "text", edit: this.edit, text, base})) return
     this.host.setAttribute("aria-busy", "true")
     this.silence = setTimeout(() => {
       this.note(UNHEARD)
@@ -302,9 +258,10 @@ class Workbench {
     clearTimeout(this.silence)
     if (this.help.textContent === UNHEARD) this.note("")
     this.showUnsaved(problem)
-    if (!saved) return
+    if (!saved || this.editor.text !== this.sent) return
     this.known = this.sent
-    this.keep(undefined)
+    this.typed = false
+    keepUnsent(this.place, null)
   }
 
   /** Why the text isn't in the file, as long as it isn't. */
@@ -313,30 +270,18 @@ class Workbench {
     this.unsaved.hidden = !problem
   }
 
-  takeOver({text, why, edit}) {
-    if (why === "page") return this.follow(text, edit)
-    this.known = text
-    if (text === this.editor.text) return
-    this.editor.take(text)
-    this.say(
-      why === "file"
-        ? "The file was changed outside; undo brings your text back."
-        : "The earlier text is back; undo brings the other back.",
-      true,
-    )
-    this.send()
-  }
-
-  /** Show what another page of the same workbench has. */
-  follow(text, edit) {
-    if (edit.startsWith(`${this.view}-`)) return
-    clearTimeout(this.soon)
+  /** Show a text that came from elsewhere, unless the reader has typed meanwhile: then what is
+   * here is sent, and the other text is in the history. */
+  takeOver({text, edit}) {
+    const ours = (name) => name?.startsWith(`${this.view}-`)
+    if (ours(edit) && ours(this.edit)) return
+    if (this.typed && this.editor.text !== this.sent) return
     this.edit = edit
     this.known = text
     this.sent = text
-    if (text !== this.editor.text) this.editor.take(text)
+    this.typed = false
+    if (text !== this.editor.text) this.editor.begin(text)
     this.age()
-    clearTimeout(this.soon)
     this.post({type: "shown", edit})
   }
 
@@ -594,19 +539,12 @@ class Workbench {
 
   // -- the caret
 
-  // Rows of text_answer's "live" are [line, count, names].
-  liveAt(line) {
-    const row = this.live.find(([at]) => at >= line)
-    if (!row) return []
-    const [, , names] = row
-    return names.split(" ")
-  }
-
   moved(line) {
     const lines = new Set([line])
     this.bundles.light(lines, true)
     this.editor.lines.light(lines)
-    this.explain(line)
+    clearTimeout(this.soonExplained)
+    this.soonExplained = setTimeout(() => this.explain(this.editor.caret.line), EXPLAINED)
   }
 
   /** Say below the editor what a line means, what became of it, and what it costs. */
@@ -632,7 +570,7 @@ class Workbench {
         this.help,
         "span",
         {class: "ckw-soft"},
-        "Ctrl+Space completes, Ctrl+/ comments out, Escape then Tab leaves.",
+        "Put the caret on a word: what it means is said here.",
       )
   }
 
@@ -658,6 +596,27 @@ class Workbench {
     if (!name || !meaning || meaning[0].startsWith(`${name} `)) return meaning
     const note = this.editor.lines.all.find(({text}) => /^\s*;/.test(text) && text.includes(name))
     return note ? [meaning[0], `${meaning[1]}. Here: ${note.text.replace(/^[\s;]+/, "")}`] : meaning
+  }
+}
+
+/** What pages had when nobody heard them any more, {base, text} by file: it outlives the cell that is
+ * run again, and the page that is loaded again. */
+function allUnsent() {
+  try {
+    return JSON.parse(sessionStorage.getItem(UNSENT)) ?? {}
+  } catch {
+    return {} // nothing is stored there, or nothing of ours
+  }
+}
+
+function keepUnsent(file, text) {
+  const all = allUnsent()
+  if (!text && !(file in all)) return
+  all[file] = text ?? undefined
+  try {
+    sessionStorage.setItem(UNSENT, JSON.stringify(all))
+  } catch {
+    // A page that may keep nothing.
   }
 }
 

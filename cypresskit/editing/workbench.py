@@ -4,26 +4,17 @@ The file is the kernel: whatever edits it, the picture follows. Here is what Pyt
 page is in ``workbench.js``, what it is answered in ``conversation``.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from cypresskit.editing import launched_answers, measured_answers, page_files, pure_answers
+from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import Edits, history_path
-from cypresskit.editing.given_launch import (
-    EXAMPLE,
-    GivenLaunch,
-    given_launch,
-    load_launch,
-    save_launch,
-)
+from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.pure_answers import Answer
+from cypresskit.editing.steps import FILE, MIME, STEPS, Step, step_named
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
@@ -40,44 +31,37 @@ _conversations: dict[Path, list[Conversation]] = {}  # by the file that they are
 
 
 def workbench(
-    file: str | Path,
+    file: str | Path | None = None,
     *,
+    step: str | None = None,
+    text: str | None = None,
     like: str | Kernel | None = None,
     block: tuple[int, int] | None = None,
     k_step: int | None = None,
     n: int | None = None,
-    arrays: Mapping[str, Any] | None = None,
-    expected: np.ndarray | None = None,
-    tolerance: float | np.ndarray | None = None,
-    flops: float | None = None,
 ) -> "Workbench":
     """Edit a kernel, and see at each pause what it became, whether it is right, how fast, and why.
 
     Parameters
     ----------
     file
-        The kernel's file, a path that ends in ``.il``. If there is none, it begins with the text of
-        ``like``.
+        The kernel's file, a path that ends in ``.il``; of a step, ``my_kernel.il`` if not given. If
+        there is none, it begins with the text of ``like``, or of the step.
+    step
+        A step of the climb, such as ``"02"``: its idea, its question and its pars stand above the
+        text, and a right text that reaches the first par is kept as that step's. The file goes on
+        with what it holds, or if that is of another line of kernels, with the last text of the
+        step's own.
+    text
+        What the file shall hold from now on. What it held stays in its history.
     like
         The kernel of the catalogue whose launch convention it follows, as far as it does: a text
-        that stores C in another way is launched as it asks for.
+        that stores C in another way is launched as it asks for. A step says it itself.
     block, k_step
         As for ``ck.kernel``; found out if not given.
     n
-        It is timed at m = n = k = ``n``; by default at 2048, or less if that takes long.
-    arrays
-        Of a program that is no matrix product, the arguments of ``ck.launch`` in a dict:
-        ``domain``, ``inputs``, ``constants``, ``outputs``, ``global_memory``. It is run on copies,
-        and timed at this launch. Then ``like`` gives the first text alone.
-    expected
-        What global memory, or else the first output, should hold afterwards: an array of the same
-        shape and dtype.
-    tolerance
-        The error allowed per element, a number or an array; by default 32 roundings of the largest
-        element.
-    flops
-        The floating-point operations that the task asks for, which its Gflop/s count; by default
-        one for each number of ``expected``.
+        It is timed at m = n = k = ``n``; by default at the step's, or at 2048, or less if that
+        takes long.
 
     Returns
     -------
@@ -88,60 +72,78 @@ def workbench(
     OSError
         For a file that can't be read, one that isn't there without ``like``, and a missing folder.
     ValueError
-        For other file names, sizes that make no sense, and ``arrays`` that are no launch.
+        For other file names, for sizes that make no sense, and for what is no step.
     TypeError
-        For a file that is no path, and for arrays that are none.
+        For a file that is no path, and a text that is none.
     KeyError
         For a name that the catalogue doesn't have.
 
     Notes
     -----
-    Ctrl+Space completes, Ctrl+/ comments out, Ctrl+Z takes back a word, Escape and then Tab leaves
-    the editor; the button ``?`` says what is what. Below the text stands what binds the kernel,
-    what one could do, and where. A dot is an edit: a click on it brings its text back.
+    The button ``?`` says what is what. Below the text stands what binds the kernel, what one could
+    do, and where. A dot is an edit: a click on it brings its text back.
 
     Examples
     --------
     >>> bench = ck.workbench("my_kernel.il", like="sgemm_naive")
     >>> bench  # doctest: +SKIP
-
-    A program that is no product, with its own launch:
-
-    >>> x = np.arange(4096, dtype=np.float32).reshape(64, 64)
-    >>> launch = {"domain": (64, 64), "inputs": {0: x}, "outputs": {0: np.zeros_like(x)}}
-    >>> bench = ck.workbench("twice.il", arrays=launch, expected=2 * x)  # doctest: +SKIP
+    >>> ck.workbench(step="02")  # doctest: +SKIP
     """
+    chosen = None if step is None else step_named(step)
+    if file is None:
+        if chosen is None:
+            raise TypeError('file is a path, such as "my_kernel.il"; or give a step, as step="02"')
+        file = FILE
     path = _kernel_path(file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
     check_sizes(block, k_step)
-    launch = _given(arrays, expected, tolerance, flops)
-    products = {"block": block, "k_step": k_step, "n": n}
-    if launch is not None and (named := [name for name in products if products[name] is not None]):
-        raise ValueError(
-            f"{named[0]} is of a matrix product, and arrays= is for a program that is none: leave"
-            " one of them out"
-        )
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"text is a kernel's text, not {shortened(text)}")
+    if chosen is not None:
+        like, n = like or chosen.like or None, n or chosen.n
     known = None if like is None else resolve(like, "like")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
         )
-    if known is None and not path.exists():
+    start = chosen.book if chosen is not None else known and known.text
+    start = start if text is None else text
+    if start is not None:
+        begin_file(path, start)
+    elif not path.exists():
         raise FileNotFoundError(
             f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
             f' ck.workbench("{path}", like="sgemm_naive")'
         )
-    if known is not None:
-        begin_file(path, known.text)
     settings = {
-        "like": known.name if known is not None and launch is None else None,
+        "like": known.name if known is not None else None,
         "block": list(block) if block else None,
         "k_step": k_step,
         "n": n,
-        "launch": None if launch is None else str(save_launch(launch)),
+        "step": step,
     }
-    return Workbench(path.absolute(), settings)
+    bench = Workbench(path.absolute(), settings)
+    if text is None and chosen is not None:
+        text = _last_of_line(bench, chosen)
+        if text is not None:
+            bench._conversation.put(text, "")
+            bench._conversation.add(Edit(0, text, note=f"begins {step}", step=chosen.name))
+    elif text is not None:
+        bench._conversation.put(text, "given")
+        bench._judge()
+    return bench
+
+
+def _last_of_line(bench: "Workbench", step: Step) -> str | None:
+    """The text with which a step goes on, if it isn't the file's: the file may hold a kernel of
+    another line of steps.
+    """
+    steps = [edit for edit in bench._edits if edit.step in STEPS]
+    if not steps or STEPS[steps[-1].step].line == step.line:
+        return None
+    own = [edit for edit in steps if STEPS[edit.step].line == step.line]
+    return own[-1].text if own else step.book
 
 
 def _kernel_path(file: object) -> Path:
@@ -168,20 +170,6 @@ def _kernel_path(file: object) -> Path:
             f"a kernel's file ends in .il, such as my_kernel.il, not {shortened(str(file))}"
         )
     return Path(file)
-
-
-def _given(arrays, expected, tolerance, flops) -> GivenLaunch | None:
-    """The launch of a program that is no product, or None."""
-    if arrays is not None:
-        return given_launch(arrays, expected, tolerance, flops)
-    others = {"expected": expected, "tolerance": tolerance, "flops": flops}
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(
-                f"{name} goes with arrays=, the launch of a program that is no matrix product, as"
-                f" {EXAMPLE}; of a product, what should come out is known"
-            )
-    return None
 
 
 class Workbench:
@@ -213,21 +201,8 @@ class Workbench:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with its launch convention. Raises what ``ck.kernel`` does, and
-        ``ValueError`` for a program with ``arrays``, which is no product.
-        """
-        if self._launch is not None:
-            raise ValueError(
-                f"{self.path.name} is launched with arrays=, so it is no kernel of a matrix"
-                " product: take its .program"
-            )
+        """The kernel, with its launch convention. Raises what ``ck.kernel`` does."""
         return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
-
-    @property
-    def _launch(self) -> GivenLaunch | None:
-        """The launch of a program that is no product, or None."""
-        path = self._settings["launch"]
-        return path and load_launch(path)
 
     @property
     def _convention(self) -> dict[str, Any]:
@@ -241,8 +216,6 @@ class Workbench:
     @property
     def report(self) -> Report:
         """How fast it is, at the size that the picture shows. Raises what ``ck.simulate`` does."""
-        if self._launch is not None:
-            return launched_answers.timed(self.program, self._launch)
         mine = self.kernel
         n = self._timed_at or measured_answers.fitting_size(mine)
         return simulate(mine, 1 if mine.vector else n, m=n, k=n)
@@ -283,13 +256,11 @@ class Workbench:
         answers["verdict"] = self._verdict()
         known = self._edits.known(self.text, self._conversation.arguments)
         if known is not None and known.gflops:
-            at = self._launch.at if self._launch is not None else f"N = {known.n:,}"
+            at = f"N = {known.n:,}"
             answers["clocks"] = {"gflops": known.gflops, "at": at, "bound": known.bound}
         return answers
 
     def _verdict(self) -> Answer:
-        if self._launch is not None:
-            return launched_answers.verdict_answer(self.program, self._launch)
         try:
             _, seen = measured_answers.judged_kernel(self.text, self.path.name, **self._convention)
         except (ValueError, TypeError) as error:
@@ -306,10 +277,49 @@ class Workbench:
         return dict(pure_answers.pure_answers(self.text, self.path.name))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        self._hand_in()
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         still = still_html(self.path.name, self.text, self._first_answers())
         return data | {PLAIN: repr(self), HTML: still}, metadata
+
+    def _hand_in(self) -> None:
+        """Show the step's kept text in an output of its own, which nobody sees and a saved notebook
+        has; and show it anew whenever another is kept.
+        """
+        if self._conversation.step is None:
+            return
+        from IPython.display import display
+
+        step = self._conversation.step.name
+        last = kept = self._edits.kept(step)
+
+        def bundle() -> dict[str, Any]:
+            held = {MIME: {"step": step, "text": kept.text}} if kept is not None else {}
+            return held | {HTML: "", PLAIN: f"Kept as your {step}." if kept is not None else ""}
+
+        shown = display(bundle(), raw=True, display_id=True)
+
+        def update() -> None:
+            nonlocal last, kept
+            last, kept = kept, self._edits.kept(step)
+            if shown is not None and kept is not None and (last is None or last.text != kept.text):
+                shown.update(bundle(), raw=True)
+
+        resting = self._conversation.resting
+        resting.append(update)
+        del resting[:-STILLS]
+
+    def _judge(self) -> None:
+        """Judge and time the text here and now, and keep it as the step's if it is right."""
+        step = self._conversation.step
+        answers = self._first_answers()
+        if step is None or not answers.get("verdict", {}).get("right"):
+            return
+        gflops = simulate(self.kernel, step.n, m=step.n, k=step.n).gflops
+        best = self._edits.kept(step.name)
+        if gflops >= step.pars.right and (best is None or gflops > best.gflops):
+            self._edits.keep(step.name, self.text, gflops)
 
     def _begin(self) -> Any:
         """The widget, made when it is first shown."""

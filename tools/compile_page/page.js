@@ -81,6 +81,8 @@ class Channel {
 
   send(message) {
     if (message.type === "hello") queueMicrotask(() => this.say(this.state()))
+    if (message.type === "shown")
+      this.worker.postMessage({type: "text", edit: message.edit, text: this.text})
     if (message.type !== "text") return
     this.text = message.text
     this.worker.postMessage(message)
@@ -109,7 +111,8 @@ class Channel {
     const {words} = this.begin
     const {like, text} = this
     const parts = ["text", "code"]
-    return {type: "state", name: `${like}.il`, like, text, words, parts, n: 0, history: []}
+    const named = {name: `${like}.il`, edit: "page-0"}
+    return {type: "state", ...named, like, text, words, parts, n: 0, history: []}
   }
 
   /** Let the address hold the kernel. */
