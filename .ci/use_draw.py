@@ -1,4 +1,4 @@
-"""Makes pictures of most kinds, with whatever versions of Bokeh, IPython and ipywidgets are here."""
+"""Makes pictures of most kinds, with whatever Bokeh, IPython and ipywidgets are here."""
 
 import cypresskit as ck
 
@@ -8,12 +8,11 @@ players = [
     ck.draw.wavefronts(report),
     ck.draw.chip(report),
     ck.draw.timeline(ck.host.five_stage(4096, 4096, 1024, ck.host.Machine())),
-    ck.draw.roofline(),
+    ck.teach.why_blocks.roofline(),
     ck.draw.road(),
 ]
 for player in players:
-    data, _ = player._repr_mimebundle_()
-    page = data["text/html"]
+    page = player._repr_mimebundle_()["text/html"]
     assert "<svg" in page or "image/svg" in page, type(player)
 controls = ck.draw.controls(lambda n: ck.draw.road(n), n=[1, 2])
 assert controls._repr_mimebundle_()

@@ -16,7 +16,6 @@ from nbconvert.preprocessors import ExecutePreprocessor
 SERVED = re.compile(r"http://127\.0\.0\.1:\d+/lab\S*")
 
 
-
 def read(address: str) -> str:
     """A page of a server that may still be starting."""
     for _ in range(120):

@@ -14,7 +14,7 @@ lessons = cmd_lab.find_lessons()
 assert len(lessons) > 12 and lessons[0].parent == Path.cwd() / cmd_lab.FOLDER, lessons
 assert main(["lab"]) == 1  # which says that JupyterLab isn't installed
 try:
-    ck.draw.exponents()
+    ck.draw.chip()
 except ImportError as error:
     assert "pip install 'cypresskit[draw]'" in str(error)
 else:

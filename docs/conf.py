@@ -1,6 +1,8 @@
-"""The site that `make docs` builds with Sphinx: README, lessons and pages as they stand here, the API as its docstrings
-tell it, and pictures. Lessons and pictures play: all pages share one script with what players need. Solutions and
-the pages of answers for teachers are left out, unless the tag `solutions` asks for them."""
+"""The site that `make docs` builds with Sphinx: README, lessons and pages as they stand here, the
+API as its docstrings tell it, and pictures. Lessons and pictures play: all pages share one script
+with what players need. Solutions and the pages of answers for teachers are left out, unless the tag
+`solutions` asks for them.
+"""
 
 import re
 import sys
@@ -88,7 +90,7 @@ class View(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        data, _ = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()
+        data = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()
         return [nodes.raw("", data["text/html"], format="html")]
 
 
@@ -127,7 +129,7 @@ def gained(experiment: str, before: str, after: str) -> tuple[float, str]:
 
 
 class Views(SphinxDirective):
-    """The stills of all pictures. Each leads to a page with nothing but the picture, which plays there."""
+    """The stills of all pictures. Each leads to a page with nothing but the picture."""
 
     def run(self):
         return [
@@ -152,7 +154,8 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
-        begin, front, *stills = re.findall(r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->", source[0])
+        parts = r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->"
+        begin, front, *stills = re.findall(parts, source[0])
         page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
         page = page.replace("<!-- story -->", begin.partition("\n")[2].strip())
         if not (Path(app.outdir) / "compile/index.html").exists():  # see tools/site

@@ -115,20 +115,20 @@ def curves(text: str) -> Shown:
 #: and names of the catalogue alone.
 PICTURES: dict[str, Callable[[str], Shown]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
-    "texture_fetch": lambda text: draw.texture_fetch(traffic(text), fetches=2),
+    "texture_fetch": lambda text: ck.teach.texture_cache.texture_fetch(traffic(text), fetches=2),
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
-    "roofline": lambda text: draw.roofline([report(text)]),
+    "roofline": lambda text: ck.teach.why_blocks.roofline([report(text)]),
     "performance": lambda text: draw.performance([report(text).row()]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
-    "card_memory": lambda text: draw.card_memory(buffers(text)),
+    "card_memory": lambda text: ck.teach.larger.card_memory(buffers(text)),
     "critical_path": lambda text: draw.critical_path(buffers(text), name=text),
     "curves": curves,
-    "block_race": lambda text: draw.block_race(
+    "block_race": lambda text: ck.teach.register_block.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
     ),
-    "bundle_game": lambda text: draw.bundle_game(commented(text)),
+    "bundle_game": lambda text: ck.teach.bundles.bundle_game(commented(text)),
     "price": lambda text: draw.price(renamed_prices(text)),
     "road": lambda text: draw.road(3, mine={text: report(text)}),
     "a sheet": sheet,

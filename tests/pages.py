@@ -12,6 +12,7 @@ import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run
+from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 
 
@@ -56,36 +57,38 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
 
 VIEWS = {
     "register_block": lambda: draw.register_block("dgemm_tn"),
-    "texture_fetch": lambda: draw.texture_fetch(fetches=4),
-    "lds_transpose": lambda: draw.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
+    "texture_fetch": lambda: ck.teach.texture_cache.texture_fetch(fetches=4),
+    "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "price": lambda: draw.price("sgemm_64x64_lds", 256),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),
-    "roofline": lambda: draw.roofline(reports()[1:]),
+    "roofline": lambda: ck.teach.why_blocks.roofline(reports()[1:]),
     "performance": lambda: draw.performance([r.row() for r in reports()]),
-    "reduction": draw.reduction,
-    "exponents": draw.exponents,
-    "card_memory": lambda: draw.card_memory(blocked()),
+    "reduction": ck.teach.small.reduction,
+    "exponents": ck.teach.double_double.exponents,
+    "card_memory": lambda: ck.teach.larger.card_memory(blocked()),
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
-    "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs((1, 2, 8))),
-    "waiting": lambda: draw.waiting(2, 6),
+    "block_race": lambda: ck.teach.register_block.block_race(
+        ck.teach.register_block.block_runs((1, 2, 8))
+    ),
+    "waiting": lambda: ck.teach.registers.waiting(2, 6),
     "timeline_default": draw.timeline,
-    "digits": lambda: draw.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
-    "roofline_default": draw.roofline,
+    "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
+    "roofline_default": ck.teach.why_blocks.roofline,
 }
 #: As a lesson draws them, where that differs.
 IN_LESSONS = {
     "register_block": lambda: draw.register_block("sgemm_tn"),
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
-    "block_race": lambda: draw.block_race(ck.teach.register_block.block_runs()),
+    "block_race": lambda: register_block.block_race(register_block.block_runs()),
     "wavefronts": lambda: draw.wavefronts(n=256),
-    "waiting": draw.waiting,
-    "texture_fetch": draw.texture_fetch,
-    "lds_transpose": draw.lds_transpose,
+    "waiting": ck.teach.registers.waiting,
+    "texture_fetch": ck.teach.texture_cache.texture_fetch,
+    "lds_transpose": ck.teach.lds.lds_transpose,
 }
 
 

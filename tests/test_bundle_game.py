@@ -8,10 +8,10 @@ import cypresskit as ck
 from cypresskit.compiler import Bundle, Code, Read, compile
 from cypresskit.compiler.legality import CONSTANTS, SLOT_SETS, check
 from cypresskit.compiler.ports import Ports, slot_reads
-from cypresskit.draw.bundle_game import TABLES, bundle_game, cards
-from cypresskit.draw.shown import joined
+from cypresskit.draw.scripts import packaged
+from cypresskit.teach.l03_bundles.bundle_game import TABLES, bundle_game, cards
 
-RULES = joined("bundle_rules.js")
+RULES = packaged("teach/l03_bundles/bundle_rules.js").replace("export ", "")
 GAME = ".cypresskit-toy"
 
 

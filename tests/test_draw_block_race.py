@@ -12,7 +12,6 @@ from pages import (
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
-from cypresskit import draw
 
 FRAMES, N = 129, 8
 
@@ -95,12 +94,12 @@ def rules(blocks: tuple[int, ...]) -> dict[str, Rule]:
 
 @pytest.mark.parametrize("blocks", [(1, 2, 4, 8), (4, 8)])
 def test_every_number_is_the_recordings(blocks):
-    player = draw.block_race(ck.teach.register_block.block_runs(blocks))
+    player = ck.teach.register_block.block_race(ck.teach.register_block.block_runs(blocks))
     assert_held(player, rules(blocks))
 
 
 def test_a_word_too_many_is_found(monkeypatch):
-    module = sys.modules["cypresskit.draw.block_race"]
+    module = sys.modules["cypresskit.teach.l01_register_block.block_race"]
     true = module._events
 
     def late(run):
@@ -108,7 +107,7 @@ def test_a_word_too_many_is_found(monkeypatch):
         return launch._replace(fetched=launch.fetched + [1, 0, 0, 0])
 
     monkeypatch.setattr(module, "_events", late)
-    player = draw.block_race(ck.teach.register_block.block_runs((4, 8)))
+    player = ck.teach.register_block.block_race(ck.teach.register_block.block_runs((4, 8)))
     assert unheld(player, rules((4, 8)))
 
 

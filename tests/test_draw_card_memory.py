@@ -14,7 +14,7 @@ from pages import (
 from said import Rule, Said, assert_held, on_scale, unheld
 
 import cypresskit as ck
-from cypresskit import draw, host
+from cypresskit import host
 from cypresskit.draw.player import Player
 from cypresskit.host import Timeline
 
@@ -121,7 +121,7 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_every_number_is_the_timelines(name):
     run = RUNS[name]()
-    player = draw.card_memory(run)
+    player = ck.teach.larger.card_memory(run)
     assert_held(player, rules(run, ck.HD5870.memory_bytes, player))
 
 
@@ -129,16 +129,16 @@ def test_it_is_the_machines_card():
     half = ck.devices.HD5870
     half = type(half)(**{**vars(half), "memory_bytes": half.memory_bytes // 2})
     run = host.blocked_time(512, 512, 256, host.Machine(half), block=128)
-    player = draw.card_memory(run)
+    player = ck.teach.larger.card_memory(run)
     assert_held(player, rules(run, half.memory_bytes, player))
 
 
 def test_another_size_of_its_buffers_is_found(monkeypatch):
-    module = sys.modules["cypresskit.draw.card_memory"]
+    module = sys.modules["cypresskit.teach.l10_larger.card_memory"]
     true = module._draw_buffers
     monkeypatch.setattr(module, "_draw_buffers", lambda *given: 10e9 + 0 * true(*given))
     run = blocked()
-    player = draw.card_memory(run)
+    player = ck.teach.larger.card_memory(run)
     faults = unheld(player, rules(run, ck.HD5870.memory_bytes, player))
     assert len(faults) == 3 and all("10000 MB" in fault for fault in faults), np.array(faults)
 

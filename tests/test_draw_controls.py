@@ -7,6 +7,7 @@ from threading import Thread
 import numpy as np
 from conftest import READY, without_a_loop
 
+import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.player import Player
 
@@ -19,7 +20,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
-        return draw.waiting(b)
+        return ck.teach.registers.waiting(b)
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
     (slider, menu), status, _ = box.children[0].children, *box.children[1:]
@@ -77,7 +78,7 @@ def test_controls_in_jupyterlab_answer(lab, page):
         page,
         "controls.ipynb",
         "from cypresskit import draw\ndraw.load()",
-        "draw.controls(lambda item: draw.waiting(item), item=[1, 2, 3])",
+        "draw.controls(lambda item: ck.teach.registers.waiting(item), item=[1, 2, 3])",
     )
     lab.run_all(page)
     page.wait_for_function(READY)

@@ -9,8 +9,8 @@ from pages import (
 )
 from said import Rule, Said, assert_held, unheld
 
-from cypresskit import draw
-from cypresskit.draw.dial import grid, point, settings, timed
+import cypresskit as ck
+from cypresskit.teach.l04_registers.dial import grid, point, settings, timed
 
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 WINDOW, POOL = 1500, 256
@@ -62,15 +62,15 @@ def rules() -> dict[str, Rule]:
 
 
 def test_every_number_is_the_grids():
-    player = draw.dial()
+    player = ck.teach.registers.dial()
     assert_held(player, rules(), frames=range(0, len(player), 5))
 
 
 def test_the_speed_of_the_setting_beside_is_found(monkeypatch):
-    module = sys.modules["cypresskit.draw.dial"]
+    module = sys.modules["cypresskit.teach.l04_registers.dial"]
     moved = [*grid()[1:], grid()[0]]
     monkeypatch.setattr(module, "grid", lambda: moved)
-    faults = unheld(draw.dial(), rules(), frames=[0, 4, 100])
+    faults = unheld(ck.teach.registers.dial(), rules(), frames=[0, 4, 100])
     assert len(faults) >= 3, np.array(faults)
 
 
@@ -110,7 +110,7 @@ def test_the_dial_finds_the_measured_ratio():
 
 
 def test_a_dial_that_is_turned_changes_rows_and_dot(show):
-    page = show(draw.dial())
+    page = show(ck.teach.registers.dial())
     before = at(page)
     for _ in range(4):
         page.locator("label input").nth(0).press("ArrowRight")

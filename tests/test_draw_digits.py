@@ -8,7 +8,6 @@ from pages import drawn, frames, view
 from said import Rule, Said, assert_held
 
 import cypresskit as ck
-from cypresskit import draw
 
 FORMATS = {"single": np.float32, "double": np.float64, "double-double": None}
 HIGH, LOW = 8, -31  # the first and the last place that the sums of this element have
@@ -105,6 +104,6 @@ def test_digits_end_where_the_bits_of_a_format_do():
 def test_matrices_that_dont_fit_are_rejected():
     a, b = ck.teach.double_double.hilbert(4)
     with pytest.raises(ValueError, match="needs"):
-        draw.digits(a, b[:3], (0, 0))
+        ck.teach.double_double.digits(a, b[:3], (0, 0))
     with pytest.raises(ValueError, match="isn't in a product"):
-        draw.digits(a, b, (4, 0))
+        ck.teach.double_double.digits(a, b, (4, 0))

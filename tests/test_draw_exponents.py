@@ -11,7 +11,7 @@ from pages import (
 )
 from said import Rule, Said, assert_held, unheld
 
-from cypresskit import draw
+import cypresskit as ck
 
 PAIRS = ((1.0, 2.0**-60 + 2.0**-70), (0.1, 0.2), (-3.0, 1e17))
 FRAMES = 7
@@ -52,7 +52,7 @@ def rules(pairs=PAIRS) -> dict[str, Rule]:
 
 
 def test_every_number_is_exact():
-    player = draw.exponents(PAIRS)
+    player = ck.teach.double_double.exponents(PAIRS)
     assert_held(player, rules(), frames=range(len(player)))
 
 
@@ -63,12 +63,12 @@ def test_the_last_step_is_what_the_sum_lost():
 
 
 def test_another_pairs_numbers_are_found():
-    assert unheld(draw.exponents([(0.25, 0.7)]), rules([(0.25, 0.75)]))
+    assert unheld(ck.teach.double_double.exponents([(0.25, 0.7)]), rules([(0.25, 0.75)]))
 
 
 @pytest.mark.parametrize("pair", [(1.0, 1.0), (1e16, 1.0), (1.5, -0.25)])
 def test_any_pair_is_exact(pair):
-    player = draw.exponents([pair])
+    player = ck.teach.double_double.exponents([pair])
     assert_held(player, rules([pair]), frames=range(len(player)))
 
 
@@ -107,7 +107,7 @@ def test_the_ruler_has_the_bits_of_the_numbers():
 
 @pytest.mark.parametrize("pair", [*PAIRS, (1.5, 0.0)])
 def test_a_and_b_have_all_of_their_53_places(pair):
-    player = draw.exponents([pair])
+    player = ck.teach.double_double.exponents([pair])
     for name, number in zip("ab", pair):
         shown = np.isfinite(frames(player, f"format {name}", "x")[0])
         assert shown.sum() == (53 if number else 0)

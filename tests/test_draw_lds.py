@@ -13,7 +13,6 @@ from pages import (
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
-from cypresskit import draw
 from cypresskit.kernels import samples
 from cypresskit.timing.units.lds_banks import access_clocks
 
@@ -133,16 +132,16 @@ LAYOUTS = (
 
 @pytest.mark.parametrize("kernels", LAYOUTS)
 def test_every_number_is_the_banks(kernels):
-    player = draw.lds_transpose(*kernels)
+    player = ck.teach.lds.lds_transpose(*kernels)
     frames = sorted({*range(0, len(player), 7), len(player) - 1})
     assert_held(player, rules(kernels), frames=frames)
 
 
 def test_a_story_of_another_element_is_found(monkeypatch):
-    layout = sys.modules["cypresskit.draw.lds"].Layout
+    layout = sys.modules["cypresskit.teach.l07_lds.lds"].Layout
     true = layout.story
     monkeypatch.setattr(layout, "story", lambda self, element: true(self, (element + 4) % 256))
-    faults = unheld(draw.lds_transpose(*LAYOUTS[1]), rules(LAYOUTS[1]), frames=[0])
+    faults = unheld(ck.teach.lds.lds_transpose(*LAYOUTS[1]), rules(LAYOUTS[1]), frames=[0])
     assert len(faults) == 256
 
 
@@ -152,7 +151,7 @@ def test_the_lds_is_done_when_its_banks_have_answered(name):
     lds = [a for a in samples.listened(kernel).accesses if a.kind != "fetch"]
     turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
     clocks = sum(access_clocks(a.addresses[np.newaxis], ck.HD5870)[0] for a in turn)
-    player = draw.lds_transpose(kernel)
+    player = ck.teach.lds.lds_transpose(kernel)
     assert finish(player, name) == clocks == len(player) - 2
 
 

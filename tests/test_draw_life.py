@@ -10,7 +10,7 @@ from said import Rule, Said, assert_held, unheld, value
 
 import cypresskit as ck
 from cypresskit import draw, host
-from cypresskit.draw.life import _parts
+from cypresskit.teach.l12_contest.life import _parts
 from cypresskit.timing import simulate
 
 N, CLOCK = 256, 1 / 0.85e9
@@ -176,20 +176,20 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
 
 @pytest.mark.parametrize("element", [(5, 3), (70, 131), (255, 255)])
 def test_every_number_is_its_sources(element):
-    assert_held(draw.life(element), rules(element))
+    assert_held(ck.teach.contest.life(element), rules(element))
 
 
 def test_the_text_form_has_the_same_sums():
-    life, text = Life((5, 3)), repr(draw.life())
+    life, text = Life((5, 3)), repr(ck.teach.contest.life())
     for name, seconds in life.spent.items():
         assert close(re.search(rf"{name} ([\d.]+ \S+?)[,.]", text)[1], seconds), name
 
 
 def test_seconds_ten_times_off_are_found(monkeypatch):
-    module = sys.modules["cypresskit.draw.life"]
+    module = sys.modules["cypresskit.teach.l12_contest.life"]
     true = module._took
     monkeypatch.setattr(module, "_took", lambda seconds: true(10 * seconds))
-    assert unheld(draw.life(), rules((5, 3)), frames=[0])
+    assert unheld(ck.teach.contest.life(), rules((5, 3)), frames=[0])
 
 
 def test_a_life_is_what_the_report_and_the_recording_say():
@@ -211,7 +211,7 @@ def test_a_life_is_what_the_report_and_the_recording_say():
 
 
 def test_a_saved_page_has_no_links_and_clamps_its_frame(show):
-    page = show(player := draw.life())
+    page = show(player := ck.teach.contest.life())
     assert (
         page.get_by_text("lesson 09").count()
         and not page.get_by_role("link", name="lesson").count()

@@ -15,14 +15,14 @@ def one_frame(view):
 
 VIEWS = {
     "bundles": ("sgemm_tn", one_frame(draw.bundles)),
-    "bundle_game": ("sgemm_tn", one_frame(draw.bundle_game)),
+    "bundle_game": ("sgemm_tn", one_frame(ck.teach.bundles.bundle_game)),
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,), element=(3, 5))),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
-    "lds_transpose": ("sgemm_64x64_lds", one_frame(draw.lds_transpose)),
-    "reduction": ("sgemv_n_reduce2", one_frame(draw.reduction)),
+    "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
+    "reduction": ("sgemv_n_reduce2", one_frame(ck.teach.small.reduction)),
     "register_block": ("dgemm_nn", one_frame(draw.register_block)),
     "road": ("sgemm_tn", lambda kernel: draw.road(0, mine=kernel)),
-    "texture_fetch": ("sgemm_tt", one_frame(draw.texture_fetch)),
+    "texture_fetch": ("sgemm_tt", one_frame(ck.teach.texture_cache.texture_fetch)),
     "wavefronts": ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),
 }
 

@@ -13,7 +13,6 @@ from pages import (
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
-from cypresskit import draw
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Traffic
 
@@ -104,12 +103,12 @@ def rules(kernel: str) -> dict[str, Rule]:
 
 @pytest.mark.parametrize("kernel", HELPED)
 def test_every_number_is_the_recordings(kernel):
-    player = draw.reduction(kernel)
+    player = ck.teach.small.reduction(kernel)
     assert_held(player, rules(kernel), frames=range(len(player)))
 
 
 def test_a_load_that_is_called_a_store_is_found(monkeypatch):
-    side = sys.modules["cypresskit.draw.reduction"]._Side
+    side = sys.modules["cypresskit.teach.l08_small.reduction"]._Side
     true = side.say
 
     def other(self, n):
@@ -121,7 +120,7 @@ def test_a_load_that_is_called_a_store_is_found(monkeypatch):
         )
 
     monkeypatch.setattr(side, "say", other)
-    player = draw.reduction()
+    player = ck.teach.small.reduction()
     assert unheld(player, rules("sgemv_n_reduce4"), frames=range(len(player)))
 
 
@@ -130,7 +129,7 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the
     sums of all parts.
     """
-    player, parts = draw.reduction(kernel), ck.kernels[kernel].parts
+    player, parts = ck.teach.small.reduction(kernel), ck.kernels[kernel].parts
     steps, leaders, tag = finish(player, kernel), 64 // parts, player.figures[0].tags[0]
     for name, column in (
         (kernel, lambda texel: texel % parts),

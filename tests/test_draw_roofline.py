@@ -9,7 +9,7 @@ from pages import frames, reports, view
 from said import Rule, Said, assert_held, tick, unheld
 
 import cypresskit as ck
-from cypresskit import draw, published
+from cypresskit import published
 from cypresskit.teach.l02_why_blocks import checks as why_blocks
 
 BYTES = {"single": 4, "double": 8}
@@ -68,18 +68,18 @@ def published_crosses(precision: str) -> list[tuple[float, float]]:
 
 
 def test_every_number_is_its_sources():
-    for player in (draw.roofline(), draw.roofline(reports()[1:])):
+    for player in (ck.teach.why_blocks.roofline(), ck.teach.why_blocks.roofline(reports()[1:])):
         assert_held(player, rules(player), frames=range(16))
 
 
 def test_every_number_of_a_kernels_blocks_is_its_reports():
     paces = {b: why_blocks.pace(b, 768) for b in (4, 8)}
-    player = draw.roofline(paces)
+    player = ck.teach.why_blocks.roofline(paces)
     assert_held(player, rules(player, paces), frames=range(16))
 
 
 def test_the_crosses_are_the_published_kernels_at_their_blocks():
-    for chart, precision in zip(crosses(draw.roofline()), BYTES, strict=True):
+    for chart, precision in zip(crosses(ck.teach.why_blocks.roofline()), BYTES, strict=True):
         want = published_crosses(precision)
         assert len(chart) == len(want) > 1
         assert np.ravel(sorted(chart)) == pytest.approx(np.ravel(want), rel=0.02)
@@ -87,30 +87,30 @@ def test_the_crosses_are_the_published_kernels_at_their_blocks():
 
 def test_the_diamonds_are_the_reports():
     report = reports()[1]
-    (diamond,) = crosses(draw.roofline([report]), "diamond")[0]
+    (diamond,) = crosses(ck.teach.why_blocks.roofline([report]), "diamond")[0]
     assert diamond == pytest.approx((report.flops / report.bytes["L1"], report.gflops), rel=0.02)
 
 
 def test_crosses_at_half_their_flops_per_byte_are_found(monkeypatch):
-    module = sys.modules["cypresskit.draw.roofline"]
+    module = sys.modules["cypresskit.teach.l02_why_blocks.roofline"]
     true = module._published
 
     def half(precision):
         return [point._replace(intensity=point.intensity / 2) for point in true(precision)]
 
     monkeypatch.setattr(module, "_published", half)
-    for chart, precision in zip(crosses(draw.roofline()), BYTES, strict=True):
+    for chart, precision in zip(crosses(ck.teach.why_blocks.roofline()), BYTES, strict=True):
         assert np.ravel(sorted(chart)) != pytest.approx(
             np.ravel(published_crosses(precision)), rel=0.02
         )
 
 
 def test_a_roof_of_another_board_is_found(monkeypatch):
-    true = rules(draw.roofline())
-    module = sys.modules["cypresskit.draw.roofline"]
+    true = rules(ck.teach.why_blocks.roofline())
+    module = sys.modules["cypresskit.teach.l02_why_blocks.roofline"]
     first, *others = module.ROOFS
     monkeypatch.setattr(module, "ROOFS", (first._replace(rate=first.rate / 2), *others))
-    assert unheld(draw.roofline(), true)
+    assert unheld(ck.teach.why_blocks.roofline(), true)
 
 
 def test_the_roofline_has_the_papers_numbers():
@@ -134,7 +134,7 @@ def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     fifths.
     """
     paces = {b: why_blocks.pace(b, 768) for b in (4, 8, 16)}
-    player = draw.roofline(paces)
+    player = ck.teach.why_blocks.roofline(paces)
     shown = frames(player, "paces single", "y")
     for frame, b in enumerate(range(1, 17)):
         assert np.isfinite(shown[frame]).tolist() == [of <= b for of in paces], "no peeking"

@@ -14,8 +14,8 @@ from pages import (
 from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
-from cypresskit import draw
 from cypresskit.kernels import samples
+from cypresskit.teach.l05_texture_cache.texture_fetch import texture_fetch
 from cypresskit.timing import simulate
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.work import quad_clocks
@@ -183,16 +183,16 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
 
 @pytest.mark.parametrize("kernels", RUNS)
 def test_every_number_is_the_units(kernels):
-    player = draw.texture_fetch(*kernels)
+    player = texture_fetch(*kernels)
     frames = sorted({*range(0, len(player), 61), len(player) // 2, len(player) - 1})
     assert_held(player, rules(kernels), frames=frames)
 
 
 def test_another_fetch_is_found(monkeypatch):
-    replay = sys.modules["cypresskit.draw.texture_fetch"]._Replay
+    replay = sys.modules["cypresskit.teach.l05_texture_cache.texture_fetch"]._Replay
     true = replay.say
     monkeypatch.setattr(replay, "say", lambda self, clock: true(self, clock + 1))
-    assert unheld(draw.texture_fetch(*RUNS[0]), rules(RUNS[0]), frames=[10, 50])
+    assert unheld(texture_fetch(*RUNS[0]), rules(RUNS[0]), frames=[10, 50])
 
 
 def test_quads_take_their_fullest_banks_clocks_in_either_layout():
@@ -219,7 +219,7 @@ def test_quads_take_their_fullest_banks_clocks_in_either_layout():
     assert hits[0] == pytest.approx(hits[1], abs=0.01), "question 3: NN doesn't miss more often"
     tag = player.figures[0].tags[0]
     assert tag["right"] == "neither" and tag["truth"].count("12.5 %") == 2
-    modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute", fetches=4).figures[0].tags[0]
+    modes = texture_fetch("sgemm_tn", "sgemm_tn_compute", fetches=4).figures[0].tags[0]
     assert modes["choices"] == ["sgemm_tn", "sgemm_tn_compute", "neither"]
     assert not (set(re.findall(r"\d{3}", repr(player)))), "the words don't give it away"
 
@@ -238,7 +238,7 @@ def test_at_the_end_nothing_is_under_way():
 
 
 def test_what_a_quad_asks_for_are_the_recorded_texels():
-    player = draw.texture_fetch("dgemm_nn")
+    player = texture_fetch("dgemm_nn")
     traffic = samples.listened("dgemm_nn", n=32, k=16)
     first = next(a for a in traffic.accesses if a.kind == "fetch")
     x1, y1 = (frames(player, "arrows dgemm_nn", column) for column in ("x1", "y1"))
@@ -260,7 +260,7 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
     16 bytes.
     """
     traffic = samples.listened(kernel, n=64, k=16)
-    player, clocks = draw.texture_fetch(traffic, fetches=6), 0
+    player, clocks = texture_fetch(traffic, fetches=6), 0
     for access in [a for a in traffic.accesses if a.kind == "fetch"][:6]:
         texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
         row = -(-traffic.launch.textures[access.resource].width * texel // 64) * 64
@@ -275,7 +275,12 @@ def test_a_small_l1_evicts_what_is_wanted_again():
     small = replace(ck.HD5870, l1_bytes=256, l1_ways=4)
     missed = [
         (
-            frames(draw.texture_fetch("dgemm_nn", device=chip), "ticks dgemm_nn", "missed")[-1] > 0
+            frames(
+                texture_fetch("dgemm_nn", device=chip),
+                "ticks dgemm_nn",
+                "missed",
+            )[-1]
+            > 0
         ).sum()
         for chip in (ck.HD5870, small)
     ]
@@ -287,7 +292,7 @@ def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
         board = replace(ck.HD5870, texture_banks=banks)
         report = simulate("dgemm_nn", 64, k=16, device=board)
         clocks = report.busy["texture"] * report.clocks * board.simd_engines / report.wavefronts
-        player = draw.texture_fetch("dgemm_nn", fetches=64, device=board)
+        player = texture_fetch("dgemm_nn", fetches=64, device=board)
         assert finish(player, "dgemm_nn") == round(clocks), "all 64 fetches that k = 16 has"
         assert f"bank {banks - 1}" in str(player.captions) and f"bank {banks}" not in str(
             player.captions
@@ -295,6 +300,6 @@ def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
 
 
 def test_modes_change_the_lines():
-    modes = draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")
+    modes = texture_fetch("sgemm_tn", "sgemm_tn_compute")
     clocks = [finish(modes, name) for name in ("sgemm_tn", "sgemm_tn_compute")]
     assert clocks == [256, 384], "a row reads four words of B from two banks"

@@ -237,7 +237,7 @@ def test_the_toy_counts_as_one_counts_by_hand(compute, wait):
     """Clock by clock: whoever has waited its time and comes first computes; the share is that of
     the clocks in which somebody does.
     """
-    player = draw.waiting(compute, wait)
+    player = ck.teach.registers.waiting(compute, wait)
     end = 5 * (compute + wait)
 
     def busy(wavefronts: int) -> list[bool]:
@@ -317,7 +317,7 @@ def test_the_toy_is_the_lessons_by_hand():
     """Lesson 04 by hand: with 3 wavefronts nobody computes in clocks 6 and 7, and from 4 on the
     engine never rests.
     """
-    player = draw.waiting(2, 6)
+    player = ck.teach.registers.waiting(2, 6)
     red = np.where(frames(player, "toy wait", "w") > 0.01, 1, np.nan)
     first = {
         name: sum(n for _, n in player.scenes[:k]) for k, (name, _) in enumerate(player.scenes)
@@ -328,6 +328,6 @@ def test_the_toy_is_the_lessons_by_hand():
     assert rests["1 wavefront"] == 5 * 6 and rests["4"] == rests["5"] == 0
     three = [np.isfinite(red[first["3"] + clock]).sum() for clock in (6, 7, 8, 9)]
     assert three == [0, 1, 2, 2]
-    long = draw.waiting(1, 12)  # as many buttons as it takes until nobody is red
+    long = ck.teach.registers.waiting(1, 12)  # as many buttons as it takes until nobody is red
     name, count = long.scenes[-1]
     assert name == "13" and (frames(long, "toy wait", "w")[-count:] < 0.01).all()

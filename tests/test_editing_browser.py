@@ -10,6 +10,7 @@ from answers import kernel_answers
 from pages import axe_finds
 
 import cypresskit as ck
+from cypresskit.draw.scripts import joined
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edit, Edits, history_path
@@ -57,7 +58,7 @@ class Bench:
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
         page.expose_function("poll", self.poll)
-        page.set_content(PAGE % (page_files.style(), page_files.joined(*page_files.MODULES)))
+        page.set_content(PAGE % (page_files.style(), joined(*page_files.MODULES)))
         page.wait_for_selector(".ckw-slot")
 
     def poll(self):

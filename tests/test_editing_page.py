@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pages import axe_finds
 
+from cypresskit.draw.scripts import joined
 from cypresskit.editing import page_files
 from cypresskit.il.parser import MAX_TEXT
 
@@ -40,7 +41,7 @@ def begin(page):
     page.emulate_media(reduced_motion="reduce")
 
     def make(text=TEXT, seed=1):
-        script = page_files.joined(*page_files.MODULES)
+        script = joined(*page_files.MODULES)
         page.set_content(PAGE % (page_files.style(), FAKE, script, seed, text))
         page.wait_for_selector(".ckw-slot")
 

@@ -7,8 +7,8 @@ import pytest
 from said import Rule, Said, assert_true
 
 import cypresskit as ck
-from cypresskit.draw.lds_pitch import PITCHES, lds_pitch
 from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
+from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 from cypresskit.timing.units.lds_banks import access_clocks
 
 TOY = ".cypresskit-toy"

@@ -307,7 +307,7 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
     show(view("exponents"))  # a page with the scripts
     pictures = {
         ".cypresskit-journey [data-ready]": ck.draw.explore,
-        ".cypresskit-toy[data-ready]": ck.draw.bundle_game,
+        ".cypresskit-toy[data-ready]": ck.teach.bundles.bundle_game,
     }
     for ready, make in pictures.items():
         page.evaluate(JS.append, make().bundle()["text/html"])
@@ -350,7 +350,7 @@ def test_a_cell_that_runs_thirty_times_leaves_what_three_leave(lab, page):
         page,
         "again.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.draw.exponents()  # run 0",
+        "ck.teach.double_double.exponents()  # run 0",
     )
     lab.run(page, "ck.draw.load()")
     counts = []
@@ -476,9 +476,9 @@ def test_a_guess_in_a_picture_is_kept_in_the_notebook(lab, page):
         page,
         "asks.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.draw.texture_fetch(fetches=2)",
+        "ck.teach.texture_cache.texture_fetch(fetches=2)",
     )
-    lab.run(page, "ck.draw.load()", "ck.draw.texture_fetch(")
+    lab.run(page, "ck.draw.load()", "ck.teach.texture_cache.texture_fetch(")
     page.get_by_role("button", name="dgemm_nn", exact=True).click()
     kept: list = []
     for _ in range(40):

@@ -7,16 +7,20 @@ import json
 import re
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from os.path import normpath
+from pathlib import Path
 from xml.etree import ElementTree
 
 import hostile
 import ipywidgets
 import pytest
+from conftest import ROOT
 from pages import view
 
 import cypresskit as ck
 from cypresskit.draw import shown, theme
 from cypresskit.draw.predict import BETWEEN
+from cypresskit.draw.scripts import joined, packaged
 from tools import gallery
 
 PICTURE = "cypresskit-picture"
@@ -146,8 +150,6 @@ def test_the_format_names_every_field_of_the_data():
         fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
         for pick in spec["picks"]:
             fields |= {f"pick.{field}" for field in pick}
-        stages = view("card_memory").figures[0].tags[0]["stages"]
-        fields |= {f"stage.{field}" for field in stages[0]}
         assert fields == set(shown.FIELDS.split())
 
 
@@ -193,7 +195,7 @@ def test_whatever_a_text_is_a_picture_can_be_saved(view, kind, tmp_path):
 
 
 def test_every_view_is_fed_hostile_texts_or_takes_none():
-    views = {name for name in ck.draw.__all__ if name.islower()}
+    views = {name for name in ck.draw.VIEWS if name.islower()}
     others = {"controls", "follow", "load", "predict"}
     assert views <= {*hostile.PICTURES, *hostile.NO_TEXT, *others}
 
@@ -232,8 +234,8 @@ def fail(**_):
 
 KEYS = {
     "player": (lambda: view("register_block"), ["ArrowRight", "End", " ", "Escape"]),
-    "game": (ck.draw.bundle_game, ["ArrowDown", "b", "u", "Escape"]),
-    "pitch": (ck.draw.lds_pitch, ["ArrowLeft", "r", "Escape"]),
+    "game": (ck.teach.bundles.bundle_game, ["ArrowDown", "b", "u", "Escape"]),
+    "pitch": (ck.teach.lds.lds_pitch, ["ArrowLeft", "r", "Escape"]),
 }
 FREE = ["Shift+Enter", "Control+s", "Control+b", "Alt+ArrowRight", "Meta+z", "Tab", "Shift+Tab"]
 
@@ -332,7 +334,7 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
     """Whatever the computer's own setting is."""
     dark, contrast = THEMES[kind]
     stage.emulate_media(color_scheme=wish)
-    stage.put(view("exponents").embedded() + ck.draw.lds_pitch().embedded())
+    stage.put(view("exponents").embedded() + ck.teach.lds.lds_pitch().embedded())
     stage.wait_for_function("() => document.querySelectorAll('[data-ready]').length === 2")
     stage.evaluate("kind => { document.body.dataset.vscodeThemeKind = kind }", kind)
     wanted = f".cypresskit[data-look={'dark' if dark else 'light'}] > [data-ready]"
@@ -345,10 +347,10 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
 
 
 def test_every_colour_has_a_light_and_a_dark_one():
-    names = set(re.findall(r"--ck-(\w+):.*light-dark", theme.packaged("look.css")))
+    names = set(re.findall(r"--ck-(\w+):.*light-dark", packaged("draw/look.css")))
     sizes = {"control", "label", "result", "sans", "sentence", "text"}
     assert names == set(theme.TOKENS) and len(names) > 15
-    used = re.findall(r"var\(--ck-(\w+)\)", shown.look() + theme.packaged("player.css"))
+    used = re.findall(r"var\(--ck-(\w+)\)", shown.look() + packaged("draw/player.css"))
     assert set(used) <= names | sizes | {"high", "room"}
 
 
@@ -358,21 +360,24 @@ def test_every_colour_has_a_light_and_a_dark_one():
 def test_joined_modules_have_no_name_twice():
     """In one script a function that is defined twice is silently the last."""
     names = re.findall(
-        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", shown.joined(*shown.MODULES)
+        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", joined(*shown.MODULES)
     )
     assert len(names) == len(set(names)) > 40
 
 
 def test_modules_stand_after_those_that_they_import_from():
     for n, name in enumerate(shown.MODULES):
-        imported = re.findall(r'from "\./(\w+\.js)"', theme.packaged(name))
-        assert set(imported) <= set(shown.MODULES[:n]), name
+        home = Path(name).parent
+        imported = re.findall(r'from "(\.[\w./]+\.js)"', packaged(name))
+        assert {normpath(home / path) for path in imported} <= set(shown.MODULES[:n]), name
 
 
 def test_bokeh_is_used_by_its_public_names():
+    package = ROOT / "cypresskit"
+    drawing = [*package.glob("draw/*.py"), *package.glob("teach/l*/*.py")]
     own = {
-        "py": "\n".join(file.read_text() for file in theme.FOLDER.glob("*.py")),
-        "js": shown.joined(*shown.MODULES),
+        "py": "\n".join(file.read_text() for file in drawing),
+        "js": joined(*shown.MODULES),
     }
     assert not re.findall(r"(?<!self)(?<!cls)\.(_(?!_)\w+)", own["js"])
     for name in ("renderer_views", "canvas_view", "glyph_view", "Bokeh.index"):

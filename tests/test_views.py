@@ -104,12 +104,12 @@ def test_the_folded_answers_have_the_pictures_numbers():
     ]
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),
-        ('ck.draw.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
+        ('ck.teach.texture_cache.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
         (
-            "ck.draw.lds_transpose(",
+            "ck.teach.lds.lds_transpose(",
             [str(finish(layouts, name)) for name in ("lds_padded", "lds_worst")],
         ),
-        ("ck.draw.reduction(", [leaders]),
+        ("ck.teach.small.reduction(", [leaders]),
         ("ck.draw.timeline(*[runs", list(map(str, even))),
     ):
         assert said and not [words for words in said if words not in folded(call)], (call, said)
@@ -119,7 +119,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
 
 
 def test_every_view_is_on_the_site():
-    names = {name for name in draw.__all__ if name.islower()}
+    names = {name for name in draw.VIEWS if name.islower()}
     assert names - {"controls", "follow", "load", "predict", "curves"} <= gallery.VIEWS.keys()
 
 

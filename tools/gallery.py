@@ -14,13 +14,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit import draw, host
+from cypresskit import draw, host, teach
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks import course
 from cypresskit.marks.course import PLACE
-from cypresskit.teach.l01_register_block import checks as register_block
-from cypresskit.teach.l06_double_double import checks as double_double
 from cypresskit.timing import simulate
 
 # The name of a picture's page: what it is called in the list, and the view.
@@ -33,43 +31,51 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     ),
     "block_race": (
         "Blocks race: words per flop",
-        lambda: draw.block_race(register_block.block_runs()),
+        lambda: teach.register_block.block_race(teach.register_block.block_runs()),
     ),
     "texture_fetch": (
         "Lines and clocks of a wavefront's fetches: TN against NN",
-        draw.texture_fetch,
+        teach.texture_cache.texture_fetch,
     ),
-    "waiting": ("The toy of lesson 04: computing, waiting and company", draw.waiting),
+    "waiting": ("The toy of lesson 04: computing, waiting and company", teach.registers.waiting),
     "lds_transpose": (
         "A tile of A through the LDS, with and without bank conflicts",
-        draw.lds_transpose,
+        teach.lds.lds_transpose,
     ),
-    "lds_pitch": ("The same rows at other pitches: which banks they share", draw.lds_pitch),
-    "reduction": ("Sixteen leaders and 48 helpers share the rows of a matrix", draw.reduction),
+    "lds_pitch": ("The same rows at other pitches: which banks they share", teach.lds.lds_pitch),
+    "reduction": (
+        "Sixteen leaders and 48 helpers share the rows of a matrix",
+        teach.small.reduction,
+    ),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
-    "bundle_game": ("The bundle game: pack the loop yourself", draw.bundle_game),
+    "bundle_game": ("The bundle game: pack the loop yourself", teach.bundles.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "price": ("The price of a line: which one is dear?", draw.price),
-    "dial": ("The dial: registers, latency, clauses, and the speed", draw.dial),
+    "dial": ("The dial: registers, latency, clauses, and the speed", teach.registers.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
-    "roofline": ("Rooflines: Cypress against Fermi", draw.roofline),
+    "roofline": ("Rooflines: Cypress against Fermi", teach.why_blocks.roofline),
     "performance": ("Gflop/s against N", draw.performance),
     "card_memory": (
         "What lies on the card while it multiplies larger matrices",
-        lambda: draw.card_memory(host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)),
+        lambda: teach.larger.card_memory(
+            host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)
+        ),
     ),
     "timeline": ("Four and five stages of a pipeline", draw.timeline),
     "critical_path": (
         "The critical path of a pipeline, and a faster bus",
         lambda: draw.critical_path(host.five_stage(8192, 8192, 2048, host.Machine())),
     ),
-    "life": ("The life of one element of C, from half a millisecond to a clock", draw.life),
+    "life": (
+        "The life of one element of C, from half a millisecond to a clock",
+        teach.contest.life,
+    ),
     "digits": (
         "One sum, digit by digit, in three precisions",
-        lambda: draw.digits(*double_double.hilbert(8), (2, 4)),
+        lambda: teach.double_double.digits(*teach.double_double.hilbert(8), (2, 4)),
     ),
-    "exponents": ("Two-sum, bit by bit", draw.exponents),
+    "exponents": ("Two-sum, bit by bit", teach.double_double.exponents),
 }
 
 SOLUTION = re.compile(rf"{course.SOLUTION}\s*")

@@ -12,11 +12,11 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.draw.dial import point, settings, timed
 from cypresskit.draw.road import RUNGS, Figure, RoadLaunch
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach.climb import STEPS
+from cypresskit.teach.l04_registers.dial import point, settings, timed
 
 
 def dial() -> dict:

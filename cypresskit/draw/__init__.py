@@ -1,64 +1,51 @@
-"""Pictures that play, made from runs, compiled code, reports and timelines: the only part that
-imports bokeh.
+"""Pictures that play, made from runs, compiled code, reports and timelines: this and the pictures
+of single lessons, in ``cypresskit.teach``, are all that imports bokeh. Each is imported when it is
+first asked for.
 """
 
-from cypresskit.draw.block_race import block_race
-from cypresskit.draw.bundle_game import bundle_game
-from cypresskit.draw.bundles import bundles
-from cypresskit.draw.card_memory import card_memory
-from cypresskit.draw.chip import chip
-from cypresskit.draw.controls import controls
-from cypresskit.draw.critical_path import critical_path
-from cypresskit.draw.curves import curves
-from cypresskit.draw.dial import dial
-from cypresskit.draw.digits import digits
-from cypresskit.draw.element import follow
-from cypresskit.draw.explore import explore
-from cypresskit.draw.exponents import exponents
-from cypresskit.draw.lds import lds_transpose
-from cypresskit.draw.lds_pitch import lds_pitch
-from cypresskit.draw.life import life
-from cypresskit.draw.performance import performance
-from cypresskit.draw.pipelines import timeline
-from cypresskit.draw.player import Player, load
-from cypresskit.draw.predict import Prediction, predict
-from cypresskit.draw.price import price
-from cypresskit.draw.reduction import reduction
-from cypresskit.draw.register_block import register_block
-from cypresskit.draw.road import road
-from cypresskit.draw.roofline import roofline
-from cypresskit.draw.texture_fetch import texture_fetch
-from cypresskit.draw.wavefronts import waiting, wavefronts
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Player",
-    "Prediction",
-    "block_race",
-    "bundle_game",
-    "bundles",
-    "card_memory",
-    "chip",
-    "controls",
-    "critical_path",
-    "curves",
-    "dial",
-    "digits",
-    "explore",
-    "exponents",
-    "follow",
-    "lds_pitch",
-    "lds_transpose",
-    "life",
-    "load",
-    "performance",
-    "predict",
-    "price",
-    "reduction",
-    "register_block",
-    "road",
-    "roofline",
-    "texture_fetch",
-    "timeline",
-    "waiting",
-    "wavefronts",
-]
+from cypresskit.lazy import import_later
+
+#: The module of each name.
+VIEWS = {
+    "Player": "player",
+    "Prediction": "predict",
+    "bundles": "bundles",
+    "chip": "chip",
+    "controls": "controls",
+    "critical_path": "critical_path",
+    "curves": "curves",
+    "explore": "explore",
+    "follow": "element",
+    "load": "player",
+    "performance": "performance",
+    "predict": "predict",
+    "price": "price",
+    "register_block": "register_block",
+    "road": "road",
+    "timeline": "pipelines",
+    "wavefronts": "wavefronts",
+}
+
+import_later(__name__, VIEWS)
+
+# The same for type checkers and editors.
+if TYPE_CHECKING:
+    from cypresskit.draw.bundles import bundles as bundles
+    from cypresskit.draw.chip import chip as chip
+    from cypresskit.draw.controls import controls as controls
+    from cypresskit.draw.critical_path import critical_path as critical_path
+    from cypresskit.draw.curves import curves as curves
+    from cypresskit.draw.element import follow as follow
+    from cypresskit.draw.explore import explore as explore
+    from cypresskit.draw.performance import performance as performance
+    from cypresskit.draw.pipelines import timeline as timeline
+    from cypresskit.draw.player import Player as Player
+    from cypresskit.draw.player import load as load
+    from cypresskit.draw.predict import Prediction as Prediction
+    from cypresskit.draw.predict import predict as predict
+    from cypresskit.draw.price import price as price
+    from cypresskit.draw.register_block import register_block as register_block
+    from cypresskit.draw.road import road as road
+    from cypresskit.draw.wavefronts import wavefronts as wavefronts

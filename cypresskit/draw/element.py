@@ -30,7 +30,7 @@ def follow(*place: int | tuple[int, int]) -> Element:
         mine = ck.draw.follow(5, 3)
         ck.draw.chip("sgemm_tn", element=mine)
         ck.draw.register_block("sgemm_tn", element=mine)
-        ck.draw.life(mine)
+        ck.teach.contest.life(mine)
     """
     pair = place[0] if len(place) == 1 and isinstance(place[0], tuple | list) else place
     numbers = [n for n in pair if isinstance(n, int) and not isinstance(n, bool)]

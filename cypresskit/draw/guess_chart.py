@@ -6,7 +6,7 @@ has of it. Left out: the result, which ``curves`` draws over the guess.
 
 from collections.abc import Sequence
 
-from cypresskit.draw import theme
+from cypresskit.draw.scripts import packaged
 
 
 def guess_chart(name: str, places: Sequence[float], top: float):
@@ -17,7 +17,7 @@ def guess_chart(name: str, places: Sequence[float], top: float):
     from traitlets import Float, List, Unicode
 
     class GuessChart(anywidget.AnyWidget):
-        _esm = theme.packaged("guess_chart.js")
+        _esm = packaged("draw/guess_chart.js")
         name = Unicode().tag(sync=True)
         places = List(Float()).tag(sync=True)
         top = Float().tag(sync=True)

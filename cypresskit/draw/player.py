@@ -24,7 +24,8 @@ from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import still, theme
-from cypresskit.draw.shown import Shown, embed, joined, scripts, still_image
+from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
@@ -238,7 +239,7 @@ class Player(Shown):
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
-            css=theme.minified(theme.packaged("player.css")),
+            css=theme.minified(packaged("draw/player.css")),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
             step=theme.escaped(settings.step),
@@ -370,12 +371,12 @@ def _placed(part: Plot | str) -> str:
     return f'<div class="figure" role="img" id="{part.id}" style="{share}"></div>'
 
 
-HTML = Template(theme.packaged("player.html"))
+HTML = Template(packaged("draw/player.html"))
 
 
 def cell_script() -> str:
     """What ``load`` does to a notebook's cells."""
-    return f"(() => {{\n{joined('il_colours.js', 'cells.js')}}})()"
+    return f"(() => {{\n{joined('draw/il_colours.js', 'draw/cells.js')}}})()"
 
 
 def load(frames: bool | None = None) -> None:

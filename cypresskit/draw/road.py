@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.draw import theme
 from cypresskit.draw.player import Player
+from cypresskit.draw.scripts import packaged
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.report import Report
@@ -145,7 +145,7 @@ RUNGS = (
 )
 FIGURES: dict[RoadLaunch, Figure] = {
     RoadLaunch(*launch): Figure(*figure)
-    for launch, figure in json.loads(theme.packaged("road.json"))
+    for launch, figure in json.loads(packaged("draw/road.json"))
 }
 Figures = Mapping[RoadLaunch, Figure]
 

@@ -8,7 +8,6 @@ out: what a kind of picture does with its data, which its own module in JavaScri
 
 import base64
 import json
-import re
 import zlib
 from functools import cache
 from pathlib import Path
@@ -17,24 +16,26 @@ from string import Template
 from bokeh.resources import Resources
 
 from cypresskit.draw import theme
+from cypresskit.draw.scripts import joined, packaged
 from cypresskit.saving import save_file
 
 #: The scripts that pictures share, each after those that it imports from.
 MODULES = (
-    "shell.js",
-    "guess.js",
-    "guess_page.js",
-    "tracks.js",
-    "into_view.js",
-    "picture.js",
-    "player.js",
-    "toy.js",
-    "bundle_rules.js",
-    "bundle_game.js",
-    "lds_pitch.js",
-    "journey.js",
-    "start.js",
+    "draw/shell.js",
+    "draw/guess.js",
+    "draw/guess_page.js",
+    "draw/tracks.js",
+    "draw/into_view.js",
+    "draw/picture.js",
+    "draw/player.js",
+    "draw/toy.js",
+    "teach/l03_bundles/bundle_rules.js",
+    "teach/l03_bundles/bundle_game.js",
+    "teach/l07_lds/lds_pitch.js",
+    "draw/journey.js",
+    "draw/start.js",
 )
+STYLES = ("draw/look.css", "draw/toy.css", "draw/journey.css")
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
@@ -50,15 +51,8 @@ ADVICE = (
     " browser; where each output has a frame of its own, run"
     " <code>ck.draw.load(frames=True)</code>, then this cell."
 )
-PAGE = Template(theme.packaged("page.html"))
-UNPACK = Template(theme.packaged("unpack.js"))
-
-
-def joined(*names: str) -> str:
-    """Modules of JavaScript in this folder as one script. They import only from each other."""
-    text = "\n".join(map(theme.packaged, names))
-    text = re.sub(r'(?ms)^import\b.*?from "\./\w+\.js"\n', "", text)
-    return re.sub(r"(?m)^export ", "", text)
+PAGE = Template(packaged("draw/page.html"))
+UNPACK = Template(packaged("draw/unpack.js"))
 
 
 @cache
@@ -76,7 +70,7 @@ def scripts() -> str:
 @cache
 def look() -> str:
     """The style sheets of a page with pictures."""
-    return "".join(map(theme.packaged, ("look.css", "toy.css", "journey.css")))
+    return "".join(map(packaged, STYLES))
 
 
 def packed(data: str) -> str:
@@ -139,11 +133,11 @@ class Shown:
         """
         return PAGE.substitute(
             title=theme.escaped(self.title),
-            look=theme.packaged("look.css"),
+            look=packaged("draw/look.css"),
             scripts=scripts,
             player=self.embedded(links=bool(links)),
             links=links,
-            address=theme.packaged("page.js"),
+            address=packaged("draw/page.js"),
         )
 
     def save(self, path: str | Path) -> Path:

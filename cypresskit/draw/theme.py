@@ -12,24 +12,17 @@ picture must still say everything by shape or text as well.
 
 import re
 from html import escape
-from importlib.resources import files
 
 from bokeh.model import Model
 from bokeh.models import GlyphRenderer, Plot
 
-FOLDER = files("cypresskit.draw")
-
-
-def packaged(name: str) -> str:
-    """The text of a file in this folder."""
-    return FOLDER.joinpath(name).read_text(encoding="utf-8")
-
+from cypresskit.draw.scripts import packaged
 
 COLOUR = r"(#\w+|rgba\([^)]*\))"
 #: Each colour's name, and how it is on a light page and on a dark one.
 TOKENS: dict[str, tuple[str, str]] = {}
 for _name, _light, _dark in re.findall(
-    rf"--ck-(\w+):.*?light-dark\({COLOUR}, {COLOUR}\)", packaged("look.css")
+    rf"--ck-(\w+):.*?light-dark\({COLOUR}, {COLOUR}\)", packaged("draw/look.css")
 ):
     TOKENS.setdefault(_name, (_light, _dark))  # what follows is for high contrast
 # One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on

@@ -10,18 +10,15 @@ which count as computing.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
 from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import is_whole
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.draw.window import check_window
 from cypresskit.kernels.own import Source
-from cypresskit.tables import quantity
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
@@ -31,8 +28,6 @@ LEFT, RIGHT, ROW = 44, 1170, 16
 WIDTH = RIGHT + 82  # of the stage: beside the rows stand counters
 HEAD = 84  # the room above and below a report's rows
 KEYS = 100_000  # between the keys of one report's wavefronts and the next's
-LONGEST = 100  # clocks of the toy's arithmetic or waiting
-TURNS = 5  # how often a single wavefront of the toy does both
 
 Window = tuple[float, float]  # from a clock to a clock
 
@@ -260,7 +255,7 @@ def _states(report: Report, clocks: np.ndarray) -> list[str]:
     ]
 
 
-def _axis(clocks: np.ndarray, window: Window) -> TimeAxis:
+def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
     """The rows as an axis of time."""
     first, last = window
     return TimeAxis(clocks, lambda clock: LEFT + (clock - first) * (RIGHT - LEFT) / (last - first))
@@ -271,7 +266,7 @@ def _draw_report(
 ) -> None:
     """Draw the rows and strips of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
-    axis = _axis(clocks, (float(clocks[0]), float(clocks[-1])))
+    axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
     title = f"{report.kernel}: {report.registers} registers, room for {report.active} wavefronts"
     sheet.words(LEFT, layout.title, title, bold=True, size=14)
     slots = [str(slot) for slot in range(layout.slots)]
@@ -439,111 +434,3 @@ def _stories(report: Report, window: Window) -> dict[int, str]:
             f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
         )
     return stories
-
-
-# -- the toy of lesson 04
-
-
-@dataclass
-class _Span:
-    """Some clocks in a row of the toy, in the scene with so many wavefronts."""
-
-    row: int
-    start: int
-    end: int
-    scene: int
-
-
-def waiting(compute: int = 2, wait: int = 6) -> Player:
-    """A player for lesson 04: an engine that computes for one wavefront at a time. Each computes
-    for ``compute`` clocks and then waits for ``wait``; it plays as long as ``TURNS`` of both take a
-    single wavefront.
-
-    There is a scene for each number of wavefronts up to as many as keep the engine busy, but 6 at
-    least. Raises ``ValueError`` for clocks that are no whole numbers from 1 to ``LONGEST``, and
-    where it takes over 26 wavefronts.
-    """
-    most = _most_wavefronts(compute, wait)
-    end = TURNS * (compute + wait)
-    sheet = Sheet(f"Waiting: {compute} clocks of arithmetic, then {wait} of waiting")
-    row_height = min(30.0, max(15.0, 300 / most))  # thirteen of them still fit a screen
-    label = "A row for each wavefront, and below them whether anybody computes"
-    sheet.stage(label, RIGHT + 16, 60 + row_height * most)
-
-    bars: dict[str, list[_Span]] = {"texture": [], "alu": [], "wait": []}  # by ink
-    captions: list[str] = []
-    moments: list[tuple[int, int]] = []
-    for count in range(1, most + 1):
-        runs = _engine(count, compute, wait, end)
-        busy = {clock for _, start, done in runs for clock in range(start, done)}
-        for lane, start, done in runs:
-            bars["texture"].append(_Span(lane, done, min(done + wait, end), count))
-            bars["alu"].append(_Span(lane, start, done, count))
-            bars["alu"].append(_Span(most, start, done, count))
-        idle = [clock for clock in range(end) if clock not in busy]
-        bars["wait"] += [_Span(most, clock, clock + 1, count) for clock in idle]
-        captions += _toy_captions(count, busy, end)
-        moments += [(count, clock) for clock in range(end + 1)]
-
-    scene, now = np.array(moments).T[:, :, np.newaxis]
-    to_x = _axis(now, (0, end)).to_x
-    heights = {"texture": 4.0, "alu": row_height / 1.5, "wait": row_height / 1.5}
-    for ink, spans in bars.items():
-        columns = [(span.row, span.start, span.end, span.scene) for span in spans]
-        row, begin, finish, in_scene = np.array(columns).reshape(-1, 4).T
-        axis = TimeAxis(np.where(scene == in_scene, now, np.nan), to_x)
-        toy_bars = Bars(begin, finish, 30 + row_height * row, heights[ink])
-        sheet.progress_bars(f"toy {ink}", toy_bars, axis, future="faint", ink=ink)
-
-    y = 30 + row_height * np.arange(most + 1)
-    letter = np.where(scene > np.arange(most), np.arange(1, most + 1), 0)
-    style: dict = {"align": "right", "size": 12}
-    sheet.numbers("rows", LEFT - 8, y[:-1], letter, names=["", *ascii_uppercase[:most]], **style)
-    sheet.words(LEFT - 8, y[-1], "ALU", bold=True, **style)
-    sheet.play_head("head", to_x(now[:, 0]), float(y.mean()), y[-1])
-
-    names = ["1 wavefront", *map(str, range(2, most + 1))]
-    legend = sheet.legend(
-        ("computes", "alu", "box"), ("waits", "texture", "box"), ("nobody computes", "wait", "box")
-    )
-    scenes = [(name, end + 1) for name in names]
-    return sheet.player(captions, below=[legend], step="Clock", scenes=scenes, seconds=8)
-
-
-def _most_wavefronts(compute: int, wait: int) -> int:
-    """How many wavefronts the toy shows: those that keep its engine busy, but 6 at least. Raises
-    ``ValueError`` for clocks that it can't show.
-    """
-    most = 0
-    if is_whole(compute, LONGEST) and is_whole(wait, LONGEST):
-        most = max(6, -(-(compute + wait) // compute))
-    if not 0 < most <= len(ascii_uppercase):
-        raise ValueError(
-            f"compute {compute!r} and wait {wait!r} have to be whole numbers from 1 to {LONGEST},"
-            f" for which {len(ascii_uppercase)} wavefronts are enough"
-        )
-    return most
-
-
-def _toy_captions(wavefronts: int, busy: set[int], end: int) -> Iterator[str]:
-    """What the toy's engine has done up to each clock."""
-    who = quantity(wavefronts, "wavefront")
-    yield f"Clock 0. {who}: no time has passed."
-    for clock in range(1, end + 1):
-        share = 100 * sum(past < clock for past in busy) / clock
-        yield f"Clock {clock}. {who}: the engine has computed for {share:.0f} % of the time."
-
-
-def _engine(wavefronts: int, compute: int, wait: int, end: int) -> list[tuple[int, int, int]]:
-    """(wavefront, clocks at which it begins and ends to compute), one after the other, before clock
-    ``end``.
-    """
-    ready = [0] * wavefronts
-    clock = 0
-    runs = []
-    while clock < end:
-        wavefront = min(range(wavefronts), key=ready.__getitem__)
-        runs.append((wavefront, clock, min(clock + compute, end)))
-        ready[wavefront] = clock + compute + wait
-        clock = max(clock + compute, min(ready))
-    return runs

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 import cypresskit
 from cypresskit.compiler.code import kernel_turn
-from cypresskit.draw.theme import packaged
+from cypresskit.draw.scripts import packaged
 from cypresskit.editing import pure_answers
 from cypresskit.kernels import KERNELS
 
@@ -157,7 +157,9 @@ def write_page(folder: Path) -> None:
     files["snapshot.gz"] = snapshot(core)
     page = Template((HERE / "page.html").read_text(encoding="utf-8"))
     megabytes = f"{sum(len(zlib.compress(data)) for data in files.values()) / 1e6:.0f}"  # as sent
-    files["index.html"] = page.substitute(look=packaged("look.css"), megabytes=megabytes).encode()
+    files["index.html"] = page.substitute(
+        look=packaged("draw/look.css"), megabytes=megabytes
+    ).encode()
 
     # What is kept for reading offline has a name that changes with any of it.
     whole = hashlib.sha256()

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
+from cypresskit.draw.scripts import packaged
 from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units, steps, turns
 from cypresskit.timing import Report, simulate
@@ -95,7 +95,7 @@ def point(report: Report) -> Point:
 @cache
 def grid() -> list[Point]:
     """The recorded settings, decoded from ``dial.json``."""
-    stored = json.loads(theme.packaged("dial.json"))
+    stored = json.loads(packaged("teach/l04_registers/dial.json"))
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(stored["parts"])), np.uint16)
     rows = numbers.astype(float).reshape(-1, 3)
     parts = iter(np.split(rows, np.cumsum(stored["rows"])[:-1]))

@@ -34,7 +34,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     Raises ``ValueError`` if a run keeps no block in registers (see ``find_block``) or the products
     differ in size.
 
-        ck.draw.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
+        ck.teach.register_block.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
     """
     nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
     launches = {

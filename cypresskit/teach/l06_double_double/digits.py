@@ -64,7 +64,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
 
     Examples
     --------
-        ck.draw.digits(a, b, (2, 4))
+        ck.teach.double_double.digits(a, b, (2, 4))
     """
     a, b = np.asarray(a, object), np.asarray(b, object)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.shape[1]:

@@ -1,9 +1,9 @@
 // Rows of A in the banks of the LDS: the data come from lds_pitch.py. A bank serves one word a
 // clock, a work-item asks for two words at a time, and eight neighbours that want the same word get
 // it at once: so what is asked for are words of rows.
-import {askGuess} from "./guess.js"
-import {leave, listenKeys, make, makeButton, takeFocus} from "./shell.js"
-import {dressToy} from "./toy.js"
+import {askGuess} from "../../draw/guess.js"
+import {leave, listenKeys, make, makeButton, takeFocus} from "../../draw/shell.js"
+import {dressToy} from "../../draw/toy.js"
 
 /** Bring the rows to life. */
 export function beginPitch(host, data, _place, ends) {

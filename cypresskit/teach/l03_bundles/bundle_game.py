@@ -14,6 +14,7 @@ from cypresskit.compiler import Bundle, Code, Operation, Read, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
 from cypresskit.compiler.legality import SLOT_SETS
 from cypresskit.draw import theme
+from cypresskit.draw.scripts import packaged
 from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
 from cypresskit.kernels.own import Source, resolve_program
@@ -33,7 +34,9 @@ def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
     into as few bundles as you can. What the hardware can't do comes back, with the reason.
     """
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
-    named = {name: assemble(theme.packaged(file), file) for name, file in small.items()}
+    named = {
+        name: assemble(packaged(f"teach/l03_bundles/{file}"), file) for name, file in small.items()
+    }
     program = resolve_program(kernel)
     named[program.name.removesuffix(".il")] = program
     levels = [level(*pair) for pair in named.items()]
