@@ -43,39 +43,41 @@ LEFT_OUT = "__MACOSX"
 DEEPEST, MOST = 8, 2_000  # folders in a folder, and files in one, that are looked at
 
 
-def plain_files(folder: Path) -> Iterator[Path]:
-    """The plain files in a folder and its folders, by their names; links, what is hidden, and what
-    archives of a Mac bring along (``__MACOSX``) left out.
+def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+    """All that is no folder in a folder and its folders, by names, each with what keeps it from
+    being read: "" for a plain file. What is hidden, and what archives of a Mac bring along
+    (``__MACOSX``), is left out.
     """
-    return (Path(entry.path) for entry in _entries(folder) if not _kind(entry))
-
-
-def other_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """What ``plain_files`` leaves out beside them, and what it is: links, pipes, devices."""
-    return ((Path(entry.path), _kind(entry)) for entry in _entries(folder) if _kind(entry))
-
-
-def _entries(folder: Path, depth: int = 0) -> Iterator[os.DirEntry]:
-    """All that is no folder in a folder and its folders, by names, but for what is hidden."""
     try:
         with os.scandir(folder) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
+    except OSError as error:
+        yield folder, f"it can't be read: {error.strerror}"
         return
     for entry in inside[:MOST]:
-        if entry.name.startswith(".") or entry.name == LEFT_OUT:
+        path = Path(entry.path)
+        if hidden(entry.name):
             continue
         if not entry.is_dir(follow_symlinks=False):
-            yield entry
+            yield path, kind_of(entry)
         elif depth < DEEPEST:
-            yield from _entries(Path(entry.path), depth + 1)
+            yield from files_in(path, depth + 1)
+        else:
+            yield path, f"it lies in more than {DEEPEST} folders"
+    if len(inside) > MOST:
+        yield folder, f"of its {len(inside):,} files the first {MOST:,} are looked at"
 
 
-def _kind(entry: os.DirEntry) -> str:
-    """What an entry is that is neither a plain file nor a folder; "" if it is a plain file."""
+def hidden(name: str) -> bool:
+    """Whether a file's or folder's name is one that nobody hands in."""
+    return name.startswith(".") or name == LEFT_OUT
+
+
+def kind_of(entry: os.DirEntry) -> str:
+    """What keeps an entry that is no folder from being read; "" for a plain file."""
     if entry.is_symlink():
-        return "a link"
-    return "" if entry.is_file(follow_symlinks=False) else "a pipe or a device"
+        return "it is a link"
+    return "" if entry.is_file(follow_symlinks=False) else "it is a pipe or a device"
 
 
 def read_plain(path: Path, most: int) -> bytes:

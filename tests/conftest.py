@@ -38,6 +38,7 @@ os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 import cypresskit as ck
 from cypresskit import scoring
 from cypresskit.host import host_rows
+from cypresskit.isolated.process import walls
 from tools.fuzz.guards import FLUSH, guarded
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
@@ -263,6 +264,21 @@ def scored(once):
             return {"kernels": list(scoring.score(executor=pool)), "hosts": hosts.result()}
 
     return SimpleNamespace(**once("score", score))
+
+
+@pytest.fixture(scope="session")
+def sandbox():
+    """The walls in which answers are marked. Without bubblewrap a test is skipped, saying so; in CI
+    it fails.
+    """
+    made = walls()
+    if made is None:
+        reason = (
+            "bubblewrap is missing or doesn't work here, and this test marks answers in it:"
+            " `apt-get install bubblewrap`"
+        )
+        (pytest.fail if IN_CI else pytest.skip)(reason)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What a class of forty hands in: honest, copied, late, cheating, endless and hostile work.
+"""What a class hands in: honest, copied, late, cheating, endless and hostile work.
 
 Each of ``CLASS`` writes into a student's folder what that student hands in of lessons 08 to 11, and
 is expected to earn the exercises of ``EARNS``.
@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 from conftest import ROOT
 
+from cypresskit.teach import sentences
 from tools import book
 
 LESSONS = ("08", "09", "10", "11")
@@ -26,9 +27,8 @@ FUNCTIONS = {
 
 def solution(lesson: str) -> list[str]:
     """The cells that solve a lesson's exercises, one each."""
-    read = book.read(book.sources(ROOT / "notebooks", [lesson])[0])
-    given = {cell.source for cell in book.student(read).cells}
-    return [c.source for c in book.solved(read).cells if c.source not in given]
+    made = book.solved(book.read(book.sources(ROOT / "notebooks", [lesson])[0]))
+    return [c.source for c in made.cells if c.metadata.get(book.ENTRY, {}).get("part") == "answer"]
 
 
 def hand_in(handed_out: Path, folder: Path, lesson: str, answers: list[str], why: str = "") -> None:
@@ -40,8 +40,8 @@ def hand_in(handed_out: Path, folder: Path, lesson: str, answers: list[str], why
     for cell in notebook.cells:
         if cell.cell_type == "code" and ".check_" in cell.source and answers:
             cells.append(nbformat.v4.new_code_cell(answers.pop(0)))
-        if why and cell.source.startswith(book.ASKS):
-            cell.source += f"\n\n{why}"
+        if why and cell.source == sentences.frame():
+            cell.source = sentences.frame(why)
         cells.append(cell)
     cells += map(nbformat.v4.new_code_cell, answers)
     notebook.cells = cells
@@ -75,7 +75,7 @@ def mistaken(handed_out: Path, folder: Path) -> None:
 
 
 def copied(handed_out: Path, folder: Path) -> None:
-    """All files of a fellow student's, whose own numbers stand in them."""
+    """All files of a fellow student's."""
     shutil.copytree(folder.parent / "honest 1", folder)
 
 
@@ -85,6 +85,22 @@ def renamed(handed_out: Path, folder: Path) -> None:
     honest(handed_out, place)
     for path in list(place.iterdir()):
         path.rename(path.with_name(f"Week 3 {path.stem} (1).ipynb"))
+
+
+def canvas(handed_out: Path, folder: Path) -> None:
+    """Flat files, as Canvas delivers them."""
+    whole = folder.with_name("whole")
+    honest(handed_out, whole)
+    for number, path in enumerate(sorted(whole.iterdir())):
+        path.rename(folder.with_name(f"canvas_LATE_23_{number}_{path.stem}-1.ipynb"))
+    whole.rmdir()
+
+
+def by_its_cells(handed_out: Path, folder: Path) -> None:
+    """Files whose names say nothing."""
+    honest(handed_out, folder)
+    for number, path in enumerate(sorted(folder.iterdir())):
+        path.rename(folder / f"homework final FINAL {number}.ipynb")
 
 
 # -- cheats
@@ -217,6 +233,21 @@ ENDLESS = "    while True: pass\n"
 STUBBORN = "    while True:\n        try: sum(range(10**9))\n        except BaseException: pass\n"
 SLEEPS = "    import time; time.sleep(10**6)\n"
 FILLS = "    return bytes(10**13) + bytes([1]) * 10**11\n"
+DISK = """
+    for folder in ("/tmp", "/dev/shm", os.environ.get("NUMBA_CACHE_DIR", "/tmp")):
+        with open(os.path.join(folder, "full"), "wb") as file:
+            for _ in range(600):
+                file.write(bytes(10**6))
+    return 24 * given[0]**2 / given[1] + 2 * given[0]**3 / given[2]
+"""
+STUMBLES = """
+from cypresskit.kernels import Kernel
+import gc
+sent = [each for each in gc.get_objects() if type(each).__name__ == "Server"]
+def seconds(*_):
+    sent[0].send({"broken": "x"})
+    return 1
+"""
 EXITS = "    import os; os._exit(0)\n"
 STAYS = """
     import os, time
@@ -264,6 +295,14 @@ def sparse(handed_out: Path, folder: Path) -> None:
         huge.truncate(60 << 30)
 
 
+def linked_folder(handed_out: Path, folder: Path) -> None:
+    folder.symlink_to("honest 1")
+
+
+def archive(handed_out: Path, folder: Path) -> None:
+    folder.with_name(f"{folder.name}.zip").write_bytes(b"PK\x03\x04")
+
+
 Maker = Callable[[Path, Path], None]
 HONEST: dict[str, Maker] = {
     "honest 1": honest,
@@ -272,6 +311,8 @@ HONEST: dict[str, Maker] = {
     "honest 4": honest,
     "copied": copied,
     "renamed": renamed,
+    "canvas": canvas,
+    "by its cells": by_its_cells,
 }
 LATE: dict[str, Maker] = {"late 1": honest, "late 2": one_lesson}
 CHEATS: dict[str, Maker] = {
@@ -291,6 +332,8 @@ CHEATS: dict[str, Maker] = {
     "larger card": cells("10", "pass", "pass", LARGER_CARD),
     "by hand": cells("11", "pipeline = ck.teach.pipelines.by_hand"),
     "edited outputs": edited_outputs,
+    "disk": cells("09", f"import os\ndef seconds(*given):\n{DISK}"),
+    "stumbles": cells("09", STUMBLES),
 }
 OTHERS: dict[str, Maker] = {
     "mistaken": mistaken,
@@ -309,5 +352,9 @@ OTHERS: dict[str, Maker] = {
     "links": links,
     "fifo": fifo,
     "sparse": sparse,
+    "linked folder": linked_folder,
+    "archive": archive,
 }
+#: Under these names they stand in the table, where it isn't their own.
+SHOWN = {"archive": "archive.zip"}
 CLASS = HONEST | LATE | CHEATS | OTHERS

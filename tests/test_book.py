@@ -2,9 +2,8 @@
 every lesson.
 """
 
-import json
+import random
 import re
-import shutil
 import symtable
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 
+from cypresskit.teach import sentences
 from tools import book
 
 BOOK = ROOT / "notebooks"
@@ -21,13 +21,17 @@ HEADINGS = (
     "**What you will do** | **What you will learn** | **What you need** | ## What was measured | ##"
     " Summary"
 )
+CALLED = re.compile(r"\.check_\w+\((\w+)\)\s*\Z")
 AGAIN = "the notebook is not what its source makes: run `make book`"
+
+
+FROM_SOURCE = "tags", "jupyter", book.ENTRY, "nbgrader"
 
 
 def bare(notebook) -> list[tuple]:
     """What the source decides: all but what a run adds."""
     return [
-        (c.cell_type, c.id, c.source, c.metadata.get("tags"), c.metadata.get("jupyter"))
+        (c.cell_type, c.id, c.source, *(c.metadata.get(name) for name in FROM_SOURCE))
         for c in notebook.cells
     ]
 
@@ -39,9 +43,7 @@ def saved(path, folder: str = ""):
 @each_lesson
 def test_no_other_cell_sets_the_name_of_an_exercise(path):
     cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "code"]
-    answers = [
-        match[1] for cell in cells if (match := re.search(r"\.check_\w+\((\w+)\)\s*\Z", cell))
-    ]
+    answers = [match[1] for cell in cells if (match := CALLED.search(cell))]
     assert answers
     names = [name for cell in cells for name in _set_by(cell) if name in answers]
     assert sorted(names) == sorted(answers)
@@ -85,7 +87,7 @@ def test_solving_only_adds_lines(path):
     assert len(student) == len(solved)
     for before, after in zip(student, solved):
         lines = iter(after.source.splitlines())
-        assert all(line in lines for line in before.source.splitlines()), (
+        assert all(line in lines for line in before.source.splitlines() if line.strip()), (
             f"lines were lost:\n{before.source}"
         )
     for cell in student + solved:
@@ -135,22 +137,85 @@ def test_three_exercises_each_failing_until_solved(path):
     assert len(marked) == len(before) >= 3, "each exercise has one answer cell and one check"
     assert all(said.startswith("Not yet.") and "Where to look:" in said for said in before), before
     assert all(said.startswith("Right.") and "Where to look:" not in said for said in after), after
-    folds = sum(cell.source.count(book.FOLD) for cell in source.cells)
-    assert folds == len(before), "each exercise shows its solution, folded"
-    asks = [cell.source for cell in book.student(source).cells if cell.source.startswith(book.ASKS)]
-    assert len({*asks}) == folds and all(text.endswith(f"?\n\n{book.PLACE}") for text in asks), (
-        "each asks why"
-    )
+
+
+PARTS = ("title", "answer", "check", "solution", "question", "sentence", "good")
+
+
+def entries(notebook) -> list[dict]:
+    """What the cells say of their exercises, those that say anything."""
+    found = [cell.metadata.get(book.ENTRY) for cell in notebook.cells]
+    return [entry for entry in found if entry and "exercise" in entry]
 
 
 @each_lesson
-def test_a_good_sentence_is_folded_below_each_question(path):
+def test_each_exercise_has_its_cells_and_they_say_so(path):
     source = book.read(path)
-    questions = [match for cell in source.cells for match in book.WHY.finditer(cell.source)]
-    for notebook in (book.student(source), book.solved(source)):
-        texts = [cell.source for cell in notebook.cells]
-        asked = [n for n, text in enumerate(texts) if text.startswith(book.ASKS)]
-        assert [texts[n + 1] for n in asked] == [q.expand(book.SENTENCE) for q in questions]
+    for notebook in book.student(source), book.solved(source):
+        of: dict[int, list[dict]] = {}
+        for entry in entries(notebook):
+            of.setdefault(entry["exercise"], []).append(entry)
+        assert list(of) == list(range(1, len(of) + 1)) and len(of) >= 3
+        for parts in of.values():
+            assert tuple(entry["part"] for entry in parts) == PARTS
+            whole = {name: value for entry in parts for name, value in entry.items()}
+            assert whole["question"].endswith("?") and len(whole["good"]) > 20
+            assert CALLED.search(whole["check"])[1] in whole["right"]
+
+
+@each_lesson
+def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
+    source = book.read(path)
+    student, solved = book.student(source).cells, book.solved(source).cells
+    for cells, stand in ((student, False), (solved, True)):
+        for asks, place, good in zip(cells, cells[1:], cells[2:]):
+            if asks.source.startswith(book.ASKS):
+                told = good.metadata[book.ENTRY]["good"]
+                assert sentences.written(place.source) == (told if stand else "")
+                assert told in good.source and not place.metadata["deletable"]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_sentence_is_read_as_it_was_written_whatever_was_done_to_its_cell(seed):
+    chance = random.Random(seed)
+    alphabet = ["a", "why ", "\n", '"', "'", "\\", "ck.teach", "(", ")", "é", "\u202e", "  "]
+    text = "".join(chance.choices(alphabet, k=chance.randrange(30)))
+    words = " ".join(text.split())
+    whole = sentences.frame(text)
+    assert sentences.written(whole) == words
+    opens, closes = whole.partition("\n")[2], whole.rpartition("\n")[0]
+    for changed in (opens, closes, f"# mine\n{whole}", f"{whole}\n1 + 1", text):
+        assert words.removesuffix('""")').strip() in sentences.written(changed)
+
+
+#: nbgrader's schema 3 for a cell, by its documentation.
+GRADER = {
+    "schema_version": int,
+    "grade_id": str,
+    "cell_type": str,
+    "grade": bool,
+    "solution": bool,
+    "locked": bool,
+    "task": bool,
+}
+
+
+@each_lesson
+def test_what_nbgrader_collects_and_grades_is_of_its_form(path):
+    source = book.read(path)
+    for notebook in book.student(source), book.solved(source):
+        cells = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+        for cell in cells:
+            entry = cell.metadata.nbgrader
+            wanted = GRADER | ({"points": int} if entry.grade else {})
+            assert {name: type(value) for name, value in entry.items()} == wanted
+            assert entry.schema_version == 3 and entry.cell_type == cell.cell_type
+            assert re.fullmatch(r"[\w-]+", entry.grade_id) and not entry.task
+            assert entry.solution != entry.locked, "what is to be written is not locked"
+        ids = [cell.metadata.nbgrader.grade_id for cell in cells]
+        assert len({*ids}) == len(ids) == 3 * len(entries(notebook)) // len(PARTS)
+        points = sum(cell.metadata.nbgrader.get("points", 0) for cell in cells)
+        assert points == 5 * len(ids) // 3
 
 
 @each_lesson
@@ -342,12 +407,3 @@ def test_marks_without_their_partner_are_refused(lesson, mark):
 def test_an_unknown_lesson_is_refused(tmp_path, capsys):
     assert book.main([str(tmp_path), "77"]) == 1
     assert "no lesson 77" in capsys.readouterr().err
-
-
-def test_stored_sentences_are_those_of_the_sources(tmp_path):
-    """`make book` saves them; an installed package shows them beside students' own."""
-    shutil.copytree(BOOK / "source", tmp_path / "source")
-    book.write_sentences(tmp_path)
-    made = (tmp_path / "sentences.json").read_text(encoding="utf-8")
-    assert made == (BOOK / "sentences.json").read_text(encoding="utf-8")
-    assert all(len(answers) > 1 and all(answers) for answers in json.loads(made).values())

@@ -1,13 +1,19 @@
 """Bare processes: plain data there and back, functions taken along, and how an answer may end."""
 
 import base64
+import ctypes
 import io
 import json
 import math
 import os
+import platform
+import random
+import struct
+import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.isolated import Answer, Lost, Raised, call, plain, process
-from cypresskit.isolated.process import FORKS, CallLimits, Family
+from cypresskit.isolated import Answer, Lost, Raised, alone, call, plain, runner
+from cypresskit.isolated.process import CallLimits, Family, Walls
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -123,7 +129,7 @@ def test_a_copy_need_not_load_the_fast_engine():
         return "cypresskit.machine.fast.translate" in sys.modules
 
     with Answer(loaded) as answer:
-        assert answer() == FORKS
+        assert answer()
 
 
 def test_lessons_are_never_taken_along():
@@ -166,41 +172,77 @@ def test_how_a_call_may_end(work, reason):
         assert answer() == 1, "the next one is served"
 
 
-def test_where_no_process_is_copied_an_answer_has_the_bare_environment(monkeypatch):
-    main = "from cypresskit.isolated import runner\nrunner.FORKS = False\nmain = runner.main\n"
-    start = process.BOOT.replace("from cypresskit.isolated.runner import main\n", main)
-    assert start != process.BOOT
-    monkeypatch.setattr(process, "BOOT", start)
-    monkeypatch.setattr(process, "FORKS", False)
-    monkeypatch.setenv("SECRET", "of the notebook's")
-    names = ["NUMBA_ENABLE_CUDASIM", "OMP_NUM_THREADS", "SECRET"]
-    with Answer(lambda: [os.environ.get(name) for name in names]) as answer:
-        assert answer() == ["1", "1", None]
-
-
 def test_a_sandbox_rejects_modules_that_it_would_not_import():
     with pytest.raises(ValueError, match=r"a sandbox begins with no modules.*cypresskit\.marks"):
-        Family(sandbox=True, known=([], ""), modules=["cypresskit.marks"])
+        Family(Walls([], ""), modules=["cypresskit.marks"])
 
 
-@pytest.mark.skipif(not FORKS, reason="no processes are copied there")
-def test_what_an_answer_leaves_running_ends_with_it(tmp_path):
-    def detaches(path):
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                while True:
-                    time.sleep(0.05)
-                    open(path, "a").write("x")
-            os._exit(0)
-        time.sleep(0.3)
+STARTS = {
+    "fork": lambda: os.fork(),
+    "by the library": lambda: ctypes.CDLL(None, use_errno=True).fork() == -1 or os._exit(0),
+    "subprocess": lambda: subprocess.run(["true"]),
+    "spawn": lambda: os.posix_spawn("/bin/true", ["true"], {}),
+    "in a thread": lambda: ThreadPoolExecutor(1).submit(os.fork).result(),
+    "clone3": lambda: ctypes.CDLL(None).syscall(435, 0, 0) == -1 or os._exit(0),
+}
 
-    target = tmp_path / "alive"
-    with Answer(detaches) as answer:
-        answer(str(target))
-    size = target.stat().st_size
-    time.sleep(0.3)
-    assert size and target.stat().st_size == size
+
+@pytest.mark.skipif(platform.machine() not in alone.CALLS, reason="no filter for this processor")
+@pytest.mark.parametrize("how", STARTS)
+def test_an_answer_starts_no_process(how):
+    with Answer(STARTS[how]) as answer:
+        try:
+            assert answer() is True  # the library says -1
+        except Raised as raised:
+            assert raised.type == "PermissionError"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_filter_of_calls_refuses_what_starts_a_process_and_nothing_else(seed):
+    """The kernel's rules for such a filter, on random calls."""
+    chance = random.Random(seed)
+    for processor, (name, clone, clone3, others) in alone.CALLS.items():
+        steps = [*struct.iter_unpack("<HBBI", alone.program(processor))]
+        for _ in range(200):
+            number = chance.choice([clone, clone3, *others, chance.randrange(600), 1 << 30 | clone])
+            asked = chance.choice([name, name, name, chance.randrange(1 << 32)])
+            first = chance.getrandbits(32)
+            free = asked == name and number < alone.BEYOND
+            free &= number not in (clone, clone3, *others) or (
+                number == clone and bool(first & alone.THREAD)
+            )
+            record = {alone.NUMBER: number, alone.PROCESSOR: asked, alone.FIRST: first}
+            assert (_filtered(steps, record) == alone.ALLOW) == free
+
+
+def _filtered(steps, record) -> int:
+    """What a filter returns for a call."""
+    place, loaded = 0, 0
+    while True:
+        what, then, otherwise, value = steps[place]
+        place += 1
+        if what == alone.RETURN:
+            return value
+        if what == alone.LOAD:
+            loaded = record[value]
+            continue
+        holds = {
+            alone.EQUAL: loaded == value,
+            alone.AT_LEAST: loaded >= value,
+            alone.ANY_BIT: bool(loaded & value),
+        }
+        place += then if holds[what] else otherwise
+
+
+def test_a_file_of_an_answer_has_a_limit(tmp_path):
+    def fills(path):
+        with open(path, "wb") as file:
+            for _ in range(100):
+                file.write(bytes(10**6))
+
+    with Answer(fills) as answer, pytest.raises(Raised, match="File too large"):
+        answer(str(tmp_path / "large"))
+    assert (tmp_path / "large").stat().st_size <= runner.FILE
 
 
 def test_a_function_of_the_package_runs_in_its_own_process():

@@ -14,8 +14,8 @@ from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
 from cypresskit.draw.player import cell_script
-from cypresskit.draw.predict import KEPT
 from cypresskit.draw.shown import Shown
+from cypresskit.guessed import KEPT
 
 LESSON = "01_register_block.ipynb"
 SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}

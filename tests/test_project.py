@@ -431,7 +431,6 @@ def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
         for name in files
         if re.fullmatch(r"notebooks/[^/]+ipynb", name)
     }
-    lessons.add("cypresskit/lessons/sentences.json")
     assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
     page = (ROOT / "docs" / "package.md").read_text()
     assert metadata.endswith(page)

@@ -32,8 +32,6 @@ from cypresskit.teach.l11_pipelines import checks as pipelines
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.notebook import html, progress
 
-forks = pytest.mark.skipif(not process.FORKS, reason="no limits of processor time here")
-
 
 @pytest.fixture
 def soon(monkeypatch):
@@ -82,7 +80,6 @@ def unsayable(*_):
 PEAK = "peak(20, 16, 5, 0.85)"
 
 
-@forks
 @pytest.mark.parametrize("main", [True, False], ids=["in the main thread", "in another"])
 @pytest.mark.parametrize(
     ("check", "answer", "call"),
@@ -102,7 +99,6 @@ def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main)
     assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
 
 
-@forks
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
     monkeypatch.setattr(shell, "WALL", 0.3)
     assert (
@@ -111,7 +107,6 @@ def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
     )
 
 
-@forks
 @pytest.mark.parametrize(
     "answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))], ids=["one call", "a list"]
 )
@@ -125,7 +120,6 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     )
 
 
-@forks
 def test_an_answer_that_ends_python_ends_a_copy(capsys):
     verdict = start.check_peak(lambda *_: print("before") or os.kill(os.getpid(), signal.SIGKILL))
     assert verdict.finding == f"`{PEAK}` brings Python down (SIGKILL)."
@@ -133,7 +127,6 @@ def test_an_answer_that_ends_python_ends_a_copy(capsys):
     assert f"`{PEAK}` brings Python down." in start.check_peak(lambda *_: os._exit(0)).finding
 
 
-@forks
 def test_a_huge_limit_of_recursion_does_not_end_the_kernel(soon):
     def deeper(*_):
         sys.setrecursionlimit(10**9)
@@ -142,7 +135,6 @@ def test_a_huge_limit_of_recursion_does_not_end_the_kernel(soon):
     assert not start.check_peak(deeper).right
 
 
-@forks
 def test_what_an_answer_changes_is_gone_afterwards():
     seen: list = []
     before = sys.getrecursionlimit(), os.getcwd(), formula.isclose
@@ -157,7 +149,6 @@ def test_a_thread_that_is_left_behind_is_reported():
     assert start.check_peak(starts).finding == f"`{PEAK}` leaves a thread running."
 
 
-@forks
 def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
     def refuse(*_, **__):
         raise OSError("no room")

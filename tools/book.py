@@ -4,13 +4,28 @@
 source is written. Saved outputs are those of the run, except for what differs each time: the cell
 that loads the players' scripts, the ids of widgets, progress bars. Prose, which would reveal folded
 solutions, can't be edited, and checks can't be deleted.
+
+A cell of an exercise says so in its metadata, where marks, hand-outs and the site read it, under
+``ENTRY``: the number of the ``exercise``, and which ``part`` of it the cell is.
+
+    "title"      its ``title``
+    "answer"     where the answer goes; of a workbench, the climb's ``step``
+    "check"      the ``check`` as it is called, ``ck.teach.bus.check_seconds(seconds)``
+    "solution"   the folded solution, and the cell with it, the code of a ``right`` answer
+    "question"   the ``question`` that asks for a sentence
+    "sentence"   where the sentence goes, ``ck.teach.sentence(...)``
+    "good"       the folded ``good`` sentence
+
+The glossary's part is "glossary", and it belongs to no exercise. Answers, checks and sentences also
+have nbgrader's metadata (schema 3), so that a course which has nbgrader can collect and grade them.
 """
 
 import argparse
 import hashlib
-import json
 import re
 import sys
+import textwrap
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,17 +33,25 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit.marks.course import ASKS, CHECK, PLACE, WHY
+from cypresskit.marks.course import ENTRY
+from cypresskit.teach.sentences import frame
 from cypresskit.timing.native import NOTICE
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 # What a solution does without: it stands in the student's notebook alone
 GIVEN = re.compile(r"^[ \t]*### BEGIN GIVEN\n(.*?)^[ \t]*### END GIVEN(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
-ASKED = rf"{ASKS}\1\n\n{PLACE}"
-SENTENCE = r"<details><summary>A good sentence</summary>\n\n\2\n\n</details>"  # the cell below
-APART = re.compile(r"\n(?=## |<!-- why: |\*\*What you will do)")  # what begins a cell of prose
+TITLE = re.compile(r"## (?:Exercise (\d+): (.+))?")
+CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
+STEP = re.compile(r'^\w+ = ck\.workbench\(.*\bstep="(\w+)"', re.M)
+WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # question, good sentence
+ASKS = "**In one sentence:** "
+GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"
+# What begins a cell of prose
+APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will do)")
+POINTS = {"check": 3, "sentence": 2}  # nbgrader's, of an exercise
 GLOSSARY = "<!-- glossary -->"
+GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
 LOADER = "nbval-ignore-output"
@@ -55,51 +78,103 @@ def read(path: Path) -> NotebookNode:
                     f"{path.name}: in this cell BEGIN {word} and END {word} don't"
                     f" pair:\n{cell.source}"
                 )
-        if GLOSSARY in cell.source:
-            glossary = WORDS.search(
-                (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-            )
-            assert glossary, "CONTRIBUTING.md has lost its glossary"
-            fold = f"<details><summary>All words</summary>\n\n{glossary[1]}\n\n</details>"
-            cell.source = cell.source.replace(GLOSSARY, fold)
     pieces = []
     for cell in cells:
         parts = APART.split(cell.source) if cell.cell_type == "markdown" else [cell.source]
         tags = {name: value for name, value in cell.metadata.items() if name == "tags"}
         pieces += [_cell(cell.cell_type, part, tags) for part in parts]
+    number = 0
+    for cell in pieces:
+        cell.source = cell.source.replace(GLOSSARY, _glossary() if GLOSSARY in cell.source else "")
+        title = TITLE.match(cell.source)
+        if title and cell.cell_type == "markdown":
+            number = int(title[1] or 0)
+        if entry := _entry(cell):
+            cell.metadata[ENTRY] = ({"exercise": number} if number else {}) | entry
     return _notebook(pieces)
+
+
+def _glossary() -> str:
+    """The words of CONTRIBUTING.md, folded."""
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    words = WORDS.search(text)
+    assert words, "CONTRIBUTING.md has lost its glossary"
+    return f"{GLOSSARY_FOLD}\n\n{words[1]}\n\n</details>"
+
+
+def _entry(cell: NotebookNode) -> dict:
+    """What a source's cell is in its exercise; empty for a cell that is no part of one."""
+    text = cell.source
+    if cell.cell_type == "code":
+        if check := CHECK.search(text):
+            return {"part": "check", "check": check[1]}
+        if step := STEP.search(text):
+            return {"part": "answer", "step": step[1]}
+        return {"part": "answer"} if MARKS.search(text) else {}
+    title = TITLE.match(text)
+    if title and title[1]:
+        return {"part": "title", "title": title[2]}
+    if why := WHY.search(text):
+        question, good = (" ".join(part.split()) for part in why.groups())
+        return {"part": "question", "question": question, "good": good}
+    if text.startswith(FOLD):
+        return {"part": "solution"}
+    return {"part": "glossary"} if text.startswith(GLOSSARY_FOLD) else {}
 
 
 def student(source: NotebookNode) -> NotebookNode:
     """The student's notebook: solutions left out, or folded where the source says so."""
-    return _made(source, "", r"\1", ASKED)
+    return _made(source, solved=False)
 
 
 def solved(source: NotebookNode) -> NotebookNode:
     """The solved notebook: solutions and sentences in their places."""
-    return _made(source, r"\1", "", rf"{ASKED}\n\n\2")
+    return _made(source, solved=True)
 
 
-def _made(source: NotebookNode, lines: str, given: str, why: str) -> NotebookNode:
-    """The notebook with ``lines`` in place of each solution, ``given`` of what a solution does
-    without, and ``why`` in place of each question, with a good sentence folded in a cell below. A
-    ``FOLD`` shows the solutions marked between it and the fold before.
+def _made(source: NotebookNode, solved: bool) -> NotebookNode:
+    """The notebook with solutions in their places, or with what stands there before. A ``FOLD``
+    shows the solutions marked between it and the fold before.
     """
-    cells, above = [], ""
+    cells, above, right = [], "", ""
     for cell in source.cells:
-        text = cell.source
-        above += "".join(MARKS.findall(text)) if cell.cell_type == "code" else ""
-        if FOLD in text:
+        text, part = cell.source, cell.metadata.get(ENTRY, {}).get("part")
+        if part == "question":
+            cells += _asked(cell, solved)
+            continue
+        if cell.cell_type == "code":
+            above += "".join(MARKS.findall(text))
+        if part == "solution":
             fold = (
                 f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
             )
             text, above = text.replace(FOLD, fold), ""
-        asks = WHY.search(text)
-        text = GIVEN.sub(given, MARKS.sub(lines, text))
-        cells.append(_cell(cell.cell_type, WHY.sub(why, text), cell.metadata))
-        if asks:
-            cells.append(_cell("markdown", asks.expand(SENTENCE), {}))
+            cell.metadata = cell.metadata | {ENTRY: cell.metadata[ENTRY] | {"right": right}}
+        right = _solution(text) if part == "answer" else right
+        text = _solution(text) if solved else GIVEN.sub(r"\1", MARKS.sub("", text))
+        cells.append(_cell(cell.cell_type, text, cell.metadata))
     return _notebook(cells)
+
+
+def _solution(text: str) -> str:
+    """A source's cell with the solution in its place."""
+    return GIVEN.sub("", MARKS.sub(r"\1", text))
+
+
+def _asked(cell: NotebookNode, solved: bool) -> Iterator[NotebookNode]:
+    """The cells of a question: it, the place for the sentence, and a good one, folded; then what
+    the source's cell says beyond.
+    """
+    entry = cell.metadata[ENTRY]
+    question, good = entry["question"], entry["good"]
+    exercise = {"exercise": entry["exercise"]}
+    asks = exercise | {"part": "question", "question": question}
+    yield _cell("markdown", ASKS + question, {ENTRY: asks})
+    written = textwrap.fill(good, 100) if solved else ""
+    yield _cell("code", frame(written), {ENTRY: exercise | {"part": "sentence"}})
+    yield _cell("markdown", GOOD.format(good), {ENTRY: exercise | {"part": "good", "good": good}})
+    if rest := WHY.sub("", cell.source).strip():
+        yield _cell("markdown", rest, {})
 
 
 def execute(notebook: NotebookNode) -> None:
@@ -140,18 +215,6 @@ def write(notebook: NotebookNode, path: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def write_sentences(book: Path) -> None:
-    """Save the good answers to all questions, which `cypresskit marks` shows beside students' own:
-    an installed package has no sources.
-    """
-    sentences = {}
-    for path in sources(book):
-        answers = [answer for _, answer in WHY.findall(path.read_text(encoding="utf-8"))]
-        sentences[path.stem] = [" ".join(answer.split()) for answer in answers]
-    text = json.dumps(sentences, indent=1, ensure_ascii=False) + "\n"
-    (book / "sentences.json").write_text(text, encoding="utf-8")
-
-
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
     """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default
     all.
@@ -182,16 +245,40 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         if answers or "folded" in cell.metadata.get("tags", ()):
             cell.metadata |= {"jupyter": {"outputs_hidden": True}, "collapsed": True}
     for cell in cells:
-        if cell.source.startswith((ASKS, "<!-- why: ")):
-            cell.metadata["deletable"] = False
-        elif cell.cell_type == "markdown":
+        part = cell.metadata.get(ENTRY, {}).get("part")
+        if cell.cell_type == "markdown":
             cell.metadata["editable"] = False
-        elif CHECK.search(cell.source):
+        elif part in ("check", "sentence"):
             cell.metadata["deletable"] = False
+    _add_grader_metadata(cells)
     shown = slides([(cell.cell_type, cell.source) for cell in cells])
     for number, cell in enumerate(cells):
         cell.metadata["slideshow"] = {"slide_type": shown.get(number, "skip")}
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+
+
+def _add_grader_metadata(cells: list[NotebookNode]) -> None:
+    """Give answers, checks and sentences nbgrader's metadata: a check is graded by running it, and
+    a sentence by hand.
+    """
+    known: dict[str, int] = {}
+    for cell in cells:
+        entry = cell.metadata.get(ENTRY, {})
+        part = entry.get("part")
+        if part not in ("answer", "check", "sentence"):
+            continue
+        name = f"exercise-{entry.get('exercise', 0)}-{part}"
+        known[name] = known.get(name, 0) + 1
+        graded = {"points": POINTS[part]} if part in POINTS else {}
+        cell.metadata["nbgrader"] = graded | {
+            "schema_version": 3,
+            "grade_id": name if known[name] == 1 else f"{name}-{known[name]}",
+            "cell_type": cell.cell_type,
+            "grade": part in POINTS,
+            "solution": part != "check",
+            "locked": part == "check",
+            "task": False,
+        }
 
 
 def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
@@ -247,7 +334,6 @@ def main(arguments: list[str] | None = None) -> int:
             target = place / f"{path.stem}.ipynb"
             write(notebook, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
-    write_sentences(asked.book)
     return 0
 
 

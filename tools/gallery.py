@@ -18,7 +18,6 @@ from cypresskit import draw, host, teach
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks import course
-from cypresskit.marks.course import PLACE
 from cypresskit.timing import simulate
 
 # The name of a picture's page: what it is called in the list, and the view.
@@ -78,7 +77,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "exponents": ("Two-sum, bit by bit", teach.double_double.exponents),
 }
 
-SOLUTION = re.compile(rf"{course.SOLUTION}\s*")
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
@@ -113,16 +111,15 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     """
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
     book = nbformat.reads(small, as_version=4)
+    left = () if solutions else (*course.NOT_FOR_STUDENTS, "sentence")
+    book.cells = [cell for cell in book.cells if course.entry_of(cell).get("part") not in left]
     for cell in book.cells:
-        if cell.cell_type == "markdown" and not solutions:
-            cell.source = SOLUTION.sub("", cell.source).removesuffix(PLACE)
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata |= FOLDED
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
             cell.metadata |= {"tags": ["hide-input"]}
         for output in cell.get("outputs", ()):
             ask_on_a_page(output)
-    book.cells = [cell for cell in book.cells if cell.source]
     return book
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
-from cypresskit.saving import plain_files, save_file
+from cypresskit.saving import files_in, save_file
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:
@@ -198,13 +198,12 @@ def _files(entries: Sequence[Path], tell: bool = True) -> list[Path]:
     files: list[Path] = []
     for entry in entries:
         if entry.is_dir():
-            stored = sorted(plain_files(entry))
-            files += [file for file in stored if file.suffix in ENDINGS]
-            for other in (file for file in stored if tell and file.suffix not in ENDINGS):
-                print(
-                    f"{one_line(str(other))} is left out: entries end in {' or '.join(ENDINGS)}",
-                    file=sys.stderr,
-                )
+            for file, why in files_in(entry):
+                if not why and file.suffix in ENDINGS:
+                    files.append(file)
+                elif tell:
+                    why = why or f"entries end in {' or '.join(ENDINGS)}"
+                    print(f"{one_line(str(file))} is left out: {why}", file=sys.stderr)
         elif entry.is_file():
             files.append(entry)
         elif tell:

@@ -1,4 +1,4 @@
-"""`cypresskit marks`: from submitted notebooks, tables for a course system and feedback pages."""
+"""`cypresskit marks`: from submitted notebooks, two tables and a page for each student."""
 
 import argparse
 import json
@@ -9,77 +9,71 @@ from pathlib import Path
 from queue import Queue
 from secrets import token_hex
 
-from cypresskit.cli.command import CommandError, command, jobs, option, whole
-from cypresskit.saving import other_files, save_file
+from cypresskit.cli.command import CommandError, command, jobs, option
+from cypresskit.saving import save_file
 from cypresskit.tables import one_line
 
 STORE = ".judged.json"
+NO_SANDBOX = (
+    "bubblewrap (bwrap) isn't installed or doesn't work here, so answers would run with your"
+    " rights: they could read the solutions, change these marks, delete your files. Install it, or"
+    " mark in a virtual machine: see docs/teaching.md. --without-sandbox insists, and every page"
+    " says so."
+)
 
 
 @command(
     "marks",
     "mark submitted notebooks",
-    "SUBMITTED has a folder for each student, as Moodle unpacks them. MARKS gets marks.csv,"
-    " explanations.csv, guesses.csv, moodle.csv, gradebook.csv, and a page of feedback for each"
-    " student. Enter points for sentences into explanations.csv, and run it again. Answers run in"
-    " bare processes, on Linux under bubblewrap (bwrap) if that is installed. What was judged"
-    " before isn't judged again.",
-    option("submitted", metavar="SUBMITTED", type=Path, help="a folder with students' folders"),
+    "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. MARKS"
+    " gets marks.csv, in which everybody and everything handed in is accounted for, questions.csv,"
+    " with all sentences and guesses, and a page of feedback for each student. Enter points for"
+    " sentences into questions.csv, and run it again. Answers run in bare processes under"
+    " bubblewrap (bwrap). What was judged before isn't judged again.",
+    option("submitted", metavar="SUBMITTED", type=Path, help="a folder with what was handed in"),
     option("marks", metavar="MARKS", type=Path, help="the folder for tables and feedback"),
-    jobs("students", "one for each core", most=256),
     option(
-        "--sample",
-        type=whole(1, 100),
-        default=100,
-        metavar="PERCENT",
-        help="of the sentences, which are to be read and counted (default 100)",
-    ),
-    option("--hide-names", action="store_true", help="no names beside the sentences"),
-    option(
-        "--seed",
-        default="",
-        metavar="TEXT",
-        help="what checks' numbers are drawn from (default: kept in MARKS/seed.txt)",
+        "--roster",
+        type=Path,
+        metavar="FILE",
+        help="a CSV file of the class, with a column `id` and perhaps `name`",
     ),
     option(
-        "--own-numbers",
+        "--without-sandbox",
         action="store_true",
-        help="the lessons were handed out with own numbers (see `cypresskit handout --help`)",
+        help="judge with your own rights: every page says so",
     ),
-    example="cypresskit marks submitted marks --jobs 8 --hide-names",
+    jobs("students", "one for each core", most=256),
+    example="cypresskit marks submitted marks --roster class.csv",
 )
 def marks(args: argparse.Namespace) -> None:
     """Judge, add up, and write."""
-    from cypresskit.isolated.process import sandboxed
+    from cypresskit.isolated.process import walls
     from cypresskit.marks import course, gradebook, judging, submissions
-    from cypresskit.teach.check import own_seed
 
     try:
-        students = submissions.students(args.submitted)
+        students, left_out = submissions.students(args.submitted)
+        if args.roster:
+            students = submissions.with_roster(students, submissions.roster(args.roster))
     except OSError as error:
         raise CommandError(f"can't read {args.submitted}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CommandError(str(error)) from None
     if not students:
-        raise CommandError(f"{args.submitted} has no folder of a student")
+        raise CommandError(f"{args.submitted} has nothing of any student")
+    sandbox = None if args.without_sandbox else walls()
+    if not sandbox and not args.without_sandbox:
+        raise CommandError(NO_SANDBOX)
     (args.marks / "feedback").mkdir(parents=True, exist_ok=True)
-    sheet = args.marks / "explanations.csv"
+    sheet = args.marks / "questions.csv"
     try:
         stored = gradebook.stored_rows(sheet)
     except gradebook.UnreadableSheet as error:
         raise CommandError(str(error)) from None
-    if not sandboxed():
-        print(
-            "cypresskit marks: bubblewrap (bwrap) isn't installed or doesn't work here, so answers"
-            " run with your rights: see docs/teaching.md",
-            file=sys.stderr,
-        )
-    seed = args.seed or class_seed(args.marks / "seed.txt")
-    class_ = gradebook.Class(course.lessons(), share=args.sample / 100, seed=seed)
-    class_.points = {
-        row[gradebook.KEY]: row[gradebook.RUBRIC]
-        for row in stored
-        if row[gradebook.RUBRIC] is not None
-    }
-    verdicts = read_verdicts(args.marks / STORE)
+    read = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
+    points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
+    class_ = gradebook.Class(course.lessons(), points=points, sandboxed=bool(sandbox))
+    seed, verdicts = read_store(args.marks / STORE)
     kept: dict[str, list] = {}
     jobs = args.jobs or os.cpu_count() or 1
     families: Queue = Queue()
@@ -89,36 +83,52 @@ def marks(args: argparse.Namespace) -> None:
     def judged(student) -> tuple:
         family = families.get()
         try:
-            numbers = own_seed(seed, student.id) if args.own_numbers else f"{seed} {student.id}"
-            return student_work(student, class_.asked, numbers, verdicts, family)
+            numbers = f"{seed} {student.id}"
+            return student_work(student, class_.asked, numbers, verdicts, family, sandbox)
         finally:
             families.put(family)
 
     with ThreadPoolExecutor(jobs) as pool:
-        for student, (works, lasting, notes) in zip(students, pool.map(judged, students)):
-            class_.works[student.id] = student, works
+        for student, (works, lasting) in zip(students, pool.map(judged, students)):
+            class_.works.append((student, works))
             kept |= lasting
-            for note in notes:
-                print(note, file=sys.stderr)
             parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
-            print("; ".join([student.name, *parts]), flush=True)
+            parts += student.notes
+            print("; ".join([student.name, *(parts or [gradebook.NOTHING])]), flush=True)
     while not families.empty():
         families.get().end()
     handed = {row[gradebook.KEY] for row in gradebook.explanations(class_)}
-    lost = [
-        row
-        for row in stored
-        if row[gradebook.KEY] not in handed and row[gradebook.RUBRIC] is not None
-    ]
-    faults = gradebook.write_all(class_, args.marks, lost, args.hide_names)
-    save_file(args.marks / STORE, json.dumps(kept))
-    report(class_, sheet, faults)
+    lost = [row for row in read if row[gradebook.KEY] not in handed]
+    faults = gradebook.write_all(class_, args.marks, lost)
+    save_file(args.marks / STORE, json.dumps({"seed": seed, "verdicts": kept}))
+    report(class_, sheet, left_out, faults)
 
 
-def report(class_, sheet: Path, faults: list[str]) -> None:
-    """Say what is left to do, and what failed."""
+def read_store(file: Path) -> tuple[str, dict[str, list]]:
+    """What checks' numbers are drawn from, and the verdicts of the run before by their keys; a new
+    seed and no verdicts if they can't be read.
+    """
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        stored = None
+    stored = stored if isinstance(stored, dict) else {}
+    seed, verdicts = stored.get("seed"), stored.get("verdicts")
+    return (
+        seed if isinstance(seed, str) else token_hex(8),
+        verdicts if isinstance(verdicts, dict) else {},
+    )
+
+
+def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
+    """Say what nobody gets marks for, what is left to do, and what failed."""
     from cypresskit.marks import gradebook
 
+    if left_out:
+        print(f"Hidden, and left out: {', '.join(left_out)}", file=sys.stderr)
+    without = [student.name for student, works in class_.works if not works]
+    if without:
+        print(f"Without marks, {len(without)} of {len(class_.works)}: {', '.join(without)}")
     rows = gradebook.explanations(class_)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
         print(
@@ -139,74 +149,43 @@ def report(class_, sheet: Path, faults: list[str]) -> None:
         raise CommandError("\n".join(faults))
 
 
-def class_seed(file: Path) -> str:
-    """The text in ``file``; a new one, which is kept there, if it isn't there."""
-    if file.exists():
-        return file.read_text(encoding="utf-8", errors="replace").strip()
-    seed = token_hex(8)
-    save_file(file, seed + "\n")
-    return seed
-
-
-def read_verdicts(file: Path) -> dict[str, list]:
-    """The verdicts of the run before, by their keys; none if they can't be read."""
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return stored if isinstance(stored, dict) else {}
-
-
-def student_work(
-    student, lessons: dict, seed: str, stored: dict, family
-) -> tuple[dict, dict, list[str]]:
-    """(work by lesson, verdicts to keep, notes on what isn't marked) of a student."""
+def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbox) -> tuple:
+    """(work by lesson, verdicts to keep) of a student; what isn't marked goes to its notes."""
     from cypresskit.marks import course, gradebook, judging, submissions
     from cypresskit.teach.check import Verdict
 
-    notes = [
-        f"{one_line(str(path))} is not marked: it is {kind}"
-        for folder in student.folders
-        for path, kind in other_files(folder)
-    ]
-    # Lesson, cells, the student's own kernel, and what is wrong with the notebook
-    handed: list[tuple[str, list | None, str, str]] = []
-    for notebook in (path for folder in student.folders for path in submissions.notebooks(folder)):
-        shown = one_line(str(notebook))
-        stem = next((stem for stem in lessons if stem in notebook.stem), None)
-        if stem is None:
-            notes.append(f"{shown} is not marked: no lesson's name is in its own")
-            continue
-        try:
-            kernel = submissions.own_kernel(notebook.parent)
-        except ValueError as error:
-            kernel = ""
-            notes.append(f"{shown} is marked without its kernel: {error}")
-        try:
-            handed.append((stem, submissions.read_cells(notebook), kernel, ""))
-        except ValueError as error:
-            handed.append(
-                (stem, None, kernel, f"{one_line(notebook.name)} is no notebook: {error}")
-            )
-            notes.append(f"{shown} can't be marked: {error}")
-    tasks = []
-    for stem, cells, kernel, _ in handed:
-        code = [c["source"] for c in cells or () if c["cell_type"] == "code"]
-        code = [source for source in code if not course.CHECK.search(source)]
-        tasks += [
-            (code, exercise.check, kernel)
-            for exercise in lessons[stem].exercises
-            if cells is not None
-        ]
-    verdicts, kept = judging.judged(tasks, seed, stored, family)
-    left = iter(verdicts)
+    handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
-    for stem, cells, _, wrong in handed:
+    tasks = []
+    for notebook, kernel_file in student.notebooks:
+        shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
+        kernel = ""
+        try:
+            kernel = submissions.own_kernel(kernel_file)
+        except ValueError as error:
+            student.notes.append(f"{shown} is marked without its kernel: {error}")
+        try:
+            cells = submissions.read_cells(notebook)
+            wrong = ""
+        except ValueError as error:
+            cells = []
+            wrong = f"{shown} is no notebook: {error}"
+            student.notes.append(wrong)
+        stem = course.lesson_of(notebook.name, cells, lessons)
+        if stem is None:
+            if not wrong:
+                student.notes.append(f"{shown} is none of the lessons")
+            continue
         exercises = lessons[stem].exercises
-        if cells is None:
+        if wrong:
             fault = Verdict(False, wrong, "hand in what JupyterLab saved.")
             parts.setdefault(stem, []).append(([], [fault] * len(exercises)))
-        else:
-            parts.setdefault(stem, []).append((cells, [next(left) for _ in exercises]))
+            continue
+        handed.append((stem, cells, len(tasks)))
+        tasks += [judging.task(cells, lessons[stem], exercise, kernel) for exercise in exercises]
+    verdicts, kept = judging.judged(tasks, seed, stored, family, sandbox)
+    for stem, cells, begin in handed:
+        count = len(lessons[stem].exercises)
+        parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
     works = {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}
-    return works, kept, notes
+    return works, kept

@@ -6,47 +6,15 @@ own, and ``curves`` draws it below what came out. Both also keep guess and resul
 notebook, in the metadata of the output that asks, where ``cypresskit marks`` reads them.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from math import inf, isfinite
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
+from cypresskit.guessed import KEPT, number
 
-KEPT = "cypresskit"  # what of an output's metadata is ours
 BETWEEN = " | "  # choices, in the text form
 RED = "light-dark(#b3261e, #ff8a78)"
-
-#: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70";
-#: see ``number``.
-NUMBER = (
-    r"(?<![\w.,])([-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?(?:x|UNIT)?(?![\w.,/])"
-)
-THOUSANDS = re.compile(r"(?<=\d)[\s'\u2019\u202f](?=\d{3}(?!\d))")
-
-
-def number(text: str, unit: str = "") -> float | None:
-    """The first number in a text, or None. 1,3 and 0,5 are decimals, 1 000 and 1,000 thousands,
-    1/70 a fraction; 2k, 0x10 and 1.3.4 are none, nor is anything with a ``<``.
-    """
-    pattern = NUMBER.replace("UNIT", re.escape(unit or "x"))
-    match = re.search(pattern, THOUSANDS.sub("", text.replace("\u2212", "-")), re.I)
-    if not match or "<" in text:
-        return None
-    digits = match[1].rstrip(".,")
-    mark = max(digits.rfind("."), digits.rfind(","))
-    if mark >= 0:
-        whole = digits[:mark]
-        part = digits[mark + 1 :]
-        grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+|[-+]?[1-9]\d{0,2}(\.\d{3}){2,}", digits)
-        if not (
-            grouped or re.fullmatch(rf"[-+]?(\d*|\d{{1,3}}([^\d{digits[mark]}]\d{{3}})+)", whole)
-        ):
-            return None
-        digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
-    value = float(digits) / float(match[2] or 1) if float(match[2] or 1) else inf
-    return value if isfinite(value) else None
 
 
 class Prediction:
@@ -163,31 +131,6 @@ class Prediction:
             return "Then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
         return f'<span role="status">Noted: {theme.escaped(value)}. Now run the next cell.</span>'
-
-
-def kept_guesses(cells: Iterable[Mapping]) -> dict[str, tuple[Any, Any]]:
-    """(guess, result) by question, as kept in the outputs of a notebook's ``cells``, those of
-    pictures among them; a curve is a question for each of its places.
-    """
-    pairs: dict[str, tuple[Any, Any]] = {}
-    for output in (output for cell in cells for output in cell["outputs"]):
-        metadata = output.get("metadata")
-        kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        for row in kept if isinstance(kept, list) else [kept]:
-            question = row.get("question") if isinstance(row, dict) else None
-            if not isinstance(row, dict) or not isinstance(question, str):
-                continue
-            guess, truth = row.get("guess"), row.get("truth")
-            parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
-            if isinstance(truth, dict):
-                heights = guess if isinstance(guess, dict) else {}
-                parts = {
-                    f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
-                }
-            for asked, pair in parts.items():
-                if pair[0] is not None or asked not in pairs:
-                    pairs[asked] = pair
-    return pairs
 
 
 def _shown_guess(value) -> str:

@@ -22,7 +22,6 @@ from typing import Any
 
 LESSONS = "cypresskit.teach"
 PACKAGE = Path(__file__).parents[1]
-FORKS = sys.platform == "linux"  # whether a bare process is a copy of a warm one
 INSTALLED = {Path(path).resolve() for path in sysconfig.get_paths().values()} | {PACKAGE.resolve()}
 LINES = 5_000  # of a file that an error may quote
 

@@ -7,9 +7,10 @@ An ``Answer`` is called like the function, and gives plain data (see ``plain``).
 raises comes as ``Raised``; a call that doesn't end, crashes, exits, or sends what is no message,
 as ``Lost``. Time is watched from here, whatever the process does to its own timers.
 
-On Linux a warm process (``Family``) is forked for each answer, one at a time. With
-``sandbox=True`` it runs under bubblewrap where that works: without network, home, lessons and
-right answers, in a file system that it can't change. Elsewhere each answer starts a new Python.
+A warm process (``Family``) is forked for each answer, one at a time. With ``walls`` it runs under
+bubblewrap: without network, home, lessons and right answers, in a file system that it can't change
+but for ``SCRATCH`` bytes of machine code in memory. Without them it has the rights of whoever
+started it, and an answer that looks for the right one on disk finds it.
 """
 
 import base64
@@ -29,15 +30,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from cypresskit.isolated import card, plain
-from cypresskit.isolated.carry import FORKS, PACKAGE, carried
+from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 
 BOOT = """
-import importlib, json, sys
-sys.path[:], modules = json.loads(sys.argv[1])
+import importlib, json, os, shutil, sys
+sys.path[:], modules, warm = json.loads(sys.argv[1])
+if warm: shutil.copytree(warm, os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True)
 for module in modules: importlib.import_module(module)
 from cypresskit.isolated.runner import main
 main()
@@ -45,23 +47,25 @@ main()
 HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't have
 #: Folders of the system that Python and its libraries need, as far as they are there.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
-KEPT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "SYSTEMROOT"  # of the environment
+KEPT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # of the environment
 #: The same outside a sandbox: where the reader's files, caches and temporary files are.
-OUTSIDE = (
-    *("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"),
-    *("TMPDIR", "TEMP", "TMP"),
-)
+OUTSIDE = (*("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"),)
 START = 120  # seconds that a new process may take until it is there
+
+TOLD = 1_000  # characters of what a process says of its own failure
+
+SCRATCH = 100_000_000  # bytes that a sandbox may write, all in memory
+#: In a sandbox: where machine code is written, and where it finds some to begin with.
+MACHINE_CODE, WARM = "/tmp/machine-code", "/tmp/warm"
 
 STALE = 30 * 86_400  # seconds after which another version's machine code is removed
 
-Known = tuple[list[str], str]
 Services = Mapping[str, Callable[..., Any]]
 
 
 class Lost(Exception):
     """The answer gave no result. ``reason`` is one word: "time", "clock", "memory", "input",
-    "exit", "thread", "large", "forged", or "ended"; ``signal`` what ended the process.
+    "exit", "thread", "large", "forged", "broken", or "ended"; ``signal`` what ended the process.
     """
 
     def __init__(self, reason: str, text: str = "", signal: int = 0) -> None:
@@ -98,33 +102,36 @@ class CallLimits:
     megabytes: float = 500
 
 
+class Walls(NamedTuple):
+    """A sandbox: bubblewrap's ``command``, and the folder of machine code that it begins with, or
+    "".
+    """
+
+    command: list[str]
+    warm: str
+
+
 class Family:
     """A warm process and the copy of it that serves an answer.
 
-    sandbox : whether it runs under bubblewrap, where that works.
-    known : the sandbox's command and the folder of machine code, if they are known already (see
-        ``walls``).
+    walls : the sandbox in which it runs; None for none.
     modules : what it imports before it is copied, for calls of the package's own functions. A
         sandbox takes none: a module that it hides, such as a lesson, isn't there.
 
     Raises ``ValueError`` for ``modules`` in a sandbox.
     """
 
-    def __init__(
-        self, sandbox: bool = False, *, known: Known | None = None, modules: Sequence[str] = ()
-    ) -> None:
-        if sandbox and modules:
+    def __init__(self, walls: Walls | None = None, *, modules: Sequence[str] = ()) -> None:
+        if walls and modules:
             raise ValueError(
                 f"a sandbox begins with no modules, and was given {', '.join(modules)}: leave out"
-                " `modules`, or `sandbox=True`"
+                " `modules`, or `walls`"
             )
-        self.known = (known or walls()) if sandbox else None
-        self.sandbox = bool(self.known and self.known[0])
+        self.walls = walls
         self.modules = modules
         self.lock = threading.Lock()
         self.process: subprocess.Popen | None = None
         self.control: socket.socket | None = None
-        self.folder: Any = None
         self.pid = 0
 
     def start(self) -> None:
@@ -150,16 +157,12 @@ class Family:
         weakref.finalize(self, _end, self.process)
 
     def _command(self, last: str) -> tuple[list[str], dict[str, str]]:
-        environment = bare_environment(() if self.sandbox else OUTSIDE)
-        if not self.sandbox or self.known is None:
-            return [*python(sys.path, self.modules), last], environment
-        self.folder = tempfile.TemporaryDirectory(prefix="cypresskit-")
-        command, warm = self.known
-        if warm and os.path.isdir(warm):
-            shutil.copytree(warm, self.folder.name, dirs_exist_ok=True)
-        environment["NUMBA_CACHE_DIR"] = self.folder.name
-        bound = ["--bind", self.folder.name, self.folder.name, "--chdir", "/tmp"]
-        return [*command, *bound, *python([str(PACKAGE.parent), *libraries()]), last], environment
+        if self.walls is None:
+            return [*python(sys.path, self.modules), last], bare_environment(OUTSIDE)
+        command, warm = self.walls
+        environment = bare_environment(()) | {"NUMBA_CACHE_DIR": MACHINE_CODE}
+        inside = python([str(PACKAGE.parent), *libraries()], warm=WARM if warm else "")
+        return [*command, *scratch(warm=warm), *inside, last], environment
 
     def channel(self) -> socket.socket:
         """A stream to a new copy of the warm process."""
@@ -197,9 +200,7 @@ class Family:
             _end(self.process)
         if self.control:
             self.control.close()
-        if self.folder:
-            self.folder.cleanup()
-        self.process = self.control = self.folder = None
+        self.process = self.control = None
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -209,10 +210,12 @@ def _end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def python(path: Sequence[str], modules: Sequence[str] = ()) -> list[str]:
-    """The command of a bare Python that finds modules at ``path``, and begins with some."""
+def python(path: Sequence[str], modules: Sequence[str] = (), warm: str = "") -> list[str]:
+    """The command of a bare Python that finds modules at ``path``, and begins with some, and with a
+    copy of the machine code in the folder ``warm``.
+    """
     folders = [os.path.abspath(folder) for folder in path]
-    return [sys.executable, "-I", "-c", BOOT, json.dumps([folders, [*modules]])]
+    return [sys.executable, "-I", "-c", BOOT, json.dumps([folders, [*modules], warm])]
 
 
 def bare_environment(more: Sequence[str]) -> dict[str, str]:
@@ -235,15 +238,37 @@ def libraries() -> list[str]:
     return folders
 
 
+def _hidden() -> list[str]:
+    """The folders of the package that a sandbox doesn't have."""
+    return [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
+
+
+def scratch(machine_code: str = "", warm: str = "") -> list[str]:
+    """The last part of bubblewrap's command: what may be written, and that nothing else may.
+
+    machine_code : the folder on disk to which machine code is written; by default it goes to
+        memory.
+    warm : a folder of machine code that is shown as ``WARM``.
+    """
+    place = ["--size", str(SCRATCH), "--tmpfs", MACHINE_CODE]
+    if machine_code:
+        place = ["--bind", machine_code, MACHINE_CODE]
+    if warm:
+        place += ["--ro-bind", warm, WARM]
+    for folder in (*_hidden(), "/tmp", "/dev", "/"):
+        place += ["--remount-ro", folder]
+    return [*place, "--chdir", "/tmp"]
+
+
 @cache
 def sandboxed() -> list[str] | None:
     """The command of bubblewrap with its walls, or None where it isn't installed or doesn't work.
 
     A sandbox reads the system's libraries, Python, the installed packages and this one, without its
-    lessons; it has no network, no home and no process but its own, and can write to its own
-    temporary folder alone.
+    lessons; it has no network, no home and no process but its own. It can write machine code alone,
+    ``SCRATCH`` bytes of it, in memory.
     """
-    program = shutil.which("bwrap") if FORKS else None
+    program = shutil.which("bwrap")
     if program is None:
         return None
     walls = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -258,10 +283,10 @@ def sandboxed() -> list[str] | None:
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
             walls += ["--ro-bind", place, place]
-    for name in HIDDEN:
-        if (PACKAGE / name).is_dir():
-            walls += ["--tmpfs", str(PACKAGE / name)]
-    trial = [*walls, *python([str(PACKAGE.parent), *libraries()])[:2], "-c", "import numpy"]
+    for folder in _hidden():
+        walls += ["--tmpfs", folder]
+    inside = python([str(PACKAGE.parent), *libraries()])[:2]
+    trial = [*walls, *scratch(), *inside, "-c", "import numpy"]
     try:
         done = subprocess.run(trial, capture_output=True, timeout=START, env=bare_environment(()))
     except (OSError, subprocess.TimeoutExpired):
@@ -283,15 +308,11 @@ def warmed() -> Path | None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as part:
-            bound = ["--bind", part, part]
-            walls = sandboxed() or []
             code = "import cypresskit as ck; ck.simulate('sgemm_tn', 256, progress=False)"
-            command = [sys.executable, "-I", "-c"]
             boot = f"import sys; sys.path[:0] = {[str(PACKAGE.parent), *libraries()]!r}; {code}"
-            environment = bare_environment(()) | {"NUMBA_CACHE_DIR": part}
             subprocess.run(
-                [*walls, *bound, *command, boot],
-                env=environment,
+                [*(sandboxed() or []), *scratch(part), sys.executable, "-I", "-c", boot],
+                env=bare_environment(()) | {"NUMBA_CACHE_DIR": MACHINE_CODE},
                 check=True,
                 capture_output=True,
                 timeout=600,
@@ -305,12 +326,10 @@ def warmed() -> Path | None:
     return folder
 
 
-def walls() -> Known:
-    """What a sandbox needs to begin: its command, empty where there is none, and the folder of
-    machine code.
-    """
-    command = sandboxed() or []
-    return command, str(warmed() or "") if command else ""
+def walls() -> Walls | None:
+    """A sandbox, or None where there is none."""
+    command = sandboxed()
+    return Walls(command, str(warmed() or "")) if command else None
 
 
 #: The family that serves a notebook's checks.
@@ -396,16 +415,9 @@ class Answer:
     # -- messages
 
     def _open(self) -> None:
-        if FORKS:
-            self.stream = self.family.channel()
-            self.reader: BinaryIO = self.stream.makefile("rb")
-            self.writer: BinaryIO = self.stream.makefile("wb")
-            return
-        command = python(sys.path)
-        pipe = subprocess.PIPE
-        environment = bare_environment(OUTSIDE)
-        self.stream = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
-        self.reader, self.writer = self.stream.stdout, self.stream.stdin
+        self.stream = self.family.channel()
+        self.reader: BinaryIO = self.stream.makefile("rb")
+        self.writer: BinaryIO = self.stream.makefile("wb")
 
     def _close(self) -> None:
         try:
@@ -414,15 +426,11 @@ class Answer:
             for part in (self.writer, self.reader):
                 with suppress(OSError):
                     part.close()
-            if FORKS:
-                self.stream.close()
-                if self.busy and not self.reported:
-                    self.family.end()
-                elif self.family.process and not self.reported:
-                    self.family.ended()
-            else:
-                self.stream.kill()
-                self.stream.wait()
+            self.stream.close()
+            if self.busy and not self.reported:
+                self.family.end()
+            elif self.family.process and not self.reported:
+                self.family.ended()
         finally:
             self.stream = None
             self.family.lock.release()
@@ -434,12 +442,9 @@ class Answer:
 
         def stop() -> None:
             late.set()
-            if FORKS:
-                self.family.end()
-                with suppress(OSError):
-                    self.stream.shutdown(socket.SHUT_RDWR)
-            else:
-                self.stream.kill()
+            self.family.end()
+            with suppress(OSError):
+                self.stream.shutdown(socket.SHUT_RDWR)
 
         timer = threading.Timer(wall or self.limits.wall, stop)
         timer.daemon = True
@@ -487,8 +492,8 @@ class Answer:
         """A reply in which the parts have their types."""
         left_out = reply.get("left_out", 0)
         self.left_out = left_out if type(left_out) is int else 0
-        if "broken" in reply:
-            raise RuntimeError(f"in the bare process:\n{plain.clean(str(reply['broken']))[:4_000]}")
+        if "broken" in reply:  # an answer can send this, too
+            raise Lost("broken", plain.clean(str(reply["broken"]))[-TOLD:])
         if "halted" in reply:
             raise Lost(plain.clean(str(reply["halted"]))[:20])
         if "failed" in reply:
@@ -529,7 +534,7 @@ class Answer:
         if late:
             return Lost("clock")
         status = 0
-        if FORKS and self.family.process:
+        if self.family.process:
             status = self.family.ended()
             self.reported = True
         signal = status & 0x7F

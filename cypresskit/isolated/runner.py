@@ -1,9 +1,9 @@
 """What a bare process runs: it makes an answer from cells or from a carried function, calls it
 with cases, and hands back what came out, as plain data.
 
-``main`` is started by ``process``. On Linux it stays warm and forks itself for each answer, one
-after the other; whatever an answer leaves running is ended with it. Elsewhere it serves one answer
-and ends. Messages go to and fro over one stream (see ``plain``):
+``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
+other; whatever an answer leaves running is ended with it. Messages go to and fro over one stream
+(see ``plain``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}
@@ -22,6 +22,7 @@ import importlib
 import io
 import linecache
 import os
+import resource
 import signal
 import socket
 import sys
@@ -38,20 +39,19 @@ import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.isolated import card, classroom, plain
-from cypresskit.isolated.carry import FORKS, PACKAGE, restored
+from cypresskit.isolated.alone import stay_alone
+from cypresskit.isolated.carry import PACKAGE, restored
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kernels import Kernel
 
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
+FILE = 20_000_000  # bytes of a file that an answer writes
 TEXT = 2_000  # characters of an error's message
 SUBREAPER = 36  # of prctl: orphans of this process's children become its own
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
 #: What a first launch would import, in each copy of a process that forks.
 LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.translate")
-
-if FORKS:
-    import resource
 
 
 class Halt(BaseException):
@@ -120,6 +120,8 @@ class Server:
     # -- how the answer is made
 
     def make(self, how: dict) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
+        stay_alone()
         self.limits |= how["first"]
         for file, lines in how.get("lines", {}).items():
             linecache.cache[file] = (0, None, lines, file)
@@ -303,9 +305,6 @@ def shielded() -> Iterator[None]:
 def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """End this process after ``seconds`` of computing, and make Python raise ``MemoryError`` where
     it would take ``megabytes`` more. The process outside looks at the clock."""
-    if not FORKS:
-        yield
-        return
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with open("/proc/self/statm", encoding="ascii") as file:
         taken = int(file.read().split()[5]) * resource.getpagesize()
@@ -325,15 +324,9 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
 
 
 def main() -> None:
-    """Serve answers: over the socket whose number is the last argument, or over the standard
-    streams."""
+    """Serve answers over the socket whose number is the last argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the stop button is for who waits for this
-    if FORKS:
-        serve_forks(socket.socket(fileno=int(sys.argv[-1])))
-        return
-    reader, writer = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    silence()
-    Server(reader, writer).serve()
+    serve_forks(socket.socket(fileno=int(sys.argv[-1])))
 
 
 def serve_forks(control: socket.socket) -> None:

@@ -1,42 +1,45 @@
-"""The lessons as marks need them: exercises with their checks and questions, and what is guessed.
+"""The lessons as marks need them: their exercises, and what is guessed.
 
-They are read from the notebooks that students get, in a checkout or as installed; the good answers
-from the lessons' sources, or, where those aren't, from ``sentences.json`` beside the notebooks.
+They are read from the notebooks that students get, in a checkout or as installed: each cell of an
+exercise says in its metadata what it is (``tools/book.py`` writes that). A student's cells are
+known by the ids that they have in the lesson, and a notebook by its cells, whatever its file is
+called.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.draw.predict import kept_guesses
+from cypresskit.guessed import kept_guesses
+from cypresskit.teach import sentences
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
-ASKS = "**In one sentence:** "
-PLACE = "*Double-click here, and write your sentence below this line.*"
-HEADING = re.compile(r"## (?:Exercise (\d+): (.+))?")
-QUESTION = re.compile(rf"{re.escape(ASKS)}(.*?\?)", re.S)
-#: What a lesson folds away that answers a question, as a pattern
-SOLUTION = r"(?s:<details><summary>(?:Solution|A good sentence)</summary>.*?</details>)"
-CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
-WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # in a source: question, answer
+ENTRY = "cypresskit"  # the key of a cell's metadata
+NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
+STEP = "application/vnd.cypresskit.step+json"  # a workbench's kept text, in a cell's output
 LONGEST = 1000  # characters of a sentence or a guess
+SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
+TITLE = re.compile(r"# (\d\d .+)")
 
 Cell = dict[str, Any]
 
 
 class Exercise(NamedTuple):
     """An exercise as the book names it, its check as the lesson calls it, the question below it and
-    a good answer.
+    a good sentence.
     """
 
+    number: int
     name: str  # as in "09 The bus, exercise 1: without the old C"
     check: str
     why: str
-    good: str
+    good: str = ""
+    right: str = ""  # the code of a right answer
+    step: str = ""  # of the climb, if the answer is what a workbench keeps
 
     @property
     def answer(self) -> str:
@@ -45,12 +48,22 @@ class Exercise(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """A lesson's exercises, and the true value of each guess by its question."""
+    """A lesson's cells, their entries by their ids, its exercises, and the true value of each guess
+    by its question.
+    """
 
     name: str  # as in "09 The bus"
-    prose: frozenset[str]
+    cells: list[Cell]
+    entries: Mapping[str, Mapping[str, Any]]
     exercises: tuple[Exercise, ...]
     truths: dict[str, object]
+
+    def solved(self, exercise: Exercise) -> list[str]:
+        """The lesson's code with a known right answer to an exercise; empty if none is known."""
+        if not exercise.right:
+            return []
+        given = [c["source"] for c in self.cells if c["cell_type"] == "code" and not entry_of(c)]
+        return [*given, exercise.right]
 
 
 def folder() -> Path:
@@ -66,36 +79,52 @@ def lessons() -> dict[str, Lesson]:
 def read(path: Path) -> Lesson:
     """A lesson from its notebook."""
     cells = cells_of(path.read_bytes())
-    lines = (line for cell in cells for line in cell["source"].splitlines())
-    name = next(line[2:] for line in lines if line.startswith("# "))
-    prose = frozenset(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
-    checks = [match[1] for match in map(CHECK.search, code) if match]
-    sources = [cell["source"] for cell in cells]
-    whys = [" ".join(match[1].split()) for match in map(QUESTION.match, sources) if match]
-    headings = (HEADING.match(text) for text in sources)
-    titles = [match[2] for match in headings if match and match[1]]
-    names = [f"{name}, exercise {number}: {title}" for number, title in enumerate(titles, 1)]
-    good = good_sentences(path) or [""] * len(names)
-    exercises = tuple(map(Exercise, names, checks, whys, good))
+    name = next(title[1] for cell in cells if (title := TITLE.match(cell["source"])))
+    found: dict[int, dict[str, Any]] = {}
+    for cell in cells:
+        entry = entry_of(cell)
+        if "exercise" in entry:
+            found.setdefault(entry["exercise"], {}).update(entry)
+    exercises = [
+        Exercise(
+            number,
+            f"{name}, exercise {number}: {parts['title']}",
+            parts["check"],
+            parts["question"],
+            parts.get("good", ""),
+            parts.get("right", ""),
+            parts.get("step", ""),
+        )
+        for number, parts in found.items()
+        if "check" in parts
+    ]
     truths = {question: truth for question, (_, truth) in kept_guesses(cells).items()}
-    return Lesson(name, prose, exercises, truths)
+    entries = {cell["id"]: entry_of(cell) for cell in cells}
+    return Lesson(name, cells, entries, tuple(exercises), truths)
 
 
-def good_sentences(path: Path) -> list[str]:
-    """The good answer to each question of a lesson; none where they aren't installed."""
-    source = path.parent / "source" / f"{path.stem}.md"
-    if source.exists():
-        return [" ".join(good.split()) for _, good in WHY.findall(source.read_text("utf-8"))]
-    stored = path.parent / "sentences.json"
-    if stored.exists():
-        return json.loads(stored.read_text(encoding="utf-8")).get(path.stem, [])
-    return []
+def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
+    """Which of the ``lessons`` a notebook is: that of which it has most cells, by their ids, and at
+    least the half; or the one whose title it begins with, or whose name its file has. None if it is
+    none of them.
+    """
+    ids = {cell["id"] for cell in cells}
+    shares = {
+        stem: len(ids & lesson.entries.keys()) / len(lesson.entries)
+        for stem, lesson in lessons.items()
+    }
+    best = max(shares, key=lambda stem: shares[stem], default=None)
+    if best is not None and shares[best] >= SHARED:
+        return best
+    titles = [title[1] for cell in cells if (title := TITLE.match(cell["source"]))]
+    named = (stem for stem, lesson in lessons.items() if lesson.name in titles[:1])
+    return next(named, next((stem for stem in lessons if stem in file), None))
 
 
 def cells_of(data: bytes) -> list[Cell]:
-    """The cells of a notebook's file, each with its ``cell_type``, ``source``, ``metadata`` and
-    ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for what is no notebook.
+    """The cells of a notebook's file, each with its ``id``, ``cell_type``, ``source``, ``metadata``
+    and ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for what is no
+    notebook.
     """
     try:
         content = json.loads(data.decode("utf-8-sig", "replace"))
@@ -113,6 +142,7 @@ def _cell(cell: dict) -> Cell:
     source = source if isinstance(source, str) else ""
     metadata, outputs = cell.get("metadata"), cell.get("outputs")
     return {
+        "id": str(cell.get("id")),
         "cell_type": str(cell.get("cell_type")),
         "source": source.encode("utf-8", "replace").decode("utf-8"),
         "metadata": metadata if isinstance(metadata, dict) else {},
@@ -120,18 +150,53 @@ def _cell(cell: dict) -> Cell:
     }
 
 
-def sentences(cells: Iterable[Cell], original: frozenset[str]) -> dict[int, str]:
-    """A student's sentences by exercise number: all prose that isn't the original lesson's."""
-    exercise = 0
+def entry_of(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cell's metadata say of its exercise; empty if it has none."""
+    entry = cell["metadata"].get(ENTRY)
+    return entry if isinstance(entry, dict) else {}
+
+
+def own_entry(cell: Cell, lesson: Lesson) -> Mapping[str, Any]:
+    """What a student's cell is in the lesson: by its id, or, where a program gave it another one,
+    by its metadata.
+    """
+    return lesson.entries.get(cell["id"]) or entry_of(cell)
+
+
+def answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
+    """The code of a student's cells, in order, but for checks and sentences."""
+    left = "check", "sentence"
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return [cell["source"] for cell in code if own_entry(cell, lesson).get("part") not in left]
+
+
+def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
+    """A student's sentences by exercise number: what stands in the place for it, and prose of the
+    student's own in that exercise.
+    """
+    number = 0
     texts = dict[int, str]()
     for cell in cells:
-        if cell["cell_type"] != "markdown":
+        entry = own_entry(cell, lesson)
+        of = entry.get("exercise")
+        if cell["cell_type"] == "markdown" and cell["id"] in lesson.entries:
+            number = of if type(of) is int else 0 if cell["source"].startswith("## ") else number
+        elif entry.get("part") == "sentence" and type(of) is int:
+            texts[of] = f"{texts.get(of, '')} {sentences.written(cell['source'])}"
+        elif cell["cell_type"] == "markdown" and number:
+            texts[number] = f"{texts.get(number, '')} {cell['source']}"
+    return {number: " ".join(text.split())[:LONGEST] for number, text in texts.items()}
+
+
+def kept_steps(cells: Iterable[Cell]) -> dict[str, str]:
+    """The kernels that a student's workbenches keep, by their steps of the climb."""
+    texts = dict[str, str]()
+    for output in (output for cell in cells for output in cell["outputs"]):
+        data = output.get("data")
+        kept = data.get(STEP) if isinstance(data, dict) else None
+        if not isinstance(kept, dict):
             continue
-        source = cell["source"]
-        if source in original or not cell["metadata"].get("editable", True):
-            match = HEADING.match(source)
-            exercise = int(match[1] or 0) if match else exercise
-        elif exercise:
-            text = QUESTION.sub("", source).replace(PLACE, "")
-            texts[exercise] = " ".join(f"{texts.get(exercise, '')} {text}".split())[:LONGEST]
+        step, text = kept.get("step"), kept.get("text")
+        if isinstance(step, str) and step and isinstance(text, str):
+            texts[step] = text
     return texts

@@ -1,35 +1,37 @@
-"""Marks added up, and what is written of them: tables, and a page of feedback for each student.
+"""Marks added up, and what is written of them: ``marks.csv``, ``questions.csv``, and a page of
+feedback for each student.
 
 Tables are written before pages, and a page that can't be written stops nothing else. Sentences are
-read by the teacher: equal ones stand in one row of ``explanations.csv``, whose points count for all
-who wrote it.
+read by the teacher: equal ones stand in one row of ``questions.csv``, whose points count for all
+who wrote it. Guesses stand there and on the pages, and count no points.
 """
 
 import csv
 import hashlib
 import io
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.draw.predict import kept_guesses, number
+from cypresskit.guessed import kept_guesses, number
 from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, one_line
-from cypresskit.teach.check import Verdict, draws, seeded
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
 #: Per cent of a lesson's points; what a lesson lacks doesn't count.
-SHARES = {"exercises": 50, "guesses": 20, "explanations": 30}
+SHARES = {"exercises": 60, "explanations": 40}
 FULL = 2  # points for a sentence
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 KEY = "key"
+NOTHING = "nothing was handed in"
+UNSAFE = "judged without a sandbox"
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
@@ -64,33 +66,23 @@ class Handed(NamedTuple):
 class Class:
     """The work of all students, by lesson, and the points given by hand, by sentence.
 
-    share : of the sentences that are read and counted; which ones, ``seed`` decides.
+    sandboxed : whether answers were judged in a sandbox; if not, everything written says so.
     """
 
     asked: dict[str, Lesson]
-    works: dict[str, tuple[Student, dict[str, Work]]] = field(default_factory=dict)
+    works: list[tuple[Student, dict[str, Work]]] = field(default_factory=list)
     points: dict[str, float] = field(default_factory=dict)
-    share: float = 1.0
-    seed: str = ""
+    sandboxed: bool = True
 
     def parts(self, student: Student | None = None) -> Iterator[Handed]:
         """All that was handed in, or one student's, by lesson."""
-        for owner, works in self.works.values():
+        for owner, works in self.works:
             if student is None or owner is student:
                 for stem in sorted(works):
                     yield Handed(owner, self.asked[stem], works[stem])
 
-    def read(self, student: Student, exercise: Exercise) -> bool:
-        """Whether the sentence of this student to this exercise is among those that are read."""
-        if self.share >= 1:
-            return True
-        with seeded(self.seed):
-            return draws("sentence", student.id, exercise.name).random() < self.share
-
-    def given(self, student: Student, exercise: Exercise, answer: Graded) -> float | None:
-        """The points for a sentence, or None if it has none yet or isn't read."""
-        if not self.read(student, exercise):
-            return None
+    def given(self, exercise: Exercise, answer: Graded) -> float | None:
+        """The points for a sentence, or None if it has none yet."""
         if not answer.sentence:
             return 0.0
         return self.points.get(sentence_key(exercise, answer.sentence))
@@ -100,12 +92,10 @@ class Class:
         answers = part.work.answers.items()
         sound = [answer for _, answer in answers if not answer.verdict.broken]
         right = sum(answer.verdict.right for answer in sound)
-        counted = [pair for pair in answers if self.read(part.student, pair[0])]
-        given = sum(self.given(part.student, *pair) or 0 for pair in counted)
+        given = sum(self.given(*pair) or 0 for pair in answers)
         counts = {
             "exercises": (right, len(sound)),
-            "guesses": (len(part.work.guesses), len(part.lesson.truths)),
-            "explanations": (given, FULL * len(counted)),
+            "explanations": (given, FULL * len(answers)),
         }
         asked = {name: count for name, count in counts.items() if count[1]}
         points = sum(SHARES[name] * earned / most for name, (earned, most) in asked.items())
@@ -115,6 +105,12 @@ class Class:
         )
         whole = sum(SHARES[name] for name in asked) or 1
         return round(100 * points / whole, 1), words
+
+    def account(self, student: Student) -> str:
+        """What became of all that a student handed in, in words."""
+        judged = [part.lesson.name for part in self.parts(student)]
+        words = [f"judged: {', '.join(judged)}"] if judged else []
+        return "; ".join([*words, *student.notes]) or NOTHING
 
 
 def sentence_key(exercise: Exercise, sentence: str) -> str:
@@ -128,52 +124,57 @@ def sentence_key(exercise: Exercise, sentence: str) -> str:
 
 
 def marks(class_: Class) -> Iterator[dict]:
-    """The rows of ``marks.csv``; lessons not handed in are left out."""
-    for student, _ in class_.works.values():
+    """The rows of ``marks.csv``, one for everybody; cells of lessons not handed in are empty."""
+    for student, _ in class_.works:
         parts = list(class_.parts(student))
         row: dict = {"id": student.id, "student": student.name}
         row["total"] = round(sum(class_.mark(part)[0] for part in parts), 1) if parts else ""
         row["maximum"] = 100 * len(parts) if parts else ""
+        row["account"] = class_.account(student)
+        if not class_.sandboxed:
+            row["how"] = UNSAFE
         for part in parts:
             for exercise, answer in part.work.answers.items():
                 verdict = answer.verdict
                 row[exercise.name] = "" if verdict.broken else int(verdict.right)
-                row[f"{exercise.name}, explanation"] = class_.given(student, exercise, answer)
+                row[f"{exercise.name}, explanation"] = class_.given(exercise, answer)
             row[f"{part.lesson.name}, guesses"] = len(part.work.guesses)
             row[f"{part.lesson.name}, of 100"] = class_.mark(part)[0]
         yield row
 
 
-def explanations(class_: Class, hidden: bool = False) -> list[dict]:
-    """The rows of ``explanations.csv``: all answers to a question, then all to the next. Equal
-    sentences share a row. ``hidden``: without names.
+def explanations(class_: Class) -> list[dict]:
+    """The rows of ``questions.csv`` on sentences: all answers to a question, then all to the next.
+    Equal sentences share a row.
     """
     groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
     for part in class_.parts():
         for exercise, answer in part.work.answers.items():
-            if answer.sentence and class_.read(part.student, exercise):
+            if answer.sentence:
                 key = sentence_key(exercise, answer.sentence)
                 groups.setdefault(key, []).append((exercise, part.student, answer.sentence))
     rows = []
     for key, group in groups.items():
         exercise, _, sentence = group[0]
         row = {
-            "exercise": exercise.name,
+            "of": exercise.name,
             "question": exercise.why,
             "a good answer": exercise.good,
-            "sentence": sentence,
+            "said": sentence,
             "students": len(group),
+            "who": ", ".join(student.name for _, student, _ in group),
+            KEY: key,
+            RUBRIC: class_.points.get(key),
         }
-        if not hidden:
-            row["who"] = ", ".join(student.name for _, student, _ in group)
-        rows.append(row | {KEY: key, RUBRIC: class_.points.get(key)})
-    return sorted(rows, key=lambda row: (row["exercise"], row[KEY] if hidden else ""))
+        rows.append(row)
+    return sorted(rows, key=lambda row: row["of"])
 
 
-def guesses(class_: Class) -> Iterator[dict]:
-    """The rows of ``guesses.csv``: each guess as entered and as a number, and its error in per
-    cent.
+def guesses(class_: Class) -> list[dict]:
+    """The rows of ``questions.csv`` on guesses: each question with its result, what was guessed,
+    and by how much a number was off.
     """
+    rows = []
     for part in class_.parts():
         for question, guess in part.work.guesses.items():
             truth = part.lesson.truths[question]
@@ -181,43 +182,17 @@ def guesses(class_: Class) -> Iterator[dict]:
             off = None
             if value is not None and truth:
                 off = round(100 * (value / float(str(truth)) - 1), 1)
-            yield {
-                "id": part.student.id,
-                "student": part.student.name,
-                "lesson": part.lesson.name,
+            row = {
+                "of": f"{part.lesson.name}, guess",
                 "question": question,
-                "guess": guess,
-                "number": value,
-                "true value": truth,
+                "a good answer": truth,
+                "said": guess,
+                "students": 1,
+                "who": part.student.name,
                 "off by %": off,
             }
-
-
-def moodle(class_: Class) -> Iterator[dict]:
-    """The rows of Moodle's grading worksheet, in per cent of all lessons handed in."""
-    for student, _ in class_.works.values():
-        parts = list(class_.parts(student))
-        total = sum(class_.mark(part)[0] for part in parts)
-        words = "; ".join(f"{part.lesson.name}: {class_.mark(part)[0]:g} of 100" for part in parts)
-        yield {
-            "Identifier": f"Participant {student.id}",
-            "Full name": student.name,
-            "Grade": round(total / len(parts), 2) if parts else "",
-            "Maximum Grade": 100,
-            "Feedback comments": words,
-        }
-
-
-def scores(class_: Class) -> Iterator[dict]:
-    """The rows of ``gradebook.csv``: a score and its maximum for each student and lesson."""
-    for part in class_.parts():
-        yield {
-            "student_id": part.student.id,
-            "student": part.student.name,
-            "assignment": part.lesson.name,
-            "score": class_.mark(part)[0],
-            "max_score": 100,
-        }
+            rows.append(row)
+    return sorted(rows, key=lambda row: (row["of"], row["question"]))
 
 
 def table(rows: Iterable[dict]) -> bytes:
@@ -227,11 +202,11 @@ def table(rows: Iterable[dict]) -> bytes:
 
 
 class UnreadableSheet(Exception):
-    """An ``explanations.csv`` that can't be read; the text says where and why."""
+    """A ``questions.csv`` that can't be read; the text says where and why."""
 
 
 def stored_rows(sheet: Path) -> list[dict]:
-    """The rows of an ``explanations.csv``, however a spreadsheet saved it. Raises
+    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises
     ``UnreadableSheet``.
     """
     raw = sheet.read_bytes() if sheet.exists() else b""
@@ -242,14 +217,14 @@ def stored_rows(sheet: Path) -> list[dict]:
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     csv.field_size_limit(1 << 24)
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter)
-    if text.strip() and not {KEY, "exercise", RUBRIC} <= set(reader.fieldnames or ()):
-        raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `exercise` or `{RUBRIC}`")
+    if text.strip() and not {KEY, "of", RUBRIC} <= set(reader.fieldnames or ()):
+        raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
     rows = []
     for row in reader:
         entered = (row[RUBRIC] or "").strip()
         value = number(entered)
         if entered and (value is None or not 0 <= value <= FULL):
-            where = f"{sheet}, row {reader.line_num} ({row['exercise']})"
+            where = f"{sheet}, row {reader.line_num} ({row['of']})"
             complaint = f"`{entered}` isn't a number of points from 0 to {FULL}"
             raise UnreadableSheet(f"{where}: {complaint}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
@@ -277,20 +252,25 @@ def feedback(class_: Class, student: Student) -> str:
             )
         )
         for exercise, answer in part.work.answers.items():
-            texts.append(_exercise(class_, student, exercise, answer))
+            texts.append(_exercise(class_, exercise, answer))
         total = total + points
         most = most + 100
-    name = escape(student.name)
-    return PAGE.format(name=name, total=total, most=most, lessons="".join(texts))
+    account = class_.account(student)
+    if not class_.sandboxed:
+        account += f"; {UNSAFE}"
+    return PAGE.format(
+        name=escape(student.name),
+        account=escape(account),
+        total=total,
+        most=most,
+        lessons="".join(texts),
+    )
 
 
-def _exercise(class_: Class, student: Student, exercise: Exercise, answer: Graded) -> str:
-    given = class_.given(student, exercise, answer)
-    if not class_.read(student, exercise):
-        points = "not among those that are read."
-    elif given is None:
-        points = "not read yet."
-    else:
+def _exercise(class_: Class, exercise: Exercise, answer: Graded) -> str:
+    given = class_.given(exercise, answer)
+    points = "not read yet."
+    if given is not None:
         points = f"<b>{given:g} of {FULL} points.</b> A good answer: {escape(exercise.good)}"
     return EXERCISE.format(
         name=escape(exercise.name),
@@ -302,44 +282,24 @@ def _exercise(class_: Class, student: Student, exercise: Exercise, answer: Grade
     )
 
 
-def write_all(class_: Class, folder: Path, lost: list[dict], hidden: bool) -> list[str]:
+def write_all(class_: Class, folder: Path, lost: list[dict]) -> list[str]:
     """Write tables, then pages, into ``folder``. Returns what could not be written, and why.
 
-    lost : rows of ``explanations.csv`` with points for what nobody has handed in any more; they
-        are kept at its end.
+    lost : rows of ``questions.csv`` with points for what nobody has handed in any more; they are
+        kept at its end.
     """
-    waiting = explanations(class_, hidden)
-    tables = {
-        "marks": marks(class_),
-        "guesses": guesses(class_),
-        "explanations": [*waiting, *lost],
-        "moodle": moodle(class_),
-        "gradebook": scores(class_),
-    }
-    faults = []
-    for name, rows in tables.items():
-        faults += _saved(folder / f"{name}.csv", table(rows))
-    pages: dict[str, bytes] = {}
-    for student, _ in class_.works.values():
-        pages[student.page] = feedback(class_, student).encode("utf-8", "replace")
+    questions = [*explanations(class_), *lost, *guesses(class_)]
+    faults = _saved(folder / "marks.csv", table(marks(class_)))
+    faults += _saved(folder / "questions.csv", table(questions))
     place = folder / "feedback"
-    for name, page in pages.items():
-        faults += _saved(place / name, page)
+    for student, _ in class_.works:
+        page = feedback(class_, student)
+        faults += _saved(place / student.page, page.encode("utf-8", "replace"))
+    names = {student.page for student, _ in class_.works}
     for other in place.glob("*.html"):
-        if other.name not in pages:
+        if other.name not in names:
             other.unlink(missing_ok=True)  # of who has been taken out of the class
-    return faults + _saved(folder / "feedback.zip", _archive(class_, pages))
-
-
-def _archive(class_: Class, pages: dict[str, bytes]) -> bytes:
-    """The pages in folders as Moodle names them, for its "upload feedback files in a zip"."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for student, _ in class_.works.values():
-            folder = student.page.removesuffix(".html")
-            entry = zipfile.ZipInfo(f"{folder}_assignsubmission_file/feedback.html")
-            archive.writestr(entry, pages[student.page])
-    return content.getvalue()
+    return faults
 
 
 def _saved(path: Path, data: bytes) -> list[str]:
@@ -361,11 +321,12 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
     answers: dict[Exercise, Graded] = {}
     entered: dict[str, str] = {}
     for cells, verdicts in handed:
-        code = [c["source"] for c in cells if c["cell_type"] == "code"]
-        code = [source for source in code if not course.CHECK.search(source)]
-        wrote = course.sentences(cells, lesson.prose)
-        for place, (exercise, verdict) in enumerate(zip(lesson.exercises, verdicts), 1):
-            new = Graded(verdict, answer_cell(code, exercise.answer), wrote.get(place, ""))
+        code = course.answers(cells, lesson)
+        steps = course.kept_steps(cells)
+        wrote = course.wrote(cells, lesson)
+        for exercise, verdict in zip(lesson.exercises, verdicts):
+            cell = steps.get(exercise.step) or answer_cell(code, exercise.answer)
+            new = Graded(verdict, cell, wrote.get(exercise.number, ""))
             old = answers.get(exercise)
             if old:
                 best = max(

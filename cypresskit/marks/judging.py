@@ -2,13 +2,16 @@
 
 Only the cells that an answer needs are run, in the notebook's order: those that set its name, and
 the names used there. They run where neither the lessons nor the right answers are (see
-``cypresskit.isolated``), on Linux under bubblewrap if that is installed; the check runs outside.
+``cypresskit.isolated``), under bubblewrap unless the teacher insists; the check runs outside.
 What happened in the kernel in which the notebook was written doesn't count.
 
 The numbers that a check draws belong to the student, the exercise, and the class's seed, so the
 same work always gets the same marks. A verdict is kept under the hash of all that it depends on.
 What the clock ended, which may have been a busy computer's fault, gets a second chance in the next
 run, and then it is kept, too.
+
+Where a check fails, rather than the answer, a known right answer is judged in a fresh process: only
+if that fails, too, is the check broken, and the exercise doesn't count. Else it was the answer.
 """
 
 import ast
@@ -16,13 +19,16 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from cypresskit import teach
 from cypresskit.isolated import Answer, Lost, Other, Raised, Refused, call
-from cypresskit.isolated.process import CallLimits, Family, walls
+from cypresskit.isolated.process import CallLimits, Family, Walls, walls
+from cypresskit.marks import course
+from cypresskit.marks.course import Cell, Exercise, Lesson
 from cypresskit.teach import bindings, check
 from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
 
@@ -41,6 +47,8 @@ LAST = (
     " by hand?"
 )
 SPENT = "The answers before this one took {:.0f} s; this one wasn't judged any more."
+STUMBLES = "The check stumbles over this answer, and not over a right one: {}"
+STUMBLES_HINT = "of which type is what the answer gives, and how large is it?"
 CELLS, LENGTH = 2_000, 200_000  # of a notebook, and characters of a cell, that are looked at
 
 
@@ -64,7 +72,7 @@ def judge(
         raise ValueError(f"{asked} is no check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
-    own = family or Family(sandbox=True)
+    own = family or Family(walls())
     try:
         return _judged([plain(cell) for cell in cells], answer, run, seed, own, kernel)
     except Exception as error:
@@ -127,12 +135,35 @@ def plain(cell: str) -> str:
 # -- a student's work, in a process of its own
 
 
-def judge_all(work: list[dict], seed: str, command: list[str], warm: str) -> list[list]:
-    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check``, the
-    ``cells`` and the ``kernel`` beside them. ``holds`` is KEPT, ONCE_MORE or NEVER; ``command`` and
-    ``warm`` are those of ``isolated.process.walls``.
+@dataclass(frozen=True)
+class Task:
+    """An answer to be judged: a notebook's code ``cells``, the ``check``, the student's own
+    ``kernel``, and the cells with a known ``right`` answer.
     """
-    family = Family(sandbox=True, known=(command, warm))
+
+    cells: Sequence[str]
+    check: str
+    kernel: str = ""
+    right: Sequence[str] = field(default=(), compare=False)
+
+
+def task(cells: list[Cell], lesson: Lesson, exercise: Exercise, kernel: str = "") -> Task:
+    """What is to be judged of a student's notebook. What a workbench keeps stands for the cell that
+    opens it.
+    """
+    code = course.answers(cells, lesson)
+    kept = course.kept_steps(cells).get(exercise.step)
+    if kept is not None:
+        code.append(f"{exercise.answer} = {kept!r}")
+    return Task(code, exercise.check, kernel, lesson.solved(exercise))
+
+
+def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
+    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check``, the
+    ``cells`` and the ``kernel`` beside them. ``holds`` is KEPT, ONCE_MORE or NEVER; ``walls`` are
+    those of the sandbox, or None.
+    """
+    family = Family(Walls(*walls) if walls else None)
     begun = time.monotonic()
     verdicts = []
     try:
@@ -162,35 +193,50 @@ def judging_family() -> Family:
 
 
 def judged(
-    work: list[tuple[list[str], str, str]], seed: str, stored: Mapping[str, list], family: Family
+    work: Sequence[Task],
+    seed: str,
+    stored: Mapping[str, list],
+    family: Family,
+    walls: Walls | None = None,
 ) -> tuple[list[Verdict], dict[str, list]]:
-    """The verdicts on a student's answers, each given by its notebook's code cells, its check and
-    the student's own kernel ("" if none was handed in), and those to be kept, by their keys. What
-    is ``stored`` as KEPT isn't judged again.
+    """The verdicts on a student's answers, and those to be kept, by their keys. What is ``stored``
+    as KEPT isn't judged again. ``walls`` are those of the sandbox; None for none.
     """
-    keys = [key_of(cells, asked, seed, kernel) for cells, asked, kernel in work]
+    keys = [key_of(task, seed, walls is not None) for task in work]
     before = [_how_long(stored.get(key)) for key in keys]
     new = [n for n, holds in enumerate(before) if holds != KEPT]
-    parts = [{"cells": _cut(work[n][0]), "check": work[n][1], "kernel": work[n][2]} for n in new]
-    results: dict[int, list] = {}
-    if parts:
-        try:
-            where = "cypresskit.marks.judging", "judge_all"
-            made = call(*where, parts, seed, *walls(), limits=STUDENT, family=family)
-            results = dict(zip(new, made))
-        except (Lost, Raised, OSError) as error:
-            failed = check.broken(error)
-            results = {n: [False, failed.finding, failed.hint, True, NEVER] for n in new}
+    results = dict(zip(new, _results([work[n] for n in new], seed, family, walls)))
+    failed = [n for n in new if results[n][3]]
+    known = [n for n in failed if work[n].right]
+    right = [Task(work[n].right, work[n].check) for n in known]
+    tried = dict(zip(known, _results(right, seed, family, walls)))
+    for number in failed:
+        if number not in tried or not tried[number][3]:
+            why = results[number][1].splitlines()[0]
+            results[number] = [False, STUMBLES.format(why), STUMBLES_HINT, False, ONCE_MORE]
     verdicts = []
     kept = {}
     for number, key in enumerate(keys):
-        right, finding, hint, broken, holds = results[number] if number in results else stored[key]
-        verdicts.append(Verdict(right, finding, hint, broken=broken))
+        right_, finding, hint, broken, holds = results.get(number) or stored[key]
+        verdicts.append(Verdict(right_, finding, hint, broken=broken))
         if holds == before[number] == ONCE_MORE:
             holds = KEPT
         if holds != NEVER:
-            kept[key] = [right, finding, hint, broken, holds]
+            kept[key] = [right_, finding, hint, broken, holds]
     return verdicts, kept
+
+
+def _results(work: Sequence[Task], seed: str, family: Family, walls: Walls | None) -> list[list]:
+    """What ``judge_all`` gives for some work, in a process of its own."""
+    if not work:
+        return []
+    parts = [{"cells": _cut(t.cells), "check": t.check, "kernel": t.kernel} for t in work]
+    where = "cypresskit.marks.judging", "judge_all"
+    try:
+        return call(*where, parts, seed, walls and [*walls], limits=STUDENT, family=family)
+    except (Lost, Raised, OSError) as error:
+        failed = check.broken(error)
+        return [[False, failed.finding, failed.hint, True, NEVER]] * len(parts)
 
 
 def _cut(cells: Sequence[str]) -> list[str]:
@@ -206,18 +252,28 @@ def _how_long(verdict: object) -> str:
     return verdict[-1] if verdict[-1] in (KEPT, ONCE_MORE) else NEVER
 
 
-def key_of(cells: Sequence[str], asked: str, seed: str, kernel: str = "") -> str:
-    """The hash of all that a verdict depends on: cells, check, seed, kernel and package."""
-    parts = "\0".join([asked, seed, version(), kernel, *_cut(cells)])
+def key_of(task: Task, seed: str, sandboxed: bool) -> str:
+    """The hash of all that a verdict depends on."""
+    words = [task.check, seed, version(), f"sandboxed: {sandboxed}", task.kernel]
+    parts = "\0".join([*words, *_cut(task.cells)])
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+
+
+#: What of the package decides about a verdict: not pictures, pages, commands and the editor.
+JUDGES = (
+    *("blas", "compiler", "data", "host", "il", "isolated", "kernels", "machine", "teach"),
+    *("timing", "today", "devices.py", "marks/judging.py", "published.py"),
+)
 
 
 @cache
 def version() -> str:
-    """The hash of the package's code."""
+    """The hash of the code that judges."""
     folder = Path(__file__).parents[1]
-    files = sorted([*folder.rglob("*.py"), *folder.rglob("*.il")])
     whole = hashlib.sha256()
-    for file in files:
-        whole.update(file.read_bytes())
+    for name in JUDGES:
+        place = folder / name
+        for file in sorted(place.rglob("*.*")) if place.is_dir() else [place]:
+            if file.suffix in (".py", ".il", ".json", ".csv"):
+                whole.update(file.read_bytes())
     return whole.hexdigest()

@@ -1,21 +1,26 @@
-"""What students handed in, whatever that is: folders to students, files to cells.
+"""What students handed in, whatever that is: each entry of a folder belongs to somebody.
 
-No link is followed, nothing but a plain file is read, and no more of it than ``LARGEST``. Hidden
-folders and ``__MACOSX`` are left out. Moodle's two folders of a student are one student. Names are
-shown with what isn't printable escaped.
+A folder is a student's, and so is a file that lies flat. Moodle's two folders of a student, and
+all of Canvas's files of one, are one student. No link is followed, nothing but a plain file is
+read, and no more of it than ``LARGEST``; what isn't read is in that student's ``notes``, with the
+reason. Names are shown with what isn't printable escaped.
 """
 
+import csv
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cypresskit.marks.course import Cell, cells_of
-from cypresskit.saving import LEFT_OUT, plain_files, read_plain
+from cypresskit.saving import files_in, hidden, kind_of, read_plain
 from cypresskit.tables import one_line
 
-MOODLE = re.compile(r"(.+?)_(\d+)_assignsubmission", re.S)
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
+CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
+NOTEBOOK = ".ipynb"
 KERNEL = "my_kernel.il"  # the student's own, beside the notebooks
 LONGEST = 200_000  # bytes of it that are looked at
 LARGEST = 30_000_000  # bytes of a notebook; a lesson with all its outputs has less than one million
@@ -24,15 +29,18 @@ NAME = 100  # characters of a page's name
 
 @dataclass
 class Student:
-    """A student, from the names of folders: ``page`` is the name of the feedback's file."""
+    """A student: the ``notebooks`` that were handed in, each with the file of the student's own
+    kernel that lies beside it, or None; and ``notes`` on what isn't read.
+    """
 
     id: str
     name: str
-    folders: list[Path] = field(default_factory=list)
+    notebooks: list[tuple[Path, Path | None]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def page(self) -> str:
-        """A name that any file system takes, another one for each student."""
+        """The name of this student's page, which any file system takes, another one for each."""
         whole = f"{self.name}_{self.id}" if self.name != self.id else self.id
         plain = re.sub(r"[^\w .=+@-]", "_", whole).strip(" .")[:NAME]
         if plain == whole:
@@ -40,27 +48,53 @@ class Student:
         return f"{plain}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}.html"
 
 
-def students(submitted: Path) -> list[Student]:
-    """The students who have a folder in ``submitted``, by their folders' names. Raises ``OSError``
-    if it can't be read.
+def students(submitted: Path) -> tuple[list[Student], list[str]]:
+    """Whose the entries of ``submitted`` are, by their names, and the names of hidden entries,
+    which are nobody's. Raises ``OSError`` if the folder can't be read.
     """
-    by_number: dict[str, Student] = {}
+    found: dict[str, Student] = {}
+    left_out = []
     with os.scandir(submitted) as entries:
-        names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    for name in names:
-        if name.startswith(".") or name == LEFT_OUT:
+        inside = sorted(entries, key=lambda entry: entry.name)
+    flat: dict[str, list[tuple[Path, str, str]]] = {}
+    for entry in inside:
+        shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+        if hidden(entry.name):
+            left_out.append(one_line(shown))
             continue
-        shown = os.fsencode(name).decode("utf-8", "backslashreplace")
-        match = MOODLE.match(shown)
-        person, number = match.groups() if match else (shown, shown)
-        student = by_number.setdefault(number, Student(one_line(number), one_line(person)))
-        student.folders.append(submitted / name)
-    return [by_number[number] for number in by_number]
+        is_folder = entry.is_dir(follow_symlinks=False)
+        match = (MOODLE if is_folder or entry.is_symlink() else CANVAS).match(shown)
+        plain = shown if is_folder else re.sub(rf"{re.escape(NOTEBOOK)}\b.*", "", shown, flags=re.S)
+        number, name = (match["id"], match["name"]) if match else (plain, plain)
+        student = found.setdefault(number, Student(one_line(number), one_line(name)))
+        if is_folder:
+            _take(student, [(path, path.name, why) for path, why in files_in(Path(entry.path))])
+            continue
+        file = match["file"] if match and not entry.is_symlink() else shown
+        flat.setdefault(number, []).append((Path(entry.path), file, kind_of(entry)))
+    for number, files in flat.items():
+        _take(found[number], files)
+    return list(found.values()), left_out
 
 
-def notebooks(folder: Path) -> list[Path]:
-    """The notebooks in a student's folder and its folders."""
-    return [file for file in plain_files(folder) if file.suffix == ".ipynb"]
+def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
+    """Give a student the notebooks among ``files``: each is a path, the file's name as the student
+    gave it, and what keeps it from being read.
+    """
+    read = []
+    kernels = dict[Path, Path]()
+    for path, name, why in files:
+        if not why and NOTEBOOK in name.lower():
+            read.append(path)
+        elif not why and re.sub(r"-\d+(?=\.il$)", "", name) == KERNEL:  # Canvas counts versions
+            kernels[path.parent] = path
+        else:
+            student.notes.append(f"{_shown(path)}: {why or 'it is no notebook'}")
+    student.notebooks += [(path, kernels.get(path.parent)) for path in read]
+
+
+def _shown(path: Path) -> str:
+    return one_line(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
 
 
 def read_cells(notebook: Path) -> list[Cell]:
@@ -68,14 +102,51 @@ def read_cells(notebook: Path) -> list[Cell]:
     return cells_of(read_plain(notebook, LARGEST))
 
 
-def own_kernel(folder: Path) -> str:
-    """The text of ``my_kernel.il`` in a folder, "" if there is none. Raises ``ValueError`` for one
+def own_kernel(file: Path | None) -> str:
+    """The text of a student's own kernel, "" if there is none. Raises ``ValueError`` for a file
     that is no text, or longer than ``LONGEST`` bytes.
     """
-    file = next((file for file in plain_files(folder) if file == folder / KERNEL), None)
     if file is None:
         return ""
     try:
         return read_plain(file, LONGEST).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{KERNEL} isn't text: {error}"[:200]) from None
+
+
+def roster(file: Path) -> list[Student]:
+    """The students of a class from a CSV file with a column ``id`` and, if there is one, ``name``.
+    Raises ``ValueError`` for a file that is no such table.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"can't read {file}: {error}") from None
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    rows = csv.DictReader(text.splitlines(), delimiter=delimiter)
+    if "id" not in (rows.fieldnames or ()):
+        raise ValueError(f"{file} has no column `id`")
+    listed = [((row["id"] or "").strip(), (row.get("name") or "").strip()) for row in rows]
+    ids = [id for id, _ in listed if id]
+    if twice := next((id for id in ids if ids.count(id) > 1), ""):
+        raise ValueError(f"{file} has the id {twice} twice")
+    return [Student(one_line(id), one_line(name or id)) for id, name in listed if id]
+
+
+def with_roster(found: list[Student], listed: list[Student]) -> list[Student]:
+    """All of a class, in the roster's order, then who handed something in and isn't on it. A
+    student is known by the id, or by the name.
+    """
+    left = list(found)
+    everybody = []
+    for student in listed:
+        known = [other for other in left if other.id == student.id]
+        known = known or [other for other in left if student.name in (other.name, other.id)]
+        everybody.append(student)
+        for other in known:
+            left.remove(other)
+            student.notebooks += other.notebooks
+            student.notes += other.notes
+    for other in left:
+        other.notes.append("not on the roster")
+    return everybody + left

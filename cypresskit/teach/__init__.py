@@ -11,10 +11,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from cypresskit import published, session
-from cypresskit.teach.check import Verdict, own
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import install
+from cypresskit.teach.sentences import sentence
 
-__all__ = ["Verdict", "own", "published"]
+__all__ = ["Verdict", "published", "sentence"]
 
 #: What modules are called here: lessons without their number.
 MODULES = {

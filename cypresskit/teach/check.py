@@ -1,7 +1,8 @@
 """Checks of answers: the verdict, and how a check calls a student's function.
 
 A check runs here, in the notebook's process; the function that it checks runs in a bare process,
-which has no lesson and no right answer (see ``cypresskit.isolated``). The check hands over cases,
+which is handed no lesson and no right answer; only a sandbox, as marks have one, keeps it from
+looking for them on disk (see ``cypresskit.isolated``). The check hands over cases,
 gets plain data back, and compares. Whatever an answer does, catch everything in a loop, fill the
 memory, crash, call ``input``, exit or write messages of its own, becomes a verdict, and the
 notebook lives on.
@@ -10,7 +11,6 @@ notebook lives on.
 in the check itself is never told as the student's: it says that the check is broken.
 """
 
-import hashlib
 import random
 import signal
 import sys
@@ -55,21 +55,6 @@ REPORT = (
 #: student, gets the same numbers (see ``seeded``).
 chance = random.Random()
 _seed = ["notebook"]
-
-
-def own_seed(seed: str, student: str) -> str:
-    """What a student's own numbers are drawn from; it doesn't tell the class's ``seed``."""
-    return "own " + hashlib.sha256(f"{seed} {student}".encode()).hexdigest()[:16]
-
-
-def own(seed: str) -> None:
-    """Let this notebook's checks show the numbers that belong to ``seed`` (see ``own_seed``)."""
-    _seed[0] = seed
-
-
-def draws_own() -> bool:
-    """Whether checks show a student's own numbers."""
-    return _seed[-1].startswith("own ")
 
 
 @contextmanager
@@ -191,6 +176,7 @@ def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
 
 def lost_words(call: str, lost: Lost) -> tuple[str, str]:
     """(finding, hint) on a ``call`` that gave no result."""
+    *_, last = ["", *str(lost).splitlines()]
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
     return {
         "time": (
@@ -217,6 +203,10 @@ def lost_words(call: str, lost: Lost) -> tuple[str, str]:
         "thread": (
             f"`{call}` leaves a thread running.",
             "wait for it with `join`. Do you need a thread at all?",
+        ),
+        "broken": (
+            f"`{call}` brings the process down in which it runs: {last[:200]}",
+            "return numbers, texts, lists or arrays, and leave the process itself alone.",
         ),
         "forged": (
             f"`{call}` gives something that can't be read.",

@@ -18,7 +18,6 @@ from cypresskit.teach.check import (
     Verdict,
     a_type,
     chance,
-    draws_own,
     exercise,
     tried,
     unless,
@@ -80,15 +79,14 @@ class Formula:
 
     def judged(self, answer: Callable) -> Verdict:
         """The verdict on a student's function."""
-        cases = [self.draw() for _ in self.cases] if draws_own() else self.cases
-        want = [self.right(*case) for case in cases]
-        results = [self.result(answer, case) for case in cases]
+        want = [self.right(*case) for case in self.cases]
+        results = [self.result(answer, case) for case in self.cases]
         fine = [_same(result, value) for result, value in zip(results, want)]
         if not all(fine):
-            return self.refused(cases, results, want)
+            return self.refused(results, want)
 
         self.try_others(answer)
-        finding = f"{len(cases)} calls give what they should; {self.call(cases[0])} is"
+        finding = f"{len(self.cases)} calls give what they should; {self.call(self.cases[0])} is"
         return Verdict(True, f"{finding} {_text(want[0])}{self.unit}.")
 
     def try_others(self, answer: Callable) -> None:
@@ -105,16 +103,16 @@ class Formula:
                 why = ROUNDED
             unless(_same(result, want), finding, why)
 
-    def refused(self, cases: Sequence[tuple], results: list[float], want: list[float]) -> Verdict:
+    def refused(self, results: list[float], want: list[float]) -> Verdict:
         """The verdict on wrong results: the first of them, and the slip that explains them all."""
         fine = [_same(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
         finding = (
-            f"{self.call(cases[n])} gives {_text(results[n])}{self.unit};"
+            f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
             f" it should be {_text(want[n])}{self.unit}."
         )
         for slip_hint, slip in self.slips.items():
-            if all(_same(result, slip(*case)) for result, case in zip(results, cases)):
+            if all(_same(result, slip(*case)) for result, case in zip(results, self.cases)):
                 return Verdict(False, finding, slip_hint)
 
         whether = isinstance(want[0], bool)
@@ -125,7 +123,7 @@ class Formula:
             # A number in every call, but not the 0 with which one begins.
             if results[0] and len(set(results)) == 1 and not whether:
                 hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
-            hint += f" ({sum(fine)} of {len(cases)} calls are right.)"
+            hint += f" ({sum(fine)} of {len(self.cases)} calls are right.)"
         return Verdict(False, finding, hint)
 
     def result(self, answer: Callable, case: tuple) -> float:

@@ -1,0 +1,67 @@
+"""A process that starts no other: a filter of system calls (seccomp), which nothing can take back.
+
+``fork``, ``subprocess`` and whatever else would start a process raise ``PermissionError``; threads
+begin as ever. It stands for x86-64 and Arm; on other processors ``stay_alone`` does nothing.
+"""
+
+import ctypes
+import errno
+import platform
+import struct
+
+NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
+THREAD = 0x10000  # CLONE_THREAD, among the flags of clone
+#: By processor: what the kernel calls it, and the numbers of clone, clone3, and of what else starts
+#: processes; numbers from ``BEYOND`` on are those of another convention.
+CALLS = {
+    "x86_64": (0xC000003E, 56, 435, (57, 58)),
+    "aarch64": (0xC00000B7, 220, 435, ()),
+}
+BEYOND = 0x40000000
+# Of the filter's little machine: load a word, return, and jumps
+LOAD, RETURN, EQUAL, AT_LEAST, ANY_BIT = 0x20, 0x06, 0x15, 0x35, 0x45
+NUMBER, PROCESSOR, FIRST = 0, 4, 16  # where in a call's record to load from
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+
+
+def program(processor: str) -> bytes:
+    """The filter for a processor in ``CALLS``, as the kernel reads it."""
+    name, clone, clone3, others = CALLS[processor]
+    steps: list[tuple[int, str, str, int]] = [
+        (LOAD, "", "", PROCESSOR),
+        (EQUAL, "", "refuse", name),
+        (LOAD, "", "", NUMBER),
+        (AT_LEAST, "refuse", "", BEYOND),
+        (EQUAL, "unknown", "", clone3),  # whoever gets this answer tries clone
+        *((EQUAL, "refuse", "", other) for other in others),
+        (EQUAL, "", "allow", clone),
+        (LOAD, "", "", FIRST),
+        (ANY_BIT, "allow", "refuse", THREAD),
+    ]
+    ends = {
+        "allow": ALLOW,
+        "refuse": REFUSE | errno.EPERM,
+        "unknown": REFUSE | errno.ENOSYS,
+    }
+    place = {name: len(steps) + n for n, name in enumerate(ends)}
+    code = b""
+    for n, (what, then, otherwise, value) in enumerate(steps):
+        jumps = [place[name] - n - 1 if name else 0 for name in (then, otherwise)]
+        code += struct.pack("<HBBI", what, *jumps, value)
+    for value in ends.values():
+        code += struct.pack("<HBBI", RETURN, 0, 0, value)
+    return code
+
+
+def stay_alone() -> None:
+    """Let this process and its threads start no other process from now on."""
+    processor = platform.machine()
+    if processor not in CALLS:
+        return
+    code = ctypes.create_string_buffer(program(processor), len(program(processor)))
+    filters = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))
+    library = ctypes.CDLL(None, use_errno=True)
+    zeros = (ctypes.c_ulong(0),) * 3
+    library.prctl(NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *zeros)
+    if library.prctl(SECCOMP, ctypes.c_ulong(FILTER), filters, *zeros[:2]):
+        raise OSError(ctypes.get_errno(), "no filter of system calls can be set")
