@@ -464,6 +464,45 @@ def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeyp
     assert len(list(jit.FOLDER.glob("kernel-*.bin"))) == 1 + kept
 
 
+def test_a_kept_kernel_under_another_name_or_with_other_fields_is_compiled_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    tmp_path.chmod(0o700)
+    translation = translate(pixel("mov r0, vWinCoord0"), jit.this_host())
+    mine, other = tmp_path / "kernel-0.bin", tmp_path / "kernel-1.bin"
+    jit._write(mine, translation, b"code")
+    assert jit._read(mine)
+    other.write_bytes(mine.read_bytes())
+    assert jit._read(other) is None
+    _, head, code = mine.read_bytes().split(b"\n", 2)
+    head = head.replace(b'"text"', b'"words"')
+    mine.write_bytes(b"\n".join((jit._check(mine, head, code), head, code)))
+    assert jit._read(mine) is None
+
+
+def test_of_the_kept_kernels_the_longest_unused_goes(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    monkeypatch.setattr(jit, "FILES", 4)
+    tmp_path.chmod(0o700)
+    chance = random.Random(4)
+    translation = translate(pixel("mov r0, vWinCoord0"), jit.this_host())
+    used: list[str] = []  # the longest unused first
+    for n in range(40):
+        name = f"kernel-{n}.bin"
+        if used and chance.random() < 0.6:
+            name = chance.choice(used)
+            assert jit._read(tmp_path / name)
+            used.remove(name)
+        else:
+            jit._write(tmp_path / name, translation, b"code")
+        used = [*used, name][-4:]
+        kept = sorted(tmp_path.glob("kernel-*.bin"), key=lambda file: file.stat().st_mtime)
+        assert {file.name for file in kept} == set(used)
+        for age, file in enumerate(kept):  # as if a day had gone by
+            os.utime(file, (1e9 + age, 1e9 + age))
+
+
 def test_code_of_a_translator_that_was_edited_meanwhile_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
     tmp_path.chmod(0o700)

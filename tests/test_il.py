@@ -38,6 +38,23 @@ def test_everything_that_production_kernels_use_is_read():
     assert str(program) == text and ck.assemble(text.replace(",", " ,  ")) == program
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
+    chance = random.Random(seed)
+    lines = ck.kernels[chance.choice(list(ck.kernels))].text.splitlines()
+    codes = [line.split(";")[0].strip() for line in lines]
+    begin = next(n for n, code in enumerate(codes) if code) + 1
+    places = [n for n in range(begin, len(codes) - 1) if codes[n] and codes[n + 1]]
+    at = chance.choice(places)
+    both = f"{codes[at]} {codes[at + 1]}"
+    lines[at : at + 2] = [both, ""]
+    with pytest.raises(ck.ILError) as refused:
+        ck.assemble("\n".join(lines))
+    fault = refused.value.faults[0]
+    assert (fault.line, fault.column) == (at + 1, len(codes[at]) + 2)
+    assert "one instruction stands in a line" in fault.message or "may follow" in fault.message
+
+
 def test_compute_mode_inputs_and_lds_are_read():
     names = (
         "vaTid vaTid0 vAbsTid vAbsTidFlat vTid vTidInGrp vTidInGrpFlat vThreadGrpId"
@@ -391,17 +408,6 @@ def test_what_authors_of_that_time_wrote_is_read():
     first = "mdef(7)_out(1)_in(1)\nmov out0, in0\nmend\n"
     assert ck.assemble(first + pixel("mcall(7) (r0), (r1)")) == ck.assemble(
         pixel(first + "mcall(7) (r0), (r1)")
-    )
-
-
-@pytest.mark.parametrize(
-    "text", ["mov r1.xy__, r0.xy00    ge r2.z, r0.w, r1.x", "ftoi r1.y, r1.yitof r1.y, r1.y"]
-)
-def test_a_line_may_hold_several_statements(text):
-    at = text.rindex("ge" if "ge" in text else "itof")
-    assert ck.assemble(pixel(text)) == ck.assemble(pixel(text[:at], text[at:]))
-    assert "expected the end of the line, found `geh`" in str(
-        fault(pixel("mov r0, r1 geh r2, r3, r4"))
     )
 
 

@@ -29,15 +29,24 @@ def texture(text: str) -> tuple[int, tuple[int, ...]]:
     return NUMBER(number), extent(size)
 
 
-def constants(text: str) -> tuple[int, list[float]]:
-    """The number of a constant buffer and its numbers: 0=1024,512."""
+def constants(text: str) -> tuple[int, list[int | float]]:
+    """The number of a constant buffer and its numbers: 0=1024,512. As in Python, those with a point
+    or an exponent are floats.
+    """
     number, _, values = text.partition("=")
     try:
-        return NUMBER(number), [float(value) for value in values.split(",")]
+        return NUMBER(number), [_number(value) for value in values.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} isn't NUMBER=VALUE,VALUE,..., such as 0=1024,512"
         ) from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 @command(
@@ -66,7 +75,7 @@ def constants(text: str) -> tuple[int, list[float]]:
         action="append",
         default=[],
         metavar="I=X,Y",
-        help="numbers in constant buffer I, such as 0=1024,512",
+        help="numbers in constant buffer I: 0=1024,512 are integers, 0=1024.0,512.0 floats",
     ),
     option(
         "--device",

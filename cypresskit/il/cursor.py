@@ -97,11 +97,11 @@ def count(text: str, line: Line, at: int) -> int:
 
 
 def end_of_line(line: Line, form: str = "") -> None:
-    """Nothing may follow but another statement, which production kernels put there; ``form`` shows
-    the operands that a statement has.
-    """
+    """Nothing may follow; ``form`` shows the operands that a statement has."""
     line.skip()
     extra = line.text[line.at :]
-    if extra and not opcode_in(extra):
+    if extra and opcode_in(extra):
+        line.fail(f"one instruction stands in a line: {line.rest()} belongs on the next")
+    if extra:
         why = operator_slip(extra) or (f"the form is `{form}`" if form else "")
         line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

@@ -2,8 +2,7 @@
 
 ``statement_slip`` looks at a whole statement, ``operand_slip`` at an operand; both are asked only
 about text that is no IL. ``block_role`` says which part of a block a statement was meant to be, so
-that one faulty `for` isn't followed by a report of its `endloop`. ``instruction_in_comment`` finds
-an instruction behind `;`, where it is a comment.
+that one faulty `for` isn't followed by a report of its `endloop`.
 """
 
 import re

@@ -151,12 +151,9 @@ class _Assembler:
             if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
                 self.mode = _header(line)
                 return
-            while line.text[line.at :]:
-                if self.ended:
-                    line.fail("nothing may follow `end`")
-                start = line.at
-                self._place(_statement(line), line)
-                line.skip()
+            if self.ended:
+                line.fail("nothing may follow `end`")
+            self._place(_statement(line), line)
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, fault.message, text))
             if self.mode:

@@ -134,9 +134,16 @@ class MarkedWords:
         if word.at == UNKNOWN:
             raise NotCounted
         program = self.program
+        branch = bool(program.body[user].op.flow)
+        what = "a branch" if branch else "an address"
+        advice = (
+            "branches without data: choose between values with `cmov_logical`, `min` or `max`"
+            if branch
+            else "the address arithmetic without data: take addresses from the work-item's id,"
+            " constants and counters"
+        )
         raise DataDependentError(
-            f"{program.where(program.body[word.at].line)}\n    reads data that an address or a"
-            f" branch depends on, the one in\n{program.where(program.body[user].line)}\n    Timing"
-            " runs the address arithmetic without data: take addresses from the work-item's id,"
-            " constants and counters instead."
+            f"{program.where(program.body[word.at].line)}\n    reads data that {what} depends on,"
+            f" the one in\n{program.where(program.body[user].line)}\n    Timing runs {advice}"
+            " instead."
         )

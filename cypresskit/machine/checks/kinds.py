@@ -1,4 +1,5 @@
-"""Numbers of one kind that are read as another, and instructions that are comments.
+"""Numbers of one kind that are read as another, negations of what isn't read, and instructions that
+are comments.
 
 Whole numbers given as constants or in a texture are integers; a float instruction reads their bits,
 which are those of a subnormal, and counts 0. An array of float64 is read as pairs of words; where a
@@ -53,6 +54,7 @@ class KindCheck(Check):
 
     def start(self, launch) -> None:
         self._report_comments()
+        self._report_negations()
         if any(self.constants.values()) or any(self.textures.values()) or self.memory_kind:
             for at, i in enumerate(self.program.body):
                 self._look(at, i)
@@ -123,6 +125,22 @@ class KindCheck(Check):
             word=str(source.register),
             element=element,
         )
+
+    def _report_negations(self) -> None:
+        """Report negations at positions that their instruction doesn't read."""
+        for at, i in enumerate(self.program.body):
+            for _, source, positions in uses(self.program, i):
+                read = "".join("xyzw"[p] for p in positions)
+                if not source.negate or set(source.negate) & set(read):
+                    continue
+                self.report(
+                    "negation",
+                    at,
+                    f"`_neg({source.negate})` has no effect: it counts for positions, and"
+                    f" `{i.opcode}` uses {read} here",
+                    f"Write `_neg`, or `_neg({read})`.",
+                    word=str(source.register),
+                )
 
     def _report_comments(self) -> None:
         for number, text in enumerate(self.program.lines, 1):

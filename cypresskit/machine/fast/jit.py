@@ -149,23 +149,30 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _read(file: Path) -> tuple[Translation, bytes] | None:
-    """The translation and object code in a file; None unless it is there, whole and the user's
-    own.
+    """The translation and object code in a file, which is used now; None unless it is there, whole
+    and the user's own.
     """
     try:
         if not _is_ours(file.parent):
             return None
         check, head, code = file.read_bytes().split(b"\n", 2)
-        if check != hashlib.sha256(head + code).hexdigest().encode():
+        if check != _check(file, head, code):
             return None
-        return Translation(**json.loads(head)), code
-    except (OSError, ValueError):
+        translation = Translation(**json.loads(head))
+        os.utime(file)
+        return translation, code
+    except (OSError, TypeError, ValueError):
         return None
 
 
+def _check(file: Path, head: bytes, code: bytes) -> bytes:
+    """What the file of that name begins with if it holds these."""
+    return hashlib.sha256(file.name.encode() + head + code).hexdigest().encode()
+
+
 def _write(file: Path, translation: Translation, code: bytes) -> None:
-    """Keep object code; a reader finds all of it or none. Where nothing can be written, nothing is
-    kept.
+    """Keep object code, in place of what was not used for longest; a reader finds all of it or
+    none. Where nothing can be written, nothing is kept.
     """
     head = json.dumps(asdict(translation) | {"text": ""}).encode()
     try:
@@ -177,9 +184,7 @@ def _write(file: Path, translation: Translation, code: bytes) -> None:
             old.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
             try:
-                part.write(
-                    hashlib.sha256(head + code).hexdigest().encode() + b"\n" + head + b"\n" + code
-                )
+                part.write(b"\n".join((_check(file, head, code), head, code)))
                 part.close()
                 os.replace(part.name, file)
             except OSError:
