@@ -14,7 +14,6 @@ import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.verification import product
-from cypresskit.machine.provenance import Provenance
 
 SINGLE = "sgemm_tn"
 
@@ -31,17 +30,6 @@ def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
         assert old in text
         text = text.replace(old, new, 1)
     return mine(name, text)
-
-
-def test_what_computed_an_address_is_found_once_for_all_terms(monkeypatch):
-    """Else a sum of a thousand terms takes a minute."""
-    walks = []
-    walk = Provenance._address_lines
-    monkeypatch.setattr(Provenance, "_address_lines", lambda *a: walks.append(a) or walk(*a))
-    line = "    mad r10, r2.x, r4, r10\n"
-    trace = ck.trace_element(changed(SINGLE, (line, line * 50)), 0, 0)
-    assert len(trace.terms) > 100
-    assert len(walks) == len({walk[1:] for walk in walks}) < 12
 
 
 @pytest.mark.parametrize("name", ck.kernels)
@@ -243,3 +231,37 @@ def test_an_endless_loop_is_rejected_soon():
     kernel = changed(SINGLE, ("add r0.z, r0.z, l0.x", ""))
     with pytest.raises(ck.KernelError, match="has not ended"):
         ck.trace_element(kernel, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_multiplication_of_singles_in_a_kernel_of_doubles_is_named(seed):
+    rng = random.Random(f"singles {seed}")
+    doubles = [name for name, kernel in ck.kernels.items() if kernel.precision == "double"]
+    name = rng.choice(doubles)
+    lines = ck.kernels[name].text.splitlines()
+    at = rng.choice([n for n, line in enumerate(lines) if re.match(r"\s*dmad r", line)])
+    lines[at] = lines[at].replace("dmad", "mad", 1)
+    kernel = mine(name, "\n".join(lines))
+    wrong = ck.verify(kernel).wrong
+    trace = ck.trace_element(kernel, wrong.row, wrong.column)
+    assert trace.blamed == (at + 1,)
+    assert trace.notes[0].startswith(f"Line {at + 1} multiplies with mad, which takes")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fetch_beyond_the_edge_is_named_with_its_place(seed):
+    rng = random.Random(f"outside {seed}")
+    name = rng.choice([n for n, k in ck.kernels.items() if "aoffimmi" in k.text and not k.group])
+    lines = ck.kernels[name].text.splitlines()
+    fetch = re.compile(r"(sample|load)_resource\((0|1)\)(.*aoffimmi\()")
+    at = rng.choice([n for n, line in enumerate(lines) if fetch.search(line)])
+    lines[at] = re.sub(r"aoffimmi\((-?\d+),(-?\d+)", "aoffimmi(7,7", lines[at])
+    kernel = mine(name, "\n".join(lines))
+    m, n, k = ck.verify(kernel).size
+    trace = ck.trace_element(kernel)
+    matrix = "AB"[int(fetch.search(lines[at])[2])]
+    said = re.search(rf"[lL]ine {at + 1} reads {matrix}\[(\d+), (\d+)\]", trace.notes[0])
+    assert said, trace
+    inside = dict(zip("AB", kernel.stored(m, n, k)))[matrix]
+    beyond = int(said[1]) >= inside[0] or int(said[2]) >= inside[1]
+    assert beyond == ("outside of the matrix" in trace.notes[0])

@@ -7,42 +7,30 @@ element should have been read, the trace says which.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from cypresskit.il.dataflow import defines, keys, uses
-from cypresskit.kernels.catalogue import BYTES, Kernel
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve, shortened
-from cypresskit.kernels.verification import Product, Size, factors, longest, product, verify
+from cypresskit.kernels.probes import (
+    MULTIPLY,
+    Elements,
+    MatrixElement,
+    Probes,
+    Question,
+    Stores,
+    low,
+    product_of,
+)
+from cypresskit.kernels.verification import Size, factors, longest, product, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
-from cypresskit.machine.provenance import (
-    Amount,
-    Factor,
-    FormalSum,
-    Key,
-    MemoryWord,
-    Node,
-    Provenance,
-)
 from cypresskit.tables import quantity
 
 SHOWN = 40  # terms that are printed
-
-
-class MatrixElement(NamedTuple):
-    """An element of A, B or C as stored: ``matrix`` is its letter."""
-
-    matrix: str
-    row: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"{self.matrix}[{self.row}, {self.column}]"
 
 
 @dataclass(frozen=True)
@@ -50,18 +38,16 @@ class Reading:
     """A factor of a term: the ``element`` that was read, where, and on which way it came.
 
     ``line`` read it; ``path`` has the lines that passed it on since (``mov``, and stores to and
-    loads from the LDS); ``addresses`` those that computed where ``line`` looks. ``inside`` is False
-    beyond the matrix's edge, where a fetch gives 0.
+    loads from the LDS); ``addresses`` those that computed where ``line`` looks.
     """
 
     element: MatrixElement
     line: int
     path: tuple[int, ...] = ()
     addresses: tuple[int, ...] = ()
-    inside: bool = True
 
     def __str__(self) -> str:
-        return f"{self.element}" if self.inside else f"{self.element} (outside: 0)"
+        return f"{self.element}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +186,64 @@ def trace_element(
     m, n, _ = size
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _Tracer(known, product(known, size, alpha, beta, seed), row, column).trace()
+    return _traced(Question(known, product(known, size, alpha, beta, seed), row, column))
+
+
+def _traced(question: Question) -> ElementTrace:
+    """The trace of an element of a small product."""
+    kernel, given = question.kernel, question.given
+    row, column = question.row, question.column
+    arguments = given.arguments(kernel)
+    stores = Stores(question.place)
+    got = float("nan")
+    try:
+        launch(
+            kernel.program,
+            **arguments,
+            observers=[stores],
+            max_instructions=longest(kernel, given),
+        )
+        got = _element(kernel, kernel.result(arguments, *given.size[:2]), row, column)
+    except KernelError:
+        if stores.writer is None:
+            raise
+    terms: list[Term] = []
+    place, line = None, 0
+    if stores.writer is None:
+        notes = ["No work-item stores this element: is an address wrong, or the domain too small?"]
+        written = (i for i in kernel.program.body if i.dest and i.dest.register.kind in "go")
+        blamed = sorted({i.line for i in written})
+    else:
+        at, item = stores.writer
+        line = kernel.program.body[at].line
+        probes = Probes(question, item)
+        place = probes.whole.place(item)
+        terms, notes = _Judge(question, probes, line).judged()
+        blamed = [term.blame for term in terms if not term.right and term.blame]
+    expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
+    if not notes and got != expected:
+        notes = ["What is stored isn't a sum of products: an operation made another number."]
+    return ElementTrace(
+        kernel,
+        row,
+        column,
+        given.size,
+        tuple(terms),
+        tuple(notes),
+        tuple(dict.fromkeys(blamed)),
+        place,
+        line,
+        got,
+        expected,
+        given.alpha,
+        given.beta,
+    )
+
+
+def _element(kernel: Kernel, result: np.ndarray, row: int, column: int) -> float:
+    """An element of C, of a stack's first; of a double-double its high part."""
+    numbers = result[..., 0] if kernel.precision == "double-double" else result
+    return float((numbers if numbers.ndim == 2 else numbers[0])[row, column])
 
 
 def _check_place(row: object, column: object) -> None:
@@ -221,219 +264,99 @@ def _smallest(kernel: Kernel) -> Size:
     return rows, 1 if kernel.vector else 2 * columns, 2 * kernel.k_step
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """A term as it is in the sum, before it is judged."""
+class _Judge:
+    """Says of a work-item's probes which terms of an element are right, and what went wrong."""
 
-    key: Key
-    amount: Amount
-    elements: tuple[MatrixElement, ...]
+    def __init__(self, question: Question, probes: Probes, line: int) -> None:
+        self.question, self.probes, self.line = question, probes, line
+        self.kernel, self.given = question.kernel, question.given
+        self.old: Elements = (MatrixElement("C", question.row, question.column),)
+        self.times = dict(probes.terms)
+        self.right = {probes.wanted(k): k for k in range(self.given.size[2])}
 
-
-class _Tracer:
-    """Replays a small product and judges what went into one element."""
-
-    def __init__(self, kernel: Kernel, given: Product, row: int, column: int) -> None:
-        self.kernel, self.given, self.row, self.column = kernel, given, row, column
-        self.seen = Provenance()
-        self.arguments = given.arguments(kernel)
-        m, n, k = kernel.padded(*given.size)
-        self.padded = m, n, k
-        self.words = BYTES[kernel.precision] // 4
-        self.low: list[_Counted] = []
-        self.error: KernelError | None = None
-        try:
-            launch(
-                kernel.program,
-                **self.arguments,
-                observers=[self.seen],
-                max_instructions=longest(kernel, given),
-            )
-        except KernelError as error:
-            self.error = error
-
-    # Places
-
-    def _place(self) -> tuple[int, int]:
-        """Which element of ``g[]``, or item of an output stream, holds the element of C, and the
-        first of its words.
-        """
-        _, n, _ = self.padded
-        word = (self.row * n + self.column) * self.words
-        return divmod(word, 4)
-
-    def _writer(self) -> tuple[Node | None, int]:
-        """Who stored the element last, and the first of its words."""
-        kernel = self.kernel
-        if not kernel.streams:
-            element, word = self._place()
-            return self.seen.stored(element, word), word
-        rows, columns = kernel.block
-        width = self.padded[1] // kernel.block[1]
-        stripes = kernel.streams // rows
-        down, across = self.row % rows, self.column % columns
-        stripe, within = divmod(across, columns // stripes)
-        item = self.row // rows * width + self.column // columns
-        word = within * self.words
-        return self.seen.streamed(down * stripes + stripe, item, word), word
-
-    def element(self, word: MemoryWord) -> MatrixElement:
-        """The element of A, B or C that a word belongs to."""
-        kernel = self.kernel
-        m, n, k = self.padded
-        per = 4 // self.words if self.words <= 4 else 1
-        if word.space == "texture":
-            across = kernel.texel // (4 * self.words)
-            column = word.x * across + word.word // self.words
-            return MatrixElement("ABC"[word.number], word.y, column)
-        stored_a, stored_b = kernel.stored(m, n, k)
-        number = word.x * per + word.word // self.words
-        for letter, (rows, columns) in (("C", (m, n)), ("A", stored_a), ("B", stored_b)):
-            if number < rows * columns or letter == "B" or not kernel.buffer:
-                return MatrixElement(letter, *divmod(number, columns))
-            number -= rows * columns
-        raise AssertionError(word)
-
-    def wanted(self, k: int) -> tuple[MatrixElement, MatrixElement]:
-        """The elements of A and B whose product is term ``k`` of the right sum."""
-        return self.product_of(self.row, self.column, k)
-
-    def product_of(self, row: int, column: int, k: int) -> tuple[MatrixElement, MatrixElement]:
-        """The elements of A and B whose product is term ``k`` of the right C[row, column]."""
-        a = (k, row) if self.kernel.trans_a else (row, k)
-        b = (column, k) if self.kernel.trans_b else (k, column)
-        return MatrixElement("A", *a), MatrixElement("B", *b)
-
-    # Judging
-
-    def trace(self) -> ElementTrace:
-        node, word = self._writer()
-        if node is None:
-            return self._unwritten()
-        value = self.seen.value(node, tuple(range(word, word + min(self.words, 2))))
-        self.item = node[1]
-        self.line = self.seen.line(node[0])
-        self.store = node[0]
-        counted = self._counted(value)
-        self.lost = [summand for summand in counted if not summand.amount.times]
-        counted = [summand for summand in counted if summand.amount.times]
-        terms, notes = self._judged(counted, value)
-        faults = [term for term in terms if not term.right]
-        blamed = dict.fromkeys(term.blame for term in faults if term.blame)
-        place = self.seen.launch.place(node[1])
-        return self._result(terms, notes, tuple(blamed), place, self.line)
-
-    def _unwritten(self) -> ElementTrace:
-        if self.error is not None:
-            raise self.error
-        note = "No work-item stores this element: is an address wrong, or the domain too small?"
-        stores = {
-            i.line
-            for i in self.kernel.program.body
-            if i.dest is not None and i.dest.register.kind in ("g", "o")
-        }
-        return self._result([], [note], tuple(sorted(stores)), None, 0)
-
-    def _result(
-        self, terms: list[Term], notes: list[str], blamed: Any, place: Any, line: Any
-    ) -> ElementTrace:
+    def judged(self) -> tuple[list[Term], list[str]]:
+        """The terms in the order in which they were added, missing ones last; and the faults."""
         given = self.given
-        expected = given.expected if given.expected.ndim == 2 else given.expected[0]
-        got = float("nan")
-        if self.error is None:
-            result = self.kernel.result(self.arguments, *given.size[:2])
-            result = result[..., 0] if self.kernel.precision == "double-double" else result
-            got = float((result if result.ndim == 2 else result[0])[self.row, self.column])
-        return ElementTrace(
-            self.kernel,
-            self.row,
-            self.column,
-            given.size,
-            tuple(terms),
-            tuple(notes),
-            blamed,
-            place,
-            line,
-            got,
-            float(expected[self.row, self.column]),
-            given.alpha,
-            given.beta,
-        )
-
-    def _counted(self, value: FormalSum) -> list[_Counted]:
-        """The terms with the elements that their factors are, in the order in which they were
-        added; of double-doubles without those of low parts, which are 0.
-        """
-        high: list[_Counted] = []
-        for key, amount in value.terms.items():
-            elements = tuple(sorted(self.element(f.word) for f in key.factors))
-            low = self.words == 4 and any(f.word.word >= 2 for f in key.factors)
-            (self.low if low else high).append(_Counted(key, amount, elements))
-        return sorted(high, key=self._when)
-
-    def _when(self, summand: _Counted) -> int:
-        if summand.key.step >= 0:
-            return summand.key.step
-        return max((f.step for f in summand.key.factors), default=0)
-
-    def _judged(self, counted: list[_Counted], value: FormalSum) -> tuple[list[Term], list[str]]:
-        given = self.given
-        by_elements: dict[tuple[MatrixElement, ...], list[_Counted]] = defaultdict(list)
-        for summand in counted:
-            by_elements[summand.elements].append(summand)
-        right = {self.wanted(k): k for k in range(given.size[2])}
-        scale = self._scale(by_elements, right)
+        scale = self._scale()
         terms: list[Term] = []
-        missing: list[int] = []
-        for elements, k in right.items():
-            matching = by_elements.pop(elements, [])
-            terms += self._product_terms(matching, k, scale)
-            if not sum(summand.amount.times for summand in matching):
-                missing.append(k)
-        old = MatrixElement("C", self.row, self.column)
-        matching = by_elements.pop((old,), [])
-        strangers = [summand for group in by_elements.values() for summand in group]
-        moved = self._old_strangers(strangers, old) if not matching and given.beta else []
-        terms += self._old_terms(matching, old) if not moved else []
-        if not counted and (unset := self._never_set()):
+        missing: list[Elements] = []
+        for elements, k in self.right.items():
+            if times := self.times.get(elements):
+                terms += self._product_terms(elements, k, times, scale)
+            else:
+                missing.append(elements)
+        known = {*self.right, self.old}
+        strangers = [elements for elements in self.times if elements not in known]
+        moved = [
+            elements
+            for elements in strangers
+            if given.beta and self.old not in self.times and elements[0].matrix == "C"
+        ]
+        if not moved:
+            terms += self._old_terms()
+        whole = self._whole_sum(terms, strangers, missing)
+        if whole is not None:
+            return whole
+        for elements in moved:
+            strangers.remove(elements)
+            terms.append(self._exchanged(elements, None, self.old))
+        terms += self._strangers(strangers, missing)
+        terms += [self._missing(elements) for elements in missing]
+        terms = _ordered(terms)
+        notes = _notes(terms)
+        if scale is not None and scale != given.alpha:
+            notes.insert(0, self._scaled_note(scale))
+        if self.probes.plain:
+            notes.append(f"{self.probes.plain:g} is added that comes from no matrix.")
+        return terms, notes
+
+    def _whole_sum(
+        self, terms: list[Term], strangers: list[Elements], missing: list[Elements]
+    ) -> tuple[list[Term], list[str]] | None:
+        """The terms and a sentence where one fault spoils the whole sum."""
+        singles = self._computed_as_singles()
+        if singles:
+            line = singles[0]
+            i = next(i for i in self.kernel.program.body if i.line == line)
+            note = (
+                f"Line {line} multiplies with {i.op.name}, which takes its operands as singles:"
+                f" these are halves of doubles, for which there is d{i.op.name.replace('f', '')}."
+            )
+            terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
+            terms += [self._missing(elements, "", line) for elements in missing]
+            return _ordered(terms), [note]
+        if not self.times and (unset := self._never_set()):
             count = quantity(len(terms) + len(missing), "term")
             note = f"No line sets {unset}, which goes into what line {self.line} stores"
             terms = [replace(term, note="", blame=self.line) for term in terms]
-            terms += [self._missing(k, "", self.line) for k in missing]
-            return self._ordered(terms), [f"{note}: all {count} of the sum are missing."]
-        if another := self._another_element(strangers, missing, right):
-            terms += [self._term("wrong", summand, None, "", self.line) for summand in strangers]
-            terms += [self._missing(k, "", self.line) for k in missing]
-            return self._ordered(terms), [another]
-        for summand in moved:
-            strangers.remove(summand)
-            terms.append(self._exchanged(summand, None, (old,)))
-        terms += self._strangers(strangers, missing)
-        terms += [self._missing(k) for k in missing]
-        ordered = self._ordered(terms)
-        notes = _notes(ordered)
-        if value.mixed and not notes:
-            notes.append(
-                "What is stored isn't a sum of products: an operation made another number."
-            )
-        if value.plain:
-            notes.append(f"{value.plain:g} is added that comes from no matrix.")
-        if scale != given.alpha and scale is not None:
-            notes.insert(0, self._scaled_note(counted, scale))
-        return ordered, notes
+            terms += [self._missing(elements, "", self.line) for elements in missing]
+            return _ordered(terms), [f"{note}: all {count} of the sum are missing."]
+        if another := self._another_element(strangers, missing):
+            terms += [self._term("wrong", e, None, "", self.line) for e in strangers]
+            terms += [self._missing(elements, "", self.line) for elements in missing]
+            return _ordered(terms), [another]
+        return None
 
-    def _ordered(self, terms: list[Term]) -> list[Term]:
-        """The terms in the order in which they were added, missing ones last."""
-        return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
+    def _computed_as_singles(self) -> list[int]:
+        """The lines on the way that multiply halves of doubles as if they were singles."""
+        if self.kernel.precision == "single":
+            return []
+        probes = self.probes
+        multiplied = {
+            step
+            for elements in probes.copy
+            for step, item in probes.factors_read(elements)
+            if item == probes.item and step in probes.way
+        }
+        return sorted({probes.line(s) for s in multiplied if not probes.instruction(s).op.double})
 
     def _never_set(self) -> str:
         """The nearest component behind the stored word that no line of the kernel sets, or ""."""
         program = self.kernel.program
-        store = program.body[self.seen.steps[self.store].at]
-        word = self._writer()[1]
+        word = self.question.place.word
         waiting = [
             key
-            for n, source, positions in uses(program, store)
+            for n, source, positions in uses(program, self.probes.instruction(self.store))
             if n >= 0 and word in positions
             for key in keys([(n, source, (word,))])
         ]
@@ -452,95 +375,27 @@ class _Tracer:
             waiting += sorted(fresh)
         return ""
 
-    def _scale(self, by_elements: Any, right: Any) -> float | None:
-        """What most right products are multiplied with; it should be alpha."""
-        scales: dict[float, int] = defaultdict(int)
-        for elements in right:
-            for summand in by_elements.get(elements, ())[:1]:
-                scales[summand.amount.times] += 1
-        return max(scales, key=lambda times: scales[times], default=None)
+    @property
+    def store(self) -> int:
+        return self.probes.steps.store
 
-    def _scaled_note(self, counted: list[_Counted], scale: float) -> str:
-        lines = dict.fromkeys(
-            self.seen.line(step) for summand in counted[:1] for step in summand.amount.scaled
-        )
-        where = f" (line {', '.join(map(str, lines))})" if lines else ""
-        return (
-            f"The products are multiplied by {scale:g}{where}, not by alpha = {self.given.alpha:g}."
-        )
-
-    def _product_terms(self, summands: list[_Counted], k: int, scale: float | None) -> list[Term]:
-        """The terms that are product ``k``: the first is right, others repeat it."""
-        total = sum(summand.amount.times for summand in summands)
-        if not summands or not total:
-            return []
-        if total == scale:
-            return [self._scaled_or_right(summands[0], k, total)]
-        shown = [summand for summand in summands if summand.amount.times == scale]
-        if len(shown) == len(summands):
-            first = self._scaled_or_right(summands[0], k, scale)
-            again = summands[1:]
-            times = "twice" if len(again) == 1 else f"{len(summands)} times"
-            result = [first]
-            for summand in again:
-                line = self._line(summand)
-                also = "" if first.line == line else f" and at line {first.line}"
-                note = f"Term k = {k} was added {times}, at line {line}{also}."
-                result.append(self._term("repeated", summand, k, note, line))
-            return result
-        note = f"Term k = {k} is multiplied by {total:g}, not by alpha = {self.given.alpha:g}."
-        scaled = [self.seen.line(step) for step in summands[-1].amount.scaled]
-        blame = scaled[-1] if scaled else self._line(summands[-1])
-        return [self._term("scaled", summand, k, note, blame) for summand in summands]
-
-    def _scaled_or_right(self, summand: _Counted, k: int, scale: float | None) -> Term:
-        if scale == self.given.alpha:
-            return self._term("right", summand, k)
-        lines = [self.seen.line(step) for step in summand.amount.scaled]
-        return self._term("scaled", summand, k, "", lines[-1] if lines else self.line)
-
-    def _old_terms(self, summands: list[_Counted], old: MatrixElement) -> list[Term]:
-        """The terms that are the old C: beta times, once."""
-        total = sum(summand.amount.times for summand in summands)
-        beta = self.given.beta
-        if not beta and not summands:
-            return []
-        if total == beta:
-            return [self._term("right", summand, None) for summand in summands[:1]]
-        if not total:
-            note = f"{old}, the old one, is missing: beta = {beta:g} times it belongs into the sum."
-            return [replace(self._absent((old,), None), note=note, times=beta)]
-        note = f"{old}, the old one, is multiplied by {total:g}, not by beta = {beta:g}."
-        scaled = [self.seen.line(step) for step in summands[-1].amount.scaled]
-        blame = scaled[-1] if scaled else self._line(summands[-1])
-        return [self._term("scaled", summand, None, note, blame) for summand in summands]
-
-    def _old_strangers(self, strangers: list[_Counted], old: MatrixElement) -> list[_Counted]:
-        """Terms that are another element's old C."""
-        return [
-            summand
-            for summand in strangers
-            if len(summand.elements) == 1 and summand.elements[0].matrix == old.matrix
-        ]
-
-    def _another_element(self, strangers: list[_Counted], missing: list[int], right: Any) -> str:
+    def _another_element(self, strangers: list[Elements], missing: list[Elements]) -> str:
         """A sentence if the whole sum is another element's, "" otherwise; of an element of the same
         block only if the right sum was made, too.
         """
         m, n, k = self.given.size
-        olds = [summand.elements[0] for summand in strangers if len(summand.elements) == 1]
-        if len(missing) < len(right) or not strangers or (self.given.beta and not olds):
+        products = {elements for elements in strangers if len(elements) == 2}
+        olds = [elements[0] for elements in strangers if len(elements) == 1]
+        if len(missing) < len(self.right) or not strangers or (self.given.beta and not olds):
             return ""
-        products = [summand.elements for summand in strangers if len(summand.elements) == 2]
-        a_products = {elements for elements in products if elements[0].matrix == "A"}
-        made = any(tuple(sorted(elements)) in self._made for elements in right)
+        made = any(self.probes.products(elements) for elements in self.right)
         for row in range(m):
             for column in range(n):
-                if not made and self._block(row, column) == self._block(self.row, self.column):
+                if not made and self._block(row, column) == self._block(*self.old[0][1:]):
                     continue
-                others = {self.product_of(row, column, p) for p in range(k)}
+                others = {product_of(self.kernel, row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
-                if own and a_products == others:
+                if own and products == others:
                     return (
                         f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
                         " the address or the register wrong?"
@@ -552,207 +407,302 @@ class _Tracer:
         rows, columns = self.kernel.block
         return row // rows, column // columns
 
-    def _strangers(self, strangers: list[_Counted], missing: list[int]) -> list[Term]:
+    # What is multiplied how often
+
+    def _scale(self) -> float | None:
+        """What most right products are multiplied with; it should be alpha."""
+        scales = [self.times[elements] for elements in self.right if elements in self.times]
+        counts: dict[float, int] = defaultdict(int)
+        for elements in self.right:
+            if elements in self.times:
+                counts[self.times[elements] / max(1, self._made_times(elements))] += 1
+        return max(counts, key=lambda times: counts[times]) if scales else None
+
+    def _made_times(self, elements: Elements) -> int:
+        """How many steps add a product to the sum, where all these add the same."""
+        steps = [node for node in self.probes.products(elements) if node[0] in self.probes.way]
+        times = self.times[elements] / self.given.alpha
+        return len(steps) if times == len(steps) else 1
+
+    def _scaled_note(self, scale: float) -> str:
+        first = next(elements for elements in self.right if elements in self.times)
+        lines = dict.fromkeys(self.probes.line(step) for step in self.probes.scaling(first))
+        where = f" (line {', '.join(map(str, lines))})" if lines else ""
+        return (
+            f"The products are multiplied by {scale:g}{where}, not by alpha = {self.given.alpha:g}."
+        )
+
+    def _product_terms(
+        self, elements: Elements, k: int, times: float, scale: float | None
+    ) -> list[Term]:
+        """The terms that are product ``k``: the first is right, others repeat it."""
+        added = self._made_times(elements)
+        if added > 1 or times == scale:
+            again = "twice" if added == 2 else f"{added} times"
+            steps = [step for step, _ in self.probes.products(elements)] or [-1]
+            first, *others = steps[:added]
+            terms = [self._scaled_or_right(elements, k, times / added, first)]
+            for step in others:
+                line = self.probes.line(step)
+                also = "" if line == self.probes.line(first) else f" and at line {terms[0].line}"
+                note = f"Term k = {k} was added {again}, at line {line}{also}."
+                terms.append(self._term("repeated", elements, k, note, line, times / added, step))
+            return terms
+        note = f"Term k = {k} is multiplied by {times:g}, not by alpha = {self.given.alpha:g}."
+        return [self._term("scaled", elements, k, note, self._scaled_at(elements))]
+
+    def _scaled_at(self, elements: Elements) -> int:
+        """The last line that multiplied a term with a plain number, or else added it."""
+        steps = self.probes.scaling(elements)
+        return self.probes.line(steps[-1]) if steps else self._line(elements)
+
+    def _scaled_or_right(self, elements: Elements, k: int, times: float, step: int) -> Term:
+        if times == self.given.alpha:
+            return self._term("right", elements, k, times=times, step=step)
+        lines = [self.probes.line(step) for step in self.probes.scaling(elements)]
+        blame = lines[-1] if lines else self.line
+        return self._term("scaled", elements, k, "", blame, times, step)
+
+    def _old_terms(self) -> list[Term]:
+        """The term that is the old C: beta times, once."""
+        times = self.times.get(self.old, 0.0)
+        beta = self.given.beta
+        old = self.old[0]
+        if times == beta:
+            return [self._term("right", self.old, None)] if times else []
+        if not times:
+            note = f"{old}, the old one, is missing: beta = {beta:g} times it belongs into the sum."
+            return [replace(self._absent(self.old, None), note=note, times=beta)]
+        note = f"{old}, the old one, is multiplied by {times:g}, not by beta = {beta:g}."
+        return [self._term("scaled", self.old, None, note, self._scaled_at(self.old))]
+
+    # Terms that don't belong
+
+    def _strangers(self, strangers: list[Elements], missing: list[Elements]) -> list[Term]:
         """The terms that the right sum doesn't have, each with what belongs in its place."""
         result = []
-        nowhere = [k for k in missing if tuple(sorted(self.wanted(k))) not in self._made]
-        for stranger in strangers:
-            k = self._instead(stranger, nowhere)
-            if k is None:
-                line = self._line(stranger)
-                product = " ".join(map(str, stranger.elements))
-                note = f"{product} was added at line {line}, and doesn't belong into the sum."
-                result.append(self._term("wrong", stranger, None, note, line))
+        nowhere = [elements for elements in missing if not self.probes.products(elements)]
+        for stranger in sorted(strangers, key=self._when):
+            shared = [e for e in nowhere if set(e) & set(stranger)]
+            if len(stranger) == 2 and nowhere:
+                instead = (shared or nowhere)[0]
+                missing.remove(instead)
+                nowhere.remove(instead)
+                result.append(self._exchanged(stranger, self.right[instead], instead))
                 continue
-            missing.remove(k)
-            nowhere.remove(k)
-            result.append(self._exchanged(stranger, k, self.wanted(k)))
+            line = self._line(stranger)
+            product = " ".join(map(str, stranger))
+            note = f"{product} was added at line {line}, and doesn't belong into the sum."
+            result.append(self._term("wrong", stranger, None, note, line))
         return result
 
-    def _instead(self, stranger: _Counted, missing: list[int]) -> int | None:
-        """The missing term in whose place a wrong one stands: it shares a factor with it, or was
-        due when it came.
-        """
-        if len(stranger.elements) != 2 or not missing:
-            return None
-        shared = [k for k in missing if set(self.wanted(k)) & set(stranger.elements)]
-        return min(shared or missing)
-
-    def _exchanged(
-        self, stranger: _Counted, k: int | None, wanted: tuple[MatrixElement, ...]
-    ) -> Term:
+    def _exchanged(self, stranger: Elements, k: int | None, wanted: Elements) -> Term:
         """A wrong term in the place of a right one."""
-        pairs = []
-        for factor in stranger.key.factors:
-            element = self.element(factor.word)
-            belongs = next((w for w in wanted if w.matrix == element.matrix), None)
-            if element not in wanted:
-                pairs.append((factor, element, belongs))
-        line = self._line(stranger)
-        if not pairs or any(belongs is None for *_, belongs in pairs):
-            product = " ".join(map(str, stranger.elements))
-            right = " ".join(map(str, wanted))
-            note = f"Line {line} adds {product}, where {right} belongs."
+        pairs = [
+            (element, next((w for w in wanted if w.matrix == element.matrix), None))
+            for element in stranger
+            if element not in wanted
+        ]
+        element, belongs = pairs[0]
+        if belongs is None:
+            line = self._line(stranger)
+            product = " ".join(map(str, stranger))
+            note = f"Line {line} adds {product}, where {' '.join(map(str, wanted))} belongs."
             return self._term("wrong", stranger, k, note, line)
-        factor, element, belongs = pairs[0]
-        picked = belongs is not None and self._was_read(belongs, stranger)
-        blame = line if picked else self.seen.line(factor.step)
+        picked = any(step < self._when(stranger) for step in self.probes.own_steps((belongs,)))
+        blame = self._line(stranger) if picked else self._reading(element, stranger).line
         does = "multiplies" if picked else "reads"
-        outside = "" if factor.word.inside else ", outside of the matrix"
-        note = f"Line {blame} {does} {element}{outside}, where {belongs} belongs."
+        note = f"Line {blame} {does} {element}, where {belongs} belongs."
         return self._term("wrong", stranger, k, note, blame)
 
-    @cached_property
-    def _held(self) -> dict[MatrixElement, list[int]]:
-        """The elements that the work-item read, or loaded from the LDS, and the steps."""
-        steps: dict[MatrixElement, list[int]] = defaultdict(list)
-        for step, word in self.seen.held(self.item):
-            if word.space == "g" or word.number < 3:
-                steps[self.element(word)].append(step)
-        return steps
+    # Terms that are missing
 
-    def _was_read(self, element: MatrixElement, summand: _Counted) -> bool:
-        """Whether the work-item held an element when a term was added."""
-        return any(step < self._when(summand) for step in self._held.get(element, ()))
-
-    def _missing(self, k: int, note: str | None = None, blame: int = 0) -> Term:
-        """The term for product ``k`` that nobody added."""
-        term = self._absent(self.wanted(k), k)
+    def _missing(self, elements: Elements, note: str | None = None, blame: int = 0) -> Term:
+        """The term that nobody added."""
+        k = self.right[elements]
+        term = self._absent(elements, k)
         if note is None:
-            reason, blame = self._reason(k, term)
-            note = f"Term k = {k}, {' '.join(map(str, self.wanted(k)))}, is missing{reason}."
+            reason, blame = self._reason(elements, term)
+            note = f"Term k = {k}, {' '.join(map(str, elements))}, is missing{reason}."
         lines = (blame, *term.lines) if blame else term.lines
         for matrix in {reading.element.matrix for reading in term.factors if not reading.line}:
             lines += self._addresses_of(matrix)
         return replace(term, note=note, blame=blame, lines=tuple(dict.fromkeys(lines)))
 
-    def _reason(self, k: int, term: Term) -> tuple[str, int]:
-        """Why term ``k`` is missing, as the end of a sentence, and the line that it is told of."""
-        wanted = set(self.wanted(k))
-        if low := self._low_at(self.wanted(k)):
-            return f": line {low} takes the low part of one of them", low
-        for summand in self.lost:
-            if set(summand.elements) == wanted:
-                line = self._line(summand)
-                return f": what line {line} adds is taken away again", line
-        for summand in self.lost:
-            if set(summand.elements) & wanted and summand.amount.scaled:
-                line = self.seen.line(summand.amount.scaled[0])
-                return f": line {line} multiplies one of them by 0", line
-        if made := self._made.get(tuple(sorted(wanted))):
-            return self._astray(*made[-1])
+    def _reason(self, elements: Elements, term: Term) -> tuple[str, int]:
+        """Why a term is missing, as the end of a sentence, and the line that it is told of."""
+        probes = self.probes
+        if line := self._low_at(elements):
+            return f": line {line} takes the low part of one of them", line
+        if made := probes.products(elements):
+            step, item = made[-1]
+            if step in probes.way:
+                line = probes.line(made[0][0])
+                other = self._lost_at(elements)
+                return f": what line {line} adds is taken away again at line {other}", other
+            return self._astray(elements, step, item)
         read = list(dict.fromkeys(reading.line for reading in term.factors if reading.line))
         if all(reading.line for reading in term.factors):
             lines = " and ".join(map(str, read))
             return f": what is read at line {lines} is multiplied nowhere", read[-1]
         absent = next(reading.element for reading in term.factors if not reading.line)
-        fetch = self._fetch_of(absent.matrix)
+        for step, element in self._outside():
+            if element.matrix == absent.matrix:
+                line = probes.line(step)
+                return f": line {line} reads {element}, outside of the matrix", line
+        steps = self._steps_of(absent.matrix)
+        fetch = probes.line(steps[0]) if steps else 0
         where = f", though line {fetch} reads {absent.matrix}" if fetch else ""
         return f": {absent} is never read{where}", fetch
 
-    def _fetch_of(self, matrix: str) -> int:
-        """The first line at which the work-item read a matrix, or 0."""
-        steps = self._steps_of(matrix)
-        return self.seen.line(min(steps)) if steps else 0
+    def _low_at(self, elements: Elements) -> int:
+        """The line that multiplies the low part of a factor with the other, as a later one does; or
+        0.
+        """
+        a, b = elements
+        for pair in ((low(a), b), (a, low(b))):
+            made = self.probes.products(pair) if pair in self.probes.copy else []
+            if len(made) > 1:
+                return self.probes.line(made[0][0])
+        return 0
+
+    def _lost_at(self, elements: Elements) -> int:
+        """The line after which nothing on the way to the element has a term in it any more."""
+        probes = self.probes
+        last = max(step for step in probes.own_steps(elements) if step in probes.way)
+        ends = [step for step in probes.own_reads(elements) if step > last and step in probes.way]
+        return probes.line(min(ends, default=last))
+
+    def _astray(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
+        """Where a product went that never came to the element, as the end of a sentence, and the
+        line to mend.
+        """
+        probes = self.probes
+        line = probes.line(step)
+        dest = probes.instruction(step).dest
+        assert dest is not None
+        changes = {(c.step, c.item): c.what for c in probes.written(elements)}
+        component = next(c for c in range(4) if changes[step, item] >> c & 1)
+        register = f"{dest.register}.{'xyzw'[component]}"
+        for later in range(step + 1, len(probes.steps.at)):
+            i = probes.instruction(later)
+            if not (i.dest and i.dest.register == dest.register and component in defines(i)):
+                continue
+            if (
+                not probes.steps.active[later][item]
+                or changes.get((later, item), 0) >> component & 1
+            ):
+                continue
+            other = probes.line(later)
+            again = "the next turn" if other == line else f"line {other}"
+            return f": line {line} adds it to {register}, which {again} overwrites", other
+        return f": line {line} adds it to {register}, which isn't stored here", line
 
     def _steps_of(self, matrix: str) -> list[int]:
-        """The steps in which the work-item read a matrix."""
-        return [s for e, steps in self._held.items() if e.matrix == matrix for s in steps]
+        """The steps in which the work-item read elements of a matrix that belong into the sum."""
+        probes = self.probes
+        return sorted(
+            steps[0]
+            for elements in probes.copy
+            if len(elements) == 1 and elements[0].matrix == matrix
+            if (steps := probes.own_steps(elements))
+        )
 
     def _addresses_of(self, matrix: str) -> tuple[int, ...]:
         """The lines that computed where the work-item reads a matrix."""
         steps = self._steps_of(matrix)
-        return tuple(self.seen.addresses(max(steps), self.item)) if steps else ()
+        return tuple(self.probes.addresses(steps[-1], self.probes.item)) if steps else ()
 
-    def _astray(self, step: int, component: int) -> tuple[str, int]:
-        """Where a product went that never came to the element, as the end of a sentence, and the
-        line to mend.
-        """
-        line = self.seen.line(step)
-        dest = self.kernel.program.body[self.seen.steps[step].at].dest
-        assert dest is not None
-        register = f"{dest.register}.{'xyzw'[component]}"
-        later = self.seen.overwritten(step, component, self.item)
-        if later is None:
-            return f": line {line} adds it to {register}, which isn't stored here", line
-        other = self.seen.line(later)
-        again = "the next turn" if other == line else f"line {other}"
-        return f": line {line} adds it to {register}, which {again} overwrites", other
+    def _outside(self) -> list[tuple[int, MatrixElement]]:
+        """The fetches of the work-item beyond the edge of a matrix, and what they asked for."""
+        kernel, probes = self.kernel, self.probes
+        across = kernel.texel // (4 * self.question.words)
+        return [
+            (fetch.step, MatrixElement("ABC"[fetch.resource], fetch.y, fetch.x * across))
+            for fetch in probes.steps.outside
+            if fetch.item == probes.item and fetch.resource < len("ABC")
+        ]
 
-    @cached_property
-    def _made(self) -> dict[tuple[MatrixElement, ...], list[tuple[int, int]]]:
-        """The steps, and components, in which the work-item multiplied two elements."""
-        places: dict[tuple[MatrixElement, ...], list[tuple[int, int]]] = defaultdict(list)
-        for step, component, value in self.seen.products(self.item):
-            for key, amount in value.terms.items():
-                if key.step == step and len(key.factors) == 2 and amount.times:
-                    elements = tuple(sorted(self.element(f.word) for f in key.factors))
-                    places[elements].append((step, component))
-        return places
-
-    def _low_at(self, elements: tuple[MatrixElement, ...]) -> int:
-        """The line that adds a product with the low part of a double-double a second time, or 0."""
-        lines: dict[tuple[int, ...], int] = {}
-        for summand in sorted(self.low, key=self._when):
-            if summand.elements != tuple(sorted(elements)):
-                continue
-            words = tuple(f.word.word for f in summand.key.factors)
-            if words in lines:
-                return lines[words]
-            lines[words] = self._line(summand)
-        return 0
-
-    def _absent(self, elements: Iterable[MatrixElement], k: int | None) -> Term:
+    def _absent(self, elements: Elements, k: int | None) -> Term:
         readings = tuple(Reading(e, self._read_at(e)) for e in elements)
         lines = tuple(dict.fromkeys(r.line for r in readings if r.line))
         return Term("missing", 0, readings, self.given.alpha, k, lines=lines)
 
     def _read_at(self, element: MatrixElement) -> int:
         """The line at which the work-item read an element, or 0."""
-        steps = self._held.get(element)
-        return self.seen.line(steps[0]) if steps else 0
+        steps = self.probes.own_steps((element,))
+        return self.probes.line(steps[0]) if steps else 0
 
-    def _line(self, summand: _Counted) -> int:
+    # Terms
+
+    def _when(self, elements: Elements) -> int:
+        """The step that added a term."""
+        probes = self.probes
+        if len(elements) == 2 and probes.products(elements):
+            return probes.products(elements)[0][0]
+        on_way = [step for step in probes.own_steps(elements) if step in probes.way]
+        multiplied = [step for step in on_way if probes.instruction(step).op.name in MULTIPLY]
+        return (multiplied or on_way or probes.own_steps(elements) or [self.store])[0]
+
+    def _line(self, elements: Elements) -> int:
         """The line that added a term."""
-        if summand.key.step >= 0:
-            return self.seen.line(summand.key.step)
-        steps = summand.amount.scaled or tuple(f.step for f in summand.key.factors)
-        return self.seen.line(steps[-1])
+        return self.probes.line(self._when(elements))
+
+    def _reading(self, element: MatrixElement, term: Elements) -> Reading:
+        """Where an element was read and on which way it came to a product."""
+        probes = self.probes
+        end = self._when(term)
+        made = probes.products(term) if len(term) == 2 else []
+        item = made[0][1] if made else probes.item
+        changes = [change for change in probes.written((element,)) if change.step < end]
+        behind = probes.behind(end, item)
+        own = [change for change in changes if change.item == item and change.step in behind]
+        if not own:
+            return Reading(element, probes.line(end))
+        first = own[0]
+        if probes.instruction(first.step).op.kind == "lds":  # another work-item left it there
+            own = [change for change in changes if change.step < first.step] + own
+            first = own[0]
+        path = dict.fromkeys(probes.line(change.step) for change in own)
+        line = probes.line(first.step)
+        path.pop(line)
+        addresses = probes.addresses(first.step, first.item)
+        return Reading(element, line, tuple(path), tuple(addresses))
 
     def _term(
-        self, kind: str, summand: _Counted, k: int | None, note: str = "", blame: int = 0
+        self,
+        kind: str,
+        elements: Elements,
+        k: int | None,
+        note: str = "",
+        blame: int = 0,
+        times: float | None = None,
+        step: int = -1,
     ) -> Term:
-        readings = tuple(
-            Reading(
-                self.element(f.word),
-                self.seen.line(f.step),
-                tuple(self.seen.line(step) for step in f.path),
-                tuple(self.seen.addresses(f.step, self._reader(f))),
-                f.word.inside,
-            )
-            for f in sorted(summand.key.factors, key=lambda f: self.element(f.word))
-        )
+        probes = self.probes
+        readings = tuple(self._reading(element, elements) for element in elements)
+        step = self._when(elements) if step < 0 else step
+        line = probes.line(step)
         touched = [blame] if blame else []
-        touched.append(self._line(summand))
+        touched.append(line)
         for reading in readings:
             touched += [reading.line, *reading.path]
-        touched += [self.seen.line(step) for step in summand.amount.scaled]
+        touched += [probes.line(s) for s in probes.scaling(elements)]
         touched.append(self.line)
         for reading in readings:
             touched += reading.addresses
-        touched += self.seen.addresses(self.store, self.item)
+        touched += self._store_addresses
         lines = tuple(dict.fromkeys(touched))
-        times = summand.amount.times
-        step = self._when(summand)
-        return Term(kind, self._line(summand), readings, times, k, note, blame, lines, step)
+        times = self.times[elements] if times is None else times
+        return Term(kind, line, readings, times, k, note, blame, lines, step)
 
-    def _reader(self, factor: Factor) -> int:
-        """The work-item that read a factor."""
-        step = self.seen.steps[factor.step]
-        if step.fetch is None:
-            return self.item
-        readers = step.active & (step.fetch.x == factor.word.x) & (step.fetch.y == factor.word.y)
-        return self.item if readers[self.item] else int(np.argmax(readers))
+    @cached_property
+    def _store_addresses(self) -> list[int]:
+        return self.probes.addresses(self.store, self.probes.item)
+
+
+def _ordered(terms: list[Term]) -> list[Term]:
+    return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
 
 
 def _notes(terms: list[Term]) -> list[str]:

@@ -109,13 +109,17 @@ class Launch(Shape):
         """Whether elements of global memory exist (bool)."""
         return (element >= 0) & (element < len(self.memory))
 
+    def row_of(self, element: np.ndarray) -> np.ndarray:
+        """The rows of ``memory`` that are a work-item's elements of global memory."""
+        return element
+
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and
         which exist.
         """
         inside = self.exist(element)
         words = np.zeros((len(element), 4), np.uint32)
-        words[inside] = self.memory[element[inside]]
+        words[inside] = self.memory[self.row_of(element)[inside]]
         return words, inside
 
     def error(

@@ -143,5 +143,6 @@ class Memories:
         self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray
     ) -> None:
         """Store components, by their numbers, to elements of global memory."""
+        rows = self.launch.row_of(element)[active]
         for c, row in values.items():
-            self.launch.memory[element[active], c] = row[active]
+            self.launch.memory[rows, c] = row[active]

@@ -5,15 +5,90 @@ from numbers import Real
 
 import numpy as np
 
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.devices import HD5870
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
+from cypresskit.timing.simulate import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take
+
+
+#: How A gets to the work-items: fetched by each, or through the LDS in one of four layouts.
+VARIANTS = (
+    "sgemm_64x64",
+    "sgemm_64x64_lds",
+    "sgemm_64x64_lds_rows",
+    "sgemm_64x64_lds_padded",
+    "sgemm_64x64_lds_worst",
+)
+PUBLISHED = VARIANTS[:2]
+
+
+def variants_table() -> str:
+    """What a turn of each variant needs."""
+    rows = []
+    for name in VARIANTS:
+        kernel = KERNELS[name]
+        made = kernel_card(kernel, compile(kernel.program))
+        needs = f"{made.fetches:2} fetches, {made.loop_bundles} bundles, {made.gprs} registers"
+        rows.append(f"{name:23} {needs}: {kernel.teaches}")
+    return "\n".join(rows)
+
+
+def turns_table() -> str:
+    """For how many clocks a turn of each variant keeps each unit busy."""
+    rows = ["clocks of a turn            ALU   texture   LDS"]
+    for name in VARIANTS:
+        turn = clocks_of_turn(name)
+        slowest = max(turn, key=lambda unit: turn[unit])
+        clocks = f"{turn['ALU']:5} {turn['texture']:9} {turn['LDS']:5}"
+        rows.append(f"{name:25} {clocks}   the slowest: {slowest}")
+    return "\n".join(rows)
+
+
+def shares_table() -> str:
+    """The ALU's share of a turn by the published bundles, and the published speeds."""
+    rows = []
+    for name in PUBLISHED:
+        row = published(name)
+        alu, texture = HD5870.bundle_clocks * row["bundles"], clocks_of_turn(name)["texture"]
+        share, nominal = min(1, alu / texture), row["nominal_gflops"]
+        rows.append(
+            f"{name:16} {row['bundles']} bundles = {alu} clocks of {texture}:"
+            f" {100 * share:.1f} % of {nominal} is {share * nominal:.0f} Gflop/s;"
+            f" measured {row['gflops_max']}, {row['of_nominal_pct']} %"
+        )
+    return "\n".join(rows)
+
+
+def measured_table() -> str:
+    """Ashraf's two kernels: what he printed, and what is compiled and modelled here."""
+    rows = ["                          measured or published                modelled or compiled"]
+    for name in PUBLISHED:
+        row, kernel = published(name), KERNELS[name]
+        made = kernel_card(kernel, compile(kernel.program))
+        small, large = (simulate(name, n).gflops for n in (1024, 4096))
+        best = row["gflops_max"]
+        here = f"{made.fetches}, {made.mads}"
+        rows.append(name)
+        for words, theirs, ours in (
+            ("fetches, multiply-adds a turn", f"{row['fetches']}, {row['mads']}", here),
+            ("floats in registers", row["floats"], made.floats),
+            ("wavefronts on an engine", row["wavefronts"], made.wavefronts),
+            ("bundles of a turn", row["bundles"], made.loop_bundles),
+            ("nominal Gflop/s", row["nominal_gflops"], f"{made.nominal_gflops:.0f}"),
+            ("L1 bytes per clock", row["l1_bytes_per_clock"], f"{made.l1_bytes_per_clock:.1f}"),
+            ("Gflop/s; here at N = 1024", best, f"{small:.0f} ({100 * (small / best - 1):+.1f} %)"),
+            ("and at N = 4096", "", f"{large:.0f} ({100 * (large / best - 1):+.1f} %)"),
+        ):
+            rows.append(f"  {words:30} {theirs!s:>12} {ours!s:>30}")
+    return "\n".join(rows)
 
 
 def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:

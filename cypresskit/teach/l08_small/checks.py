@@ -1,15 +1,20 @@
 """Lesson 08: the first texels of a quad, and the checks of its three exercises."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import run
 from cypresskit.kernels.verification import NAMES, check_gemm
 from cypresskit.machine.traffic import Traffic
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, chance, slip
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise, run_gemm
+from cypresskit.timing.simulate import simulate
 
 REDUCE = "sgemv_n_reduce2"
 # The text before the student's part of that kernel
@@ -25,6 +30,31 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
     assert x is not None and y is not None  # the first access is a fetch
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
+
+
+def measured_table(device: Device = HD5870) -> str:
+    """Small products, alone and stacked, beside Ashraf's range; and SGEMV with and without its
+    launch, beside the roof of memory.
+    """
+    row = published("sgemm_packed4")
+    rows = []
+    for n in (row["n"], 1024):
+        alone, four = (simulate("sgemm_packed", n, count=count).gflops for count in (1, 4))
+        rows.append(
+            f"modelled, N = {n:4}: alone {alone:.0f} Gflop/s, four in a launch {four:.0f}:"
+            f" {four / alone:.2f} times"
+        )
+    low, high = row["gflops_range"]
+    boards = device, replace(device, launch_us=0)
+    best, bare = (simulate("sgemv_t_reduce4", 2048, device=d).gflops for d in boards)
+    bursts = 100 * device.dram_efficiency
+    roof = 2 * device.memory_gb_s * device.dram_efficiency / 4
+    rows += [
+        f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
+        f"SGEMV at N = 2048, modelled: {best:.1f} Gflop/s with the launch, {bare:.1f} without it",
+        f"  roof of memory, of whose peak bursts reach {bursts:.0f} %: {roof:.1f} Gflop/s",
+    ]
+    return "\n".join(rows)
 
 
 @formula_exercise(

@@ -10,9 +10,11 @@ import numpy as np
 from cypresskit.blas import CardMemoryError, MatrixFactory
 from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
-from cypresskit.host.blocked import MULTIPLE, card_bytes
+from cypresskit.host import Machine, blocked_time, largest_block
+from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
 from cypresskit.isolated.card import HANDLE
+from cypresskit.published import host as published
 from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 
@@ -43,6 +45,35 @@ def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twi
     fit the memory.
     """
     return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
+
+
+def blocks_table() -> str:
+    """Bytes of the buffers for a block of each size, and the largest that fits."""
+    rows = []
+    for block in (1536, 1664, 1792, 1920):
+        size = sum(card_bytes(block).values())
+        fits = "fits" if size <= HD5870.memory_bytes else "does not fit"
+        rows.append(f"b = {block}: {size / 1e6:6.0f} MB, {fits}")
+    largest = largest_block(HD5870)
+    published_block = published("blocked_mma")["block"]
+    rows.append(f"the largest multiple of 128: {largest}   published: {published_block}")
+    return "\n".join(rows)
+
+
+def padded(n: int = 1920, block: int = 1792) -> str:
+    """A square product in blocks of a size, and in those that the program chooses: what is wasted,
+    and how fast it is.
+    """
+    machine = Machine(HD5870)
+    rows = []
+    for name, size in {"block": block, "chosen": choose_block(n, n, n, machine)}.items():
+        timeline = blocked_time(n, n, n, machine, block=size)
+        whole = -(-n // size) * size
+        rows.append(
+            f"N = {n}, {name} {size}: computed as {whole},"
+            f" {100 * (1 - (n / whole) ** 2):.0f} % wasted, {timeline.gflops:.0f} Gflop/s"
+        )
+    return "\n".join(rows)
 
 
 @formula_exercise(

@@ -4,7 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from cypresskit.host import Resource, Task, Timeline, run
+import numpy as np
+
+from cypresskit.host import (
+    Machine,
+    Matrices,
+    Resource,
+    Task,
+    Timeline,
+    adaptive,
+    five_stage,
+    four_stage,
+    run,
+)
+from cypresskit.host.rates import kernel_rate
+from cypresskit.published import host as published
 from cypresskit.tables import quantity
 from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
@@ -53,6 +67,52 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
         mult = Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip})
         tasks += [replace(task, label=str(unit)) for task in (load, mult)]
     return run(tasks, resources)
+
+
+def real_run(machine: Machine) -> str:
+    """Small random matrices sent through both pipelines, a tenth of the rows by the CPU: how many
+    tasks, and whether every element is within its rounding bound.
+    """
+    rng = np.random.default_rng(11)
+    m, n, k = 320, 384, 192
+    rows = []
+    for stages in (four_stage, five_stage):
+        a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
+        work = Matrices(a, b, c, alpha=2.0, beta=-1.0)
+        timeline = stages(m, n, k, machine, block=128, cpu_share=0.1, matrices=work)
+        timeline.check()
+        timeline.execute()
+        bound = (k + 4) * 2.0**-52 * (2 * np.abs(a) @ np.abs(b) + np.abs(c))
+        good = bool((np.abs(work.result - (2 * a @ b - c)) <= bound).all())
+        name = stages.__name__
+        rows.append(f"{name}: {len(timeline.spans)} tasks, every element within its bound: {good}")
+    return "\n".join(rows)
+
+
+def measured_table(machine: Machine) -> str:
+    """Six figures of Li and colleagues, beside the model's."""
+    row = published("hybrid")
+    size, depths = max(row["m_n"]), row["k"]
+    device = machine.device
+    peak = machine.chips * device.double_gflops
+    alone = max(kernel_rate("dgemm_tn", 2048, 2048, k, device) for k in depths) / 1e9
+    five = max(five_stage(size, size, k, machine).gflops for k in depths)
+    four = max(four_stage(size, size, k, machine).gflops for k in depths)
+    with_cpu = max(t.gflops for k in depths for _, t in adaptive(size, size, k, machine, calls=3))
+    of_kernel = 100 * alone / device.double_gflops
+    of_all = 100 * with_cpu / (peak + machine.host.cpu_gflops)
+    figures = [
+        ("the kernel alone, % of a chip's peak", row["kernel_pct_max"], of_kernel),
+        ("five stages, two chips, Gflop/s", row["gpu_only_gflops"], five),
+        ("  % of the chips' peak", row["gpu_only_pct"], 100 * five / peak),
+        ("with the CPU, Gflop/s", row["hybrid_gflops"], with_cpu),
+        ("  % of all peaks", row["hybrid_pct"], of_all),
+        ("five stages over four, times", row["speedup_over_four_stage"], five / four),
+    ]
+    return "\n".join(
+        f"{what:36} measured {paper:4}   modelled {model:6.1f}   {100 * model / paper:4.0f} %"
+        for what, paper, model in figures
+    )
 
 
 @formula_exercise(

@@ -32,6 +32,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.kernels.verification import check_gemm
@@ -422,7 +423,10 @@ def check_two_steps(loop) -> Verdict:
             "\nThat line is given, and stands behind your loop: what it stores was added up in"
             " yours."
         )
-        return replace(score.verdict, finding=finding + behind) if given else score.verdict
+        if not given:
+            return score.verdict
+        traced = " ".join(trace_element(kernel).notes[:2])
+        return replace(score.verdict, finding=finding + behind, hint=traced or score.verdict.hint)
     card = compile(kernel.program).card(2)
     speed = f"{score.gflops:.0f} Gflop/s at N = {n}"
     finding = (

@@ -1,0 +1,480 @@
+"""Where an element of C comes from, found by running its work-item again on other numbers.
+
+What a kernel computes is a form in the elements of A, B and C, and neither addresses nor branches
+depend on them. A matrix with a single 1 in it shows what becomes of that element: all runs take the
+same steps, and a step that writes something else in one of them is on the element's way. Which
+elements matter at all is found by halving; the copies of a work-item run at once.
+
+Left out: products of more than two elements.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.il import Instruction
+from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
+from cypresskit.kernels.catalogue import BYTES, Kernel
+from cypresskit.kernels.verification import Product, longest
+from cypresskit.machine import KernelError, explain
+from cypresskit.machine.copies import copies, group_of
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
+
+AT_ONCE = 1 << 16  # work-items of all copies that run together
+PARTS = 4  # into which elements are split to find those that matter
+NOBODY = np.zeros(0, int)
+FACTORS = (0, 1)  # the sources that a multiplication multiplies
+MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
+
+
+class MatrixElement(NamedTuple):
+    """An element of A, B or C as stored: ``matrix`` is its letter."""
+
+    matrix: str
+    row: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.matrix}[{self.row}, {self.column}]"
+
+
+Elements = tuple[MatrixElement, ...]
+NOTHING = MatrixElement("", 0, 0)  # what padding and plain numbers are
+
+
+def low(element: MatrixElement) -> MatrixElement:
+    """The low part of an element in double-double: its matrix has a small letter here."""
+    return element._replace(matrix=element.matrix.lower())
+
+
+class Place(NamedTuple):
+    """Where an element of C is stored: component ``word`` and the next of element ``number`` of
+    ``g[]``; or, for output stream ``stream``, of the texel of work-item ``number``.
+    """
+
+    number: int
+    word: int
+    stream: int | None
+
+    def writers(self, event: WroteEvent) -> np.ndarray:
+        """The work-items that write the place now."""
+        if self.word not in event.components:
+            return NOBODY
+        if event.register.kind == "g" and self.stream is None:
+            return np.flatnonzero(event.active & (event.element == self.number))
+        if event.register.kind == "o" and event.register.index == self.stream:
+            return np.array([self.number]) if event.active[self.number] else NOBODY
+        return NOBODY
+
+
+class Change(NamedTuple):
+    """A step that wrote or read something else in a copy than in the first, and the work-item.
+    ``what`` has a bit for each component that was written, or is the number of the source.
+    """
+
+    step: int
+    item: int
+    what: int
+
+
+class OutsideFetch(NamedTuple):
+    """A work-item's fetch beyond the edge of texture ``resource``, at texel (x, y)."""
+
+    step: int
+    item: int
+    resource: int
+    x: int
+    y: int
+
+
+class Stores(Observer):
+    """Who stored the ``place`` last: ``writer`` is the instruction's index and the work-item."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.writer: tuple[int, int] | None = None
+
+    def wrote(self, event: WroteEvent) -> None:
+        items = self.place.writers(event)
+        if len(items):
+            self.writer = event.at, int(items[-1])
+
+
+class Steps(Observer):
+    """What the copies of a group of ``items`` wrote and read otherwise than the first copy did, and
+    the last step, ``store``, in which ``item`` stored a ``place``.
+    """
+
+    def __init__(self, items: int, item: int, place: Place) -> None:
+        self.items, self.item = items, item
+        self.place = place._replace(number=item) if place.stream is not None else place
+        self.store = -1
+        self.at: list[int] = []
+        self.active: list[np.ndarray] = []
+        self.outside: list[OutsideFetch] = []
+        self.writes: list[np.ndarray] = []
+        self.reads: list[np.ndarray] = []
+
+    def start(self, launch: Launch) -> None:
+        self.program = launch.program
+
+    def step(self, event: StepEvent) -> None:
+        i = event.instruction
+        self.at.append(event.at)
+        self.active.append(event.active[: self.items].copy())
+        for n, source, positions in uses(self.program, i):
+            if is_address(i, n) or source.register.kind not in ("r", "g"):
+                continue
+            letters = "".join(source.swizzle[p] for p in positions)
+            changed = self._changed(event.rows(source, letters), event.active)
+            any_changed = np.logical_or.reduce(changed)
+            self.reads += [self._rows(any_changed, n)]
+            if i.op.kind == "lds":  # what is passed on is what is written
+                self.writes += [self._rows(any_changed, 0)]
+
+    def wrote(self, event: WroteEvent) -> None:
+        if self.item in self.place.writers(event):
+            self.store = len(self.at) - 1
+        changed = self._changed(event.rows, event.active)
+        if not changed.any():
+            return
+        bits = np.zeros(changed.shape[1:], np.int64)
+        rows = np.broadcast_to(changed, (len(event.components), *bits.shape))
+        for component, row in zip(event.components, rows, strict=True):
+            bits |= row.astype(np.int64) << component
+        self.writes += [self._rows(bits, None)]
+
+    def fetch(self, event: FetchEvent) -> None:
+        beyond = np.flatnonzero(self.active[-1] & ~event.inside[: self.items])
+        for item in beyond.tolist():
+            place = int(event.x[item]), int(event.y[item])
+            self.outside.append(OutsideFetch(len(self.at) - 1, item, event.resource, *place))
+
+    def _changed(self, rows: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """Which work-items of which copies have another row than the first copy's."""
+        if rows.shape[1] == 1:
+            return np.zeros((len(rows), 1, self.items), bool)
+        apart = rows.reshape(len(rows), -1, self.items)
+        changed: np.ndarray = (apart != apart[:, :1]) & active.reshape(-1, self.items)
+        return changed
+
+    def _rows(self, changed: np.ndarray, what: int | None) -> np.ndarray:
+        """Step, copy, work-item and what of each change."""
+        copy, item = np.nonzero(changed)
+        whats = changed[copy, item] if what is None else np.full(len(copy), what)
+        return np.stack([np.full(len(copy), len(self.at) - 1), copy, item, whats], axis=1)
+
+    @cached_property
+    def written(self) -> dict[int, list[Change]]:
+        """The changes that each copy wrote."""
+        return _by_copy(self.writes)
+
+    @cached_property
+    def read(self) -> dict[int, list[Change]]:
+        """The changes that each copy read as data."""
+        return _by_copy(self.reads)
+
+
+def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
+    by_copy: dict[int, list[Change]] = {}
+    for step, copy, item, what in np.concatenate([np.zeros((0, 4), int), *rows]).tolist():
+        by_copy.setdefault(copy, []).append(Change(step, item, what))
+    return by_copy
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A small product that a kernel computes, and the element of C that is asked about."""
+
+    kernel: Kernel
+    given: Product
+    row: int
+    column: int
+
+    @cached_property
+    def padded(self) -> tuple[int, int, int]:
+        return self.kernel.padded(*self.given.size)
+
+    @cached_property
+    def words(self) -> int:
+        """Words of a number of C; double-doubles are known by their high parts."""
+        return BYTES[self.kernel.precision] // 4
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the element of C is stored."""
+        kernel = self.kernel
+        _, n, _ = self.padded
+        if not kernel.streams:
+            return Place(*divmod((self.row * n + self.column) * self.words, 4), None)
+        rows, columns = kernel.block
+        stripes = kernel.streams // rows
+        stripe, within = divmod(self.column % columns, columns // stripes)
+        item = self.row // rows * (n // columns) + self.column // columns
+        return Place(item, within * self.words, self.row % rows * stripes + stripe)
+
+
+class Probes:
+    """The terms of one element of C, and the steps by which they came there."""
+
+    def __init__(self, question: Question, item: int) -> None:
+        self.question, self.kernel, self.given = question, question.kernel, question.given
+        self.body = self.kernel.program.body
+        self.rng = np.random.default_rng(3)
+        self._number_elements()
+        given = self.given
+        count = len(given.a) if self.kernel.packed else 1
+        self.whole = self.kernel.shape(*given.size, given.alpha, given.beta, count)
+        members = group_of(self.whole, item)
+        self.first = int(members[0])
+        self.members = len(members)
+        self.item = item - self.first
+        self.products = cache(self._products)
+        self.scaling = cache(self._scaling)
+        self.behind = cache(self._data_behind)
+        self.addresses = cache(self._addresses)
+        self.copy: dict[Elements, int] = {(): 0}
+        self.terms = self._terms()
+
+    # Numbers in the matrices
+
+    def _number_elements(self) -> None:
+        """Number the elements of A, B and C, and see where each lies in textures and ``g[]``."""
+        given, kernel = self.given, self.kernel
+        pairs = kernel.precision == "double-double"
+        self.elements = [NOTHING]
+        self.of: dict[str, np.ndarray] = {}
+        numbered = []
+        for letter in "ABCabc" if pairs else "ABC":
+            matrix = {"a": given.a, "b": given.b, "c": given.c}[letter.lower()]
+            rows, columns = np.divmod(np.arange(matrix.size), matrix.shape[-1])
+            self.of[letter] = len(self.elements) + np.arange(matrix.size)
+            letters = [letter] * matrix.size
+            self.elements += map(MatrixElement, letters, rows.tolist(), columns.tolist())
+            numbered.append(self.of[letter].reshape(matrix.shape).astype(kernel.dtype))
+        self.number = {element: n for n, element in enumerate(self.elements)}
+        stored = [np.stack(parts, axis=-1) for parts in zip(numbered[:3], numbered[3:])]
+        a, b, c = stored or numbered
+        arguments = kernel.arguments(a, b, c, given.alpha, given.beta)
+        self.layout = {n: texture.astype(np.int64) for n, texture in arguments["inputs"].items()}
+        memory = arguments.get("global_memory", np.zeros(0))
+        self.memory = memory.reshape(-1).astype(np.int64)
+
+    def _launched(self, table: np.ndarray, observers: tuple[Observer, ...] = ()) -> np.ndarray:
+        """The element of C in copies with these numbers, one row of ``table`` for each: a number
+        for each element, behind a 0.
+        """
+        table = table.astype(self.kernel.dtype)
+        textures = {n: table[:, numbers] for n, numbers in self.layout.items()}
+        most = longest(self.kernel, self.given)
+        launch = copies(self.whole, self.first, textures, table[:, self.memory], most)
+        try:
+            explain.run(launch, observers)
+        except KernelError:
+            pass  # after the element was stored: else nobody would have asked
+        number, word, stream = self.question.place
+        words = min(self.question.words, 2)
+        if stream is None:
+            stored = launch.memory.reshape(len(table), -1, 4)[:, number, word : word + words]
+        else:
+            stored = launch.outputs[stream].words[:, 0, word : word + words]
+        values: np.ndarray = np.ascontiguousarray(stored).view(self.kernel.dtype)[:, 0]
+        return values.astype(np.float64)
+
+    def _values(self, table: np.ndarray) -> np.ndarray:
+        """The element of C for each row of numbers, so many at once as memory holds."""
+        size = max(1, AT_ONCE // self.members)
+        parts = [table[n : n + size] for n in range(0, len(table), size)]
+        return np.concatenate([np.zeros(0), *map(self._launched, parts)])
+
+    def _ones(self, *elements: int) -> np.ndarray:
+        """Numbers that are 1 for these elements, and 0 for all others."""
+        row = np.zeros(len(self.elements))
+        row[list(elements)] = 1
+        return row
+
+    # Terms
+
+    def _that_matter(self, fixed: np.ndarray, candidates: list[np.ndarray]) -> list[list[int]]:
+        """For each row of ``fixed`` numbers, those of its candidates that change the result if they
+        aren't 0: those that do together are split and tried again.
+        """
+        plain = self._values(fixed)
+        mattering: list[list[int]] = [[] for _ in candidates]
+        untried = list(enumerate(candidates))
+        while untried:
+            table = fixed[[n for n, _ in untried]]
+            for row, (_, elements) in zip(table, untried, strict=True):
+                row[elements] = self.rng.integers(1, 8, len(elements))
+            values = self._values(table)
+            effective = [
+                (n, elements)
+                for (n, elements), value in zip(untried, values, strict=True)
+                if len(elements) and not np.array_equal(value, plain[n], equal_nan=True)
+            ]
+            for n, elements in effective:
+                mattering[n] += elements.tolist() if len(elements) == 1 else []
+            untried = [
+                (n, part)
+                for n, elements in effective
+                if len(elements) > 1
+                for part in np.array_split(elements, min(PARTS, len(elements)))
+            ]
+        return mattering
+
+    def _terms(self) -> dict[Elements, float]:
+        """What the element is a sum of, each term with its number of times, and the sum's ``plain``
+        rest; then the steps of those copies that show it.
+        """
+        full = np.zeros(len(self.elements))
+        full[self.of["B"]] = self.rng.integers(1, 8, len(self.of["B"]))
+        nothing = np.zeros_like(full)
+        letters = ("A", "B", "C")
+        in_a, in_b, in_c = self._that_matter(
+            np.stack([full, nothing, nothing]), [self.of[letter] for letter in letters]
+        )
+        alone = [self._ones(a) for a in in_a]
+        partners = self._that_matter(np.array(alone), [self.of["B"]] * len(in_a)) if in_a else []
+        singles = [(n,) for n in (*in_a, *in_b, *in_c)]
+        pairs = [(a, b) for a, matching in zip(in_a, partners, strict=True) for b in matching]
+        tried = dict.fromkeys([(), *singles, *pairs, *self._wanted_numbers()])
+        tried |= dict.fromkeys((n,) for numbers in list(tried) for n in numbers)
+        rows = np.stack([self._ones(*numbers) for numbers in tried])
+        self.steps = Steps(self.members, self.item, self.question.place)
+        values = dict(zip(tried, self._launched(rows, (self.steps,)).tolist(), strict=True))
+        self.copy = {self._named(numbers): n for n, numbers in enumerate(tried)}
+        self.plain = values[()]
+        terms = {}
+        for numbers in (*singles, *pairs):
+            others = [values[(n,)] - self.plain for n in numbers] if len(numbers) > 1 else []
+            times = values[numbers] - self.plain - sum(others)
+            if times:
+                terms[self._named(numbers)] = times
+        return terms
+
+    def _named(self, numbers: tuple[int, ...]) -> Elements:
+        return tuple(self.elements[n] for n in numbers)
+
+    def _wanted_numbers(self) -> Iterator[tuple[int, ...]]:
+        """The numbers of the elements of each right term, and of their low parts."""
+        for k in range(self.given.size[2]):
+            a, b = self.wanted(k)
+            yield self.number[a], self.number[b]
+            if low(a) in self.number:
+                yield self.number[low(a)], self.number[b]
+                yield self.number[a], self.number[low(b)]
+        yield (self.number[MatrixElement("C", self.question.row, self.question.column)],)
+
+    def wanted(self, k: int) -> Elements:
+        """The elements of A and B whose product is term ``k`` of the right sum."""
+        return product_of(self.kernel, self.question.row, self.question.column, k)
+
+    # Steps
+
+    def line(self, step: int) -> int:
+        """The kernel's line that ran at a step."""
+        return self.instruction(step).line
+
+    def instruction(self, step: int) -> Instruction:
+        return self.body[self.steps.at[step]]
+
+    def written(self, elements: Elements) -> list[Change]:
+        """What is written otherwise where these elements are 1."""
+        return self.steps.written.get(self.copy.get(elements, 0), [])
+
+    def own_steps(self, elements: Elements) -> list[int]:
+        """The steps in which the work-item itself writes something else."""
+        return [change.step for change in self.written(elements) if change.item == self.item]
+
+    def own_reads(self, elements: Elements) -> list[int]:
+        """The steps in which the work-item itself reads something else as data."""
+        changes = self.steps.read.get(self.copy.get(elements, 0), [])
+        return [change.step for change in changes if change.item == self.item]
+
+    def factors_read(self, elements: Elements) -> set[tuple[int, int]]:
+        """The steps and work-items that multiply something that has these elements in it."""
+        changes = self.steps.read.get(self.copy.get(elements, 0), [])
+        return {
+            (step, item)
+            for step, item, source in changes
+            if source in FACTORS and self.instruction(step).op.name in MULTIPLY
+        }
+
+    def _products(self, elements: Elements) -> list[tuple[int, int]]:
+        """The steps and work-items that multiply two elements, on the element's way if any are."""
+        first, second = elements
+        both = self.factors_read((first,)) & self.factors_read((second,))
+        made = sorted({change[:2] for change in self.written(elements)} & both)
+        on_way = [node for node in made if node[0] in self.way]
+        own = [node for node in made if node[1] == self.item]
+        return on_way or own or made
+
+    def _scaling(self, elements: Elements) -> list[int]:
+        """The steps on the way that multiply what these elements made with a plain number."""
+        made = {step for step, _ in self.products(elements)} if len(elements) == 2 else set()
+        own = {step for step, item in self.factors_read(elements) if item == self.item}
+        return sorted((own & self.way) - made)
+
+    @cached_property
+    def way(self) -> set[int]:
+        """The steps whose results reach the stored number through the work-item's registers."""
+        i = self.instruction(self.steps.store)
+        word = self.question.place.word
+        stored = tuple(range(word, word + min(self.question.words, 2)))
+        read = [
+            (n, source, tuple(p for p in positions if p in stored or i.op.double))
+            for n, source, positions in uses(self.kernel.program, i)
+            if not is_address(i, n)
+        ]
+        return self._behind(self.steps.store, keys(read), self.item, addresses=False)
+
+    def _data_behind(self, step: int, item: int) -> set[int]:
+        """The steps whose results reach what a work-item reads as data at a step, and that step; of
+        a multiplication, as one of its factors.
+        """
+        i = self.instruction(step)
+        data = [use for use in uses(self.kernel.program, i) if not is_address(i, use[0])]
+        multiplies = i.op.name in MULTIPLY
+        read = keys(use for use in data if use[0] in FACTORS or not multiplies)
+        return self._behind(step, read, item, addresses=False) | {step}
+
+    def _addresses(self, step: int, item: int) -> list[int]:
+        """The lines that computed where a step looked, in their order."""
+        i = self.instruction(step)
+        read = keys(use for use in uses(self.kernel.program, i) if is_address(i, use[0]))
+        steps = self._behind(step, read, item, addresses=True)
+        return sorted({self.line(earlier) for earlier in steps})
+
+    def _behind(self, step: int, needed: set[Key], item: int, *, addresses: bool) -> set[int]:
+        """The steps of a work-item that made these components of registers, as they were before a
+        step, and what went into those; ``addresses``: and the addresses that were read.
+        """
+        program = self.kernel.program
+        needed = set(needed)
+        behind = set()
+        for earlier in range(step - 1, -1, -1):
+            i = self.instruction(earlier)
+            if not i.dest or i.dest.register.kind != "r" or not self.steps.active[earlier][item]:
+                continue
+            made = {c for c in defines(i) if (i.dest.register.index, c) in needed}
+            if not made:
+                continue
+            behind.add(earlier)
+            needed -= {(i.dest.register.index, c) for c in made}
+            by_component = i.op.kind == "alu" and not (i.op.across or i.op.double)
+            for n, source, positions in uses(program, i):
+                if addresses or not is_address(i, n):
+                    read = tuple(p for p in positions if p in made) if by_component else positions
+                    needed |= keys([(n, source, read)])
+        return behind
+
+
+def product_of(kernel: Kernel, row: int, column: int, k: int) -> Elements:
+    """The elements of A and B whose product is term ``k`` of the right C[row, column]."""
+    a = (k, row) if kernel.trans_a else (row, k)
+    b = (column, k) if kernel.trans_b else (k, column)
+    return MatrixElement("A", *a), MatrixElement("B", *b)

@@ -1,0 +1,105 @@
+"""Many copies of one work-item, or of its workgroup, run in step on different numbers.
+
+Each copy has textures, outputs and global memory of its own and the place in the domain that the
+original has. The explaining engine runs hundreds of them in the time of a few.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cypresskit.machine.launch import Launch, Surface
+from cypresskit.machine.shape import Shape, coordinates, input_registers
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked(Surface):
+    """The textures of all copies, one below the other; ``height`` is that of one, ``copy`` has the
+    copy that each work-item belongs to.
+    """
+
+    copy: np.ndarray
+
+    def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        return super().texels(x, y + self.height * self.copy, inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Copies(Launch):
+    """A launch of ``members`` (numbers of work-items in ``whole``) as often as ``count``; their
+    copies follow one another.
+    """
+
+    whole: Shape = field(kw_only=True)
+    members: np.ndarray = field(kw_only=True)
+    count: int = field(kw_only=True)
+
+    @cached_property
+    def copy(self) -> np.ndarray:
+        """The copy that each work-item belongs to."""
+        return np.repeat(np.arange(self.count), len(self.members))
+
+    @cached_property
+    def ids(self) -> dict[str, np.ndarray]:
+        registers = input_registers(self.whole, *coordinates(self.whole, self.members))
+        return {name: np.tile(rows, self.count) for name, rows in registers.items()}
+
+    def exist(self, element: np.ndarray) -> np.ndarray:
+        return (element >= 0) & (element < len(self.memory) // self.count)
+
+    def row_of(self, element: np.ndarray) -> np.ndarray:
+        return element + len(self.memory) // self.count * self.copy
+
+
+def group_of(shape: Shape, item: int) -> np.ndarray:
+    """The numbers of the work-items in a work-item's workgroup; in pixel mode, of itself."""
+    return item // shape.group_items * shape.group_items + np.arange(shape.group_items)
+
+
+def copies(
+    whole: Shape,
+    item: int,
+    textures: Mapping[int, np.ndarray],
+    memory: np.ndarray,
+    max_instructions: int,
+) -> Copies:
+    """Copies of the group of work-item ``item`` of a launch of shape ``whole``.
+
+    ``textures`` by number, of shape (copies, height, width, numbers of a texel), and global
+    ``memory`` of shape (copies, numbers), float32 or float64: 128 bits at a time are an element.
+    """
+    members = group_of(whole, item)
+    count = len(memory)
+    copy = np.repeat(np.arange(count), len(members))
+    surfaces = {}
+    for n, array in textures.items():
+        words = np.ascontiguousarray(array).view(np.uint32)
+        _, height, width, texel = words.shape
+        stacked = words.reshape(-1, width, texel)
+        surfaces[n] = _Stacked(
+            width, height, 4 * texel, stacked, array.dtype == np.float32, copy=copy
+        )
+    domain = (1, count, 1)
+    if not whole.pixels:
+        x, y, z = whole.program.group
+        domain = count * x, y, z
+    outputs = {}
+    for n, extent in whole.outputs.items():
+        words = np.zeros((count, 1, extent.texel // 4), np.uint32)
+        outputs[n] = Surface(1, count, extent.texel, words, True)
+    return Copies(
+        whole.program,
+        domain,
+        surfaces,
+        whole.constants,
+        outputs,
+        np.ascontiguousarray(memory).view(np.uint32).reshape(-1, 4),
+        max_instructions,
+        limited=True,
+        in_place=True,
+        whole=whole,
+        members=members,
+        count=count,
+    )
