@@ -63,7 +63,7 @@ def rules() -> dict[str, Rule]:
 
 def test_every_number_is_the_grids():
     player = ck.teach.registers.dial()
-    assert_held(player, rules(), frames=range(0, len(player), 5))
+    assert_held(player, rules())
 
 
 def test_the_speed_of_the_setting_beside_is_found(monkeypatch):

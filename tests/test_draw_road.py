@@ -78,7 +78,7 @@ def rules() -> dict[str, Rule]:
 @pytest.mark.parametrize("lesson", [None, *range(14)])
 def test_every_number_is_the_figures(lesson):
     player = draw.road(lesson)
-    assert_held(player, rules(), frames=range(len(player)))
+    assert_held(player, rules())
 
 
 def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):

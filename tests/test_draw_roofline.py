@@ -69,13 +69,13 @@ def published_crosses(precision: str) -> list[tuple[float, float]]:
 
 def test_every_number_is_its_sources():
     for player in (ck.teach.why_blocks.roofline(), ck.teach.why_blocks.roofline(reports()[1:])):
-        assert_held(player, rules(player), frames=range(16))
+        assert_held(player, rules(player))
 
 
 def test_every_number_of_a_kernels_blocks_is_its_reports():
     paces = {b: why_blocks.pace(b, 768) for b in (4, 8)}
     player = ck.teach.why_blocks.roofline(paces)
-    assert_held(player, rules(player, paces), frames=range(16))
+    assert_held(player, rules(player, paces))
 
 
 def test_the_crosses_are_the_published_kernels_at_their_blocks():
