@@ -62,6 +62,7 @@ if not os.access(
 ):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
     os.environ["HOME"] = tempfile.mkdtemp()
 
+os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew
 os.environ["CYPRESSKIT_SILENT"] = (
     "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
 )

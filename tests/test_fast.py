@@ -28,6 +28,7 @@ from test_house import PACKAGE, imports, sources
 import cypresskit as ck
 from cypresskit.compiler import STYLES, compile
 from cypresskit.il.meaning import MEANING
+from cypresskit.kept_files import cache_folder, sealed, unsealed
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.native_meaning import NATIVE
@@ -452,55 +453,32 @@ def test_the_key_of_kept_kernels_covers_what_translation_reads():
     )  # that shows programs
 
 
-@pytest.mark.parametrize("mode, kept", [(0o700, 1), (0o755, 1), (0o777, 0)])
-def test_compiled_kernels_are_kept_where_nobody_else_may_write(tmp_path, monkeypatch, mode, kept):
+def test_compiled_kernels_are_kept_as_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path / "cache" / "cypresskit")
     program = pixel("mov r0, vWinCoord0")
-    jit._write(jit.FOLDER / "kernel-0.bin", translate(program, jit.this_host()), b"code")
-    jit.FOLDER.chmod(mode)
-    assert bool(jit._read(jit.FOLDER / "kernel-0.bin")) == bool(kept)
     jit._compiled.cache_clear()
-    jit.compiled(program)
-    assert len(list(jit.FOLDER.glob("kernel-*.bin"))) == 1 + kept
+    first = jit.compiled(program)
+    (file,) = jit.FOLDER.glob("kernel-*.bin")
+    monkeypatch.setattr(jit, "object_code", lambda *_: pytest.fail("compiled again"))
+    jit._compiled.cache_clear()
+    again = jit.compiled(program)
+    assert first.translation.layouts == again.translation.layouts
+    assert np.array_equal(first.literals, again.literals)
+    assert [file] == [*jit.FOLDER.glob("*")]
 
 
-def test_a_kept_kernel_under_another_name_or_with_other_fields_is_compiled_again(
-    tmp_path, monkeypatch
-):
+def test_a_kept_kernel_with_other_fields_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
     tmp_path.chmod(0o700)
-    translation = translate(pixel("mov r0, vWinCoord0"), jit.this_host())
-    mine, other = tmp_path / "kernel-0.bin", tmp_path / "kernel-1.bin"
-    jit._write(mine, translation, b"code")
-    assert jit._read(mine)
-    other.write_bytes(mine.read_bytes())
-    assert jit._read(other) is None
-    _, head, code = mine.read_bytes().split(b"\n", 2)
-    head = head.replace(b'"text"', b'"words"')
-    mine.write_bytes(b"\n".join((jit._check(mine, head, code), head, code)))
-    assert jit._read(mine) is None
-
-
-def test_of_the_kept_kernels_the_longest_unused_goes(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit, "FOLDER", tmp_path)
-    monkeypatch.setattr(jit, "FILES", 4)
-    tmp_path.chmod(0o700)
-    chance = random.Random(4)
-    translation = translate(pixel("mov r0, vWinCoord0"), jit.this_host())
-    used: list[str] = []  # the longest unused first
-    for n in range(40):
-        name = f"kernel-{n}.bin"
-        if used and chance.random() < 0.6:
-            name = chance.choice(used)
-            assert jit._read(tmp_path / name)
-            used.remove(name)
-        else:
-            jit._write(tmp_path / name, translation, b"code")
-        used = [*used, name][-4:]
-        kept = sorted(tmp_path.glob("kernel-*.bin"), key=lambda file: file.stat().st_mtime)
-        assert {file.name for file in kept} == set(used)
-        for age, file in enumerate(kept):  # as if a day had gone by
-            os.utime(file, (1e9 + age, 1e9 + age))
+    program = pixel("mov r0, vWinCoord0")
+    jit._compiled.cache_clear()
+    first = jit.compiled(program)
+    (file,) = tmp_path.glob("kernel-*.bin")
+    contents = unsealed(file.name, file.read_bytes())
+    file.write_bytes(sealed(file.name, contents.replace(b'"text"', b'"words"')))
+    jit._compiled.cache_clear()
+    assert jit.compiled(program).translation.literals == first.translation.literals
+    assert file.read_bytes() == sealed(file.name, contents)
 
 
 def test_code_of_a_translator_that_was_edited_meanwhile_is_not_kept(tmp_path, monkeypatch):
@@ -518,8 +496,8 @@ def test_where_a_user_has_no_home_nothing_is_kept_on_disk(monkeypatch, tmp_path)
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.chdir(tmp_path)
-    assert jit.cache_folder() is None
-    monkeypatch.setattr(jit, "FOLDER", jit.cache_folder())
+    assert cache_folder() is None
+    monkeypatch.setattr(jit, "FOLDER", cache_folder())
     launched(pixel("dcl_literal l0, 2.5, 0, 0, 0", "mov o0, l0"), SMALL)
     assert not list(tmp_path.iterdir())
 

@@ -22,6 +22,7 @@ PACKAGE = TOP / "cypresskit"
 FLOORS = (
     "tables",
     "saving",
+    "kept_files",
     "il",
     "devices",
     "published",

@@ -4,14 +4,18 @@ fail.
 
 import errno
 import importlib.util
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 from numba.core import caching
 
+from cypresskit.kept_files import sealed
 from cypresskit.timing import native as module
 from cypresskit.timing.progress import seconds_of_silence
 
@@ -115,17 +119,21 @@ def test_a_full_disk_is_no_error(session, monkeypatch):
     def full(self, path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", full)
+    monkeypatch.setattr(module.SealedFiles, "_open_for_write", full)
     hits, (warning,) = session()
     assert hits == 0 and "No space left on device" in warning and "NUMBA_CACHE_DIR" in warning
 
 
 def test_a_disk_that_fills_up_between_index_and_code_is_no_error(session, tmp_path, monkeypatch):
-    def full(self, name, data):
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+    save_data = module.SealedFiles._save_data
+
+    def full_of_code(self, name, data):
+        if name.endswith("nbc"):
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        save_data(self, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(caching.IndexDataCacheFile, "_save_data", full)
+        patch.setattr(module.SealedFiles, "_save_data", full_of_code)
         assert len(session()[1]) == 1
     assert session() == (0, []) and session() == (2, [])
 
@@ -141,10 +149,43 @@ def test_a_damaged_file_is_replaced_with_one_warning(session, tmp_path, ending, 
     assert session() == (2, [])
 
 
+FLIPS = """
+import random, sys, warnings
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+folder, rng = Path(sys.argv[1]), random.Random(int(sys.argv[2]))
+sys.path.insert(0, str(folder))
+import tiny
+
+files = sorted(folder.rglob("*.nb[ci]"))
+whole = {file: file.read_bytes() for file in files}
+for _ in range(15):
+    file = rng.choice(files)
+    damaged = bytearray(whole[file])
+    damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+    file.write_bytes(damaged)
+    del sys.modules["tiny"]
+    import tiny
+
+    assert (tiny.twice(4), tiny.thrice(4)) == (8, 12)
+    for each, contents in whole.items():
+        each.write_bytes(contents)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_flipped_bit_of_a_kept_file_ends_python(session, tmp_path, seed):
+    session()
+    environment = os.environ | {"CYPRESSKIT_SILENT": "1e4"}
+    words = [sys.executable, "-c", FLIPS, str(tmp_path), str(seed)]
+    subprocess.run(words, env=environment, check=True, timeout=120)
+
+
 def test_a_file_of_another_numba_is_replaced(session, tmp_path):
     session()
     for path in kept(tmp_path, "nbi"):
-        path.write_bytes(pickle.dumps("0.1.0") + b"whatever it kept")
+        path.write_bytes(sealed(path.name, pickle.dumps(("0.1.0", "whatever it", "kept"))))
     assert session() == (0, []) and session() == (2, [])
 
 

@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 from dataclasses import astuple
 from functools import lru_cache
 
@@ -46,6 +47,7 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
 
 
 if __name__ == "__main__":
+    os.environ["CYPRESSKIT_KEEP"] = "0"  # all is timed anew
     argparse.ArgumentParser(description=__doc__).parse_args()
     rows = [
         f'"{kernel.name}": {json.dumps(astuple(modelled(kernel)))}'

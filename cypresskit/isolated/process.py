@@ -157,10 +157,13 @@ class Family:
         weakref.finalize(self, _end, self.process)
 
     def _command(self, last: str) -> tuple[list[str], dict[str, str]]:
+        # Who is judged may have written what the user keeps.
+        environment = bare_environment(OUTSIDE if self.walls is None else ())
+        environment["CYPRESSKIT_KEEP"] = "0"
         if self.walls is None:
-            return [*python(sys.path, self.modules), last], bare_environment(OUTSIDE)
+            return [*python(sys.path, self.modules), last], environment
         command, warm = self.walls
-        environment = bare_environment(()) | {"NUMBA_CACHE_DIR": MACHINE_CODE}
+        environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
         inside = python([str(PACKAGE.parent), *libraries()], warm=WARM if warm else "")
         return [*command, *scratch(warm=warm), *inside, last], environment
 

@@ -14,6 +14,7 @@ from cypresskit.timing.prices import LinePrice, Prices, price
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import ask, simulate, speed_range
+from cypresskit.timing.stored import note_model
 from cypresskit.timing.sweep import Table, sweep
 from cypresskit.timing.words import DataDependentError
 
@@ -36,3 +37,5 @@ __all__ = [
     "what_if",
     "why",
 ]
+
+note_model()

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,16 @@ class LineWork:
     def id(self) -> LineId:
         """The line and the calls around it."""
         return self.line, self.calls
+
+
+def lines_as_plain(lines: tuple[LineWork, ...]) -> dict[str, Any]:
+    """Numbers, strings, lists and dicts of them; see ``lines_from_plain``."""
+    return {"lines": [vars(line) for line in lines]}
+
+
+def lines_from_plain(plain: dict[str, Any]) -> tuple[LineWork, ...]:
+    """The lines that ``lines_as_plain`` was of."""
+    return tuple(LineWork(**line | {"calls": tuple(line["calls"])}) for line in plain["lines"])
 
 
 @dataclass(frozen=True, eq=False)

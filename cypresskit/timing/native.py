@@ -8,6 +8,7 @@ code is compiled again, with one warning.
 """
 
 import hashlib
+import pickle
 import sys
 import warnings
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
+from cypresskit.kept_files import sealed, unsealed
 from cypresskit.timing.progress import SILENT
 
 OPTIONS: dict = {
@@ -95,6 +97,30 @@ def _load(context, builder, signature, args):
     return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
+class SealedFiles(IndexDataCacheFile):
+    """numba's files of one function, each sealed: of machine code with a flipped bit Python would
+    die.
+    """
+
+    def _load_index(self):
+        try:
+            version, stamp, overloads = self._load_data(self._index_name)
+        except FileNotFoundError:
+            return {}
+        fresh = (version, stamp) == (self._version, self._source_stamp)
+        return overloads if fresh else {}
+
+    def _save_index(self, overloads):
+        self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name):
+        return pickle.loads(unsealed(name, Path(self._data_path(name)).read_bytes()))
+
+    def _save_data(self, name, data):
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(sealed(name, self._dump(data)))
+
+
 class DiskCache(FunctionCache):
     """numba's cache of one function, of which nothing is lost but time where it can't be read or
     written.
@@ -102,9 +128,8 @@ class DiskCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = IndexDataCacheFile(
-            self._cache_path, self._impl.filename_base, source_hash()
-        )
+        base = f"{self._impl.filename_base}.sealed"
+        self._cache_file = SealedFiles(self._cache_path, base, source_hash())
 
     def load_overload(self, sig, target_context):
         """The compiled form for these types, or None; the first time that there is none, a line

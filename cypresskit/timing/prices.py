@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 
 from cypresskit.machine.fast.execute import processors
 from cypresskit.tables import quantity, table
+from cypresskit.timing import stored
 from cypresskit.timing.account import UNITS, LineId, LineWork, TimedLaunch
 from cypresskit.timing.engine import run
 from cypresskit.timing.experiment import (
@@ -168,6 +169,26 @@ def price(report: Report) -> Prices:
 
         ck.price(ck.simulate("sgemm_nn", 2048)).dearest
     """
+    asked = report.question, report.launch
+    again = partial(_from_plain, report)
+    return stored.kept("prices", *asked, partial(_priced, report), _as_plain, again)
+
+
+def _as_plain(prices: Prices) -> dict[str, Any]:
+    """The numbers of prices, for ``_from_plain``; the work of the lines is the report's."""
+    lines = [{**vars(line), "work": n} for n, line in enumerate(prices.lines)]
+    return {"lines": lines, "wavefronts": prices.wavefronts, "turns": prices.turns}
+
+
+def _from_plain(report: Report, plain: dict[str, Any]) -> Prices:
+    """The prices that ``_as_plain`` was of."""
+    lines = []
+    for work, line in zip(report.lines, plain["lines"], strict=True):
+        lines.append(LinePrice(**line | {"work": work, "together": tuple(line["together"])}))
+    return Prices(tuple(lines), report, plain["wavefronts"], tuple(plain["turns"]))
+
+
+def _priced(report: Report) -> Prices:
     launch = report.launch
     whole = launch.walk(min(launch.round, launch.shape.wavefronts))
     largest = min(LARGEST / effort(whole), 1.0)

@@ -9,7 +9,7 @@ import copyreg
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -19,7 +19,14 @@ from cypresskit.devices import Device
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import shortened
 from cypresskit.tables import quantity, table
-from cypresskit.timing.account import LineWork, Seen, TimedLaunch
+from cypresskit.timing import stored
+from cypresskit.timing.account import (
+    LineWork,
+    Seen,
+    TimedLaunch,
+    lines_as_plain,
+    lines_from_plain,
+)
 from cypresskit.timing.question import Question
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.work import KINDS
@@ -199,7 +206,9 @@ class Report:
         moves, how often it was run, and how long wavefronts stood at it. Their sums are ``busy``
         and ``bytes``; those of the clocks of a sampled launch as nearly as its counts.
         """
-        return self.launch.work(self.seen, self.simulated == 1)
+        find = partial(self.launch.work, self.seen, self.simulated == 1)
+        asked = self.question, self.launch
+        return stored.kept("lines", *asked, find, lines_as_plain, lines_from_plain)
 
     @property
     def launched(self) -> Kernel | None:

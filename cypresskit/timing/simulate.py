@@ -8,14 +8,13 @@ followed without data, which gives every wavefront's clauses and the cache lines
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.devices import HD5870, Device, is_whole, open_boards
@@ -23,27 +22,19 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import (
-    Seen,
-    TimedLaunch,
-    extended,
-    seen_lines,
-    worked_clocks,
-)
-from cypresskit.timing.engine import Outcome
+from cypresskit.timing import stored
+from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.launch_time import LaunchTime, find_time, time_from_plain
 from cypresskit.timing.question import Question
-from cypresskit.timing.report import Report, Use, bound, kept_with_report, read_only
-from cypresskit.timing.sampling import Sample, sample
+from cypresskit.timing.report import Report, bound, kept_with_report, read_only
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.walk import forget_walks, keep
 
 LONGEST = 1 << 20  # of a vector
-INTERVALS = 64  # of ``Report.use``, at most
-SHORTEST = 500  # clocks of such an interval, at least
 KEPT = 64  # reports
 _reports: dict[Question, Report] = {}
-KEPT_SAMPLES = 16  # launches, for the same program under another name
-_samples: dict[tuple[Any, ...], tuple[Sample, Seen]] = {}
+KEPT_TIMES = 16  # launches, for the same program under another name
+_times: dict[tuple[Any, ...], LaunchTime] = {}
 
 
 def simulate(
@@ -138,9 +129,12 @@ def ask(question: Question) -> Report:
     code = launch.code.program, launch.code.controls, launch.code.gprs, lines
     part = question.exact, question.policy
     key = *code, launch.shape.domain, launch.surfaces.key, question.device, *part
-    result, seen = _samples.get(key) or _sampled(launch, question)
-    keep(_samples, key, (result, seen), KEPT_SAMPLES)
-    report = _report(question, launch, result, seen)
+    time = _times.get(key)
+    if time is None:
+        find = partial(find_time, question, launch)
+        time = stored.kept("time", question, launch, find, LaunchTime.as_plain, time_from_plain)
+    keep(_times, key, time, KEPT_TIMES)
+    report = _report(question, launch, time)
     return keep(_reports, question, report, KEPT) if by_kernel else report
 
 
@@ -158,7 +152,7 @@ def speed_range(report: Report) -> tuple[float, float]:
 def forget_reports() -> None:
     """Forget what is kept of launches, which a process that sees many has no use for."""
     _reports.clear()
-    _samples.clear()
+    _times.clear()
     forget_walks()
     address_slice.cache_clear()
     branch_registers.cache_clear()
@@ -174,19 +168,6 @@ def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) 
             close = get_close_matches(name, taken, 1, 0.7)
             meant = f"Did you mean `{close[0]}`? " if close else ""
             raise TypeError(f"{caller} takes no `{name}`. {meant}It takes {', '.join(taken)}")
-
-
-def _sampled(launch: TimedLaunch, question: Question) -> tuple[Sample, Seen]:
-    """A launch's time, without its paths, which are large, and what was seen of its lines."""
-    result = sample(
-        launch, exact=question.exact, progress=question.progress, policy=question.policy
-    )
-    ledger, line_bytes = result.outcome.ledger, launch.device.line_bytes
-    seen = seen_lines(launch.code, result.paths, ledger, line_bytes, result.part)
-    if result.share < 1:
-        worked = worked_clocks(result.paths, launch.device) / result.part
-        seen = extended(seen, result.lived - worked)
-    return replace(result, paths=[]), seen
 
 
 def _checked(
@@ -290,18 +271,14 @@ def _size(
     return int(size[0]), int(size[1]), int(size[2])
 
 
-def _report(question: Question, launch: TimedLaunch, result: Sample, seen: Seen) -> Report:
-    """The report on a launch, from what was simulated of it."""
+def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report:
+    """The report on a launch that takes so long."""
     device = launch.device
     active = launch.active
     wavefronts = launch.shape.wavefronts
-    outcome, clocks = result.outcome, result.clocks
-    counts = {what: count / result.part for what, count in outcome.counts.items()}
+    clocks, counts = time.clocks, time.counts
     busy = _busy(counts, clocks, device)
-
-    last = {unit: outcome.done[unit][-1] / result.part / clocks for unit in ("dram", "dram_rows")}
-    channels = list(zip(last["dram"].tolist(), last["dram_rows"].tolist()))
-    occupied = outcome.lived / (outcome.end_clock * device.simd_engines * active)
+    occupied = time.lived_seen / (time.clocks_seen * device.simd_engines * active)
     rounds = wavefronts / (active * device.simd_engines)
     # A report may be given again, so nobody may change it: its tables are read-only.
     return Report(
@@ -312,25 +289,25 @@ def _report(question: Question, launch: TimedLaunch, result: Sample, seen: Seen)
         seconds=clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
         flops=question.flops,
         peak_gflops=device.peak_gflops(question.precision),
-        bound=bound(busy, occupied, rounds, channels),
+        bound=bound(busy, occupied, rounds, time.channels),
         registers=launch.code.gprs,
         active=active,
         wavefronts=wavefronts,
-        simulated=result.share,
+        simulated=time.share,
         busy=read_only(busy),
         hits=read_only({level.upper(): _hit_rate(counts, level) for level in ("l1", "l2")}),
         bytes=read_only(_bytes(counts, device)),
-        error=result.error,
-        lived=result.lived,
-        use=_use(outcome, device),
-        events=outcome.timeline,
+        error=time.error,
+        lived=time.lived,
+        use=time.use,
+        events=time.events,
         question=question,
         launch=launch,
-        seen=seen,
+        seen=time.seen,
     )
 
 
-def _busy(counts: dict[str, float], clocks: float, device: Device) -> dict[str, float]:
+def _busy(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:
     """The share of the time, 0 to 1, in which each unit is busy, on average over its copies."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
@@ -343,72 +320,16 @@ def _busy(counts: dict[str, float], clocks: float, device: Device) -> dict[str, 
     return busy
 
 
-def _hit_rate(counts: dict[str, float], level: str) -> float:
+def _hit_rate(counts: Mapping[str, float], level: str) -> float:
     """The share of a cache's lines that were there when they were asked for; 0 if none was."""
     asked = counts[f"{level}_asked"]
     return 1 - counts[f"{level}_missed"] / asked if asked else 0.0
 
 
-def _bytes(counts: dict[str, float], device: Device) -> dict[str, float]:
+def _bytes(counts: Mapping[str, float], device: Device) -> dict[str, float]:
     """Bytes that L1, L2 and DRAM gave, and bytes written."""
     read = counts["l2_missed"] + counts["l2_passed"]
     lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
     return {"L1": counts["delivered"]} | {
         level: count * device.line_bytes for level, count in lines.items()
     }
-
-
-def _use(out: Outcome, device: Device) -> Use:
-    """How busy each part was, interval by interval."""
-    noted = np.append(True, out.progress[1:] > 0)
-    # The log notes a clause's start when it is over, so that clocks may go back.
-    clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])
-    at = np.append(np.flatnonzero(noted), len(noted))
-    count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
-    bounds = np.linspace(0, out.end_clock, count + 1)
-    did = {
-        name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
-        for name, done in out.done.items()
-    }
-    through = did["l2_asked"] + did["l2_passed"]
-    slices = through * device.line_bytes / device.l2_slice_bytes_clock
-    busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
-    shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
-    # A channel sends a line or waits for a row, never both: what begins in an interval and can't be
-    # done in it is left for the next, and each keeps its share of that.
-    asked = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
-    shares["DRAM"], shares["DRAM rows"] = _served_together(asked)
-    shares |= {
-        f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"])
-        for level in ("l1", "l2")
-    }
-    return Use(bounds, read_only(shares), np.stack([out.engine, out.start, out.end], axis=1))
-
-
-def _served(given: np.ndarray) -> np.ndarray:
-    """The work done in each interval, given what begins there: what an interval can't hold is left
-    for the next.
-    """
-    served = np.empty_like(given)
-    left = np.zeros(given.shape[1])
-    for n, new in enumerate(given):
-        served[n] = np.minimum(left + new, 1)
-        left += new - served[n]
-    return served
-
-
-def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for two kinds of work of one unit, (intervals, units, 2): together at most 1."""
-    served = np.empty_like(given)
-    left = np.zeros(given.shape[1:])
-    for n, new in enumerate(given):
-        waiting = left + new
-        together = waiting.sum(axis=1, keepdims=True)
-        served[n] = waiting * np.minimum(1 / np.maximum(together, 1), 1)
-        left = waiting - served[n]
-    return served[..., 0], served[..., 1]
-
-
-def _hits(asked: np.ndarray, missed: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(asked > 0, np.clip(1 - missed / asked, 0, 1), np.nan)

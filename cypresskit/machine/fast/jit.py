@@ -6,9 +6,6 @@ anybody else is not used.
 import ctypes
 import hashlib
 import json
-import os
-import stat
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -19,6 +16,7 @@ import numpy as np
 from cypresskit import il
 from cypresskit.il import Program
 from cypresskit.il.fused import host_machine
+from cypresskit.kept_files import KeptFiles, cache_folder, source_hash
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.texel_layout import TexelLayout
 from cypresskit.machine.fast.translation import Translation
@@ -28,18 +26,6 @@ FILES = 256  # and on disk
 # lines of IR from which on LLVM improves nothing: that would take time by the square of the length
 LONG = 30_000
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
-
-
-def cache_folder() -> Path | None:
-    """The folder of the user's cache for this package; None where the user has none: nobody of that
-    name is known, and no variable says where they are at home.
-    """
-    folder = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if not folder:
-        folder = os.path.expanduser("~/.cache")
-    return None if folder.startswith("~") else Path(folder, "cypresskit")
-
-
 FOLDER = cache_folder()
 
 
@@ -67,16 +53,18 @@ def compiled(program: Program, soft: bool = False) -> NativeCode:
 def _compiled(program: Program, target: Target) -> NativeCode:
     import llvmlite.binding as llvm
 
-    file = FOLDER / f"kernel-{_key(program, target)}.bin" if FOLDER else None
-    kept = _read(file) if file else None
+    files = KeptFiles(FOLDER, "kernel", FILES)
+    key = _key(program, target)
+    contents = files.read(key)
+    kept = _from_bytes(contents) if contents else None
     if kept is None:
         # Loaded only where it is needed: it is large.
         from cypresskit.machine.fast.translate import translate
 
         translation = translate(program, target)
         code = object_code(translation.text, target)
-        if file and _source_hash().digest() == SOURCES.digest():
-            _write(file, translation, code)
+        if _sources().digest() == SOURCES.digest():
+            files.write(key, _as_bytes(translation, code))
     else:
         translation, code = kept
     engine = llvm.create_mcjit_compiler(
@@ -116,16 +104,14 @@ def object_code(text: str, target: Target) -> bytes:
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
 
 
-def _source_hash() -> "hashlib._Hash":
+def _sources() -> "hashlib._Hash":
     """The hash of all files that translation depends on."""
-    return hashlib.sha256(
-        b"".join(file.read_bytes() for room in ROOMS for file in sorted(room.glob("*.*")))
-    )
+    return source_hash(file for room in ROOMS for file in room.glob("*.*"))
 
 
 #: Of the files as they were when this was imported. What is edited later must not pass for what
 #: compiled the code: if they have changed, nothing is kept.
-SOURCES = _source_hash()
+SOURCES = _sources()
 
 
 def _key(program: Program, target: Target) -> str:
@@ -139,55 +125,16 @@ def _key(program: Program, target: Target) -> str:
     return digest.hexdigest()[:32]
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is the user's own and writable by no one else."""
-    status = folder.lstat()
-    nobody_else = not hasattr(os, "getuid") or (
-        status.st_uid == os.getuid() and not status.st_mode & 0o022
-    )
-    return stat.S_ISDIR(status.st_mode) and nobody_else
-
-
-def _read(file: Path) -> tuple[Translation, bytes] | None:
-    """The translation and object code in a file, which is used now; None unless it is there, whole
-    and the user's own.
-    """
-    try:
-        if not _is_ours(file.parent):
-            return None
-        check, head, code = file.read_bytes().split(b"\n", 2)
-        if check != _check(file, head, code):
-            return None
-        translation = Translation(**json.loads(head))
-        os.utime(file)
-        return translation, code
-    except (OSError, TypeError, ValueError):
-        return None
-
-
-def _check(file: Path, head: bytes, code: bytes) -> bytes:
-    """What the file of that name begins with if it holds these."""
-    return hashlib.sha256(file.name.encode() + head + code).hexdigest().encode()
-
-
-def _write(file: Path, translation: Translation, code: bytes) -> None:
-    """Keep object code, in place of what was not used for longest; a reader finds all of it or
-    none. Where nothing can be written, nothing is kept.
-    """
+def _as_bytes(translation: Translation, code: bytes) -> bytes:
+    """A translation, without its text, and object code."""
     head = json.dumps(asdict(translation) | {"text": ""}).encode()
+    return head + b"\n" + code
+
+
+def _from_bytes(contents: bytes) -> tuple[Translation, bytes] | None:
+    """What ``_as_bytes`` was of; None for anything else."""
     try:
-        file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        if not _is_ours(file.parent):
-            return
-        others = sorted(file.parent.glob("kernel-*.bin"), key=lambda other: other.stat().st_mtime)
-        for old in others[: max(0, len(others) - FILES + 1)]:
-            old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-            try:
-                part.write(b"\n".join((_check(file, head, code), head, code)))
-                part.close()
-                os.replace(part.name, file)
-            except OSError:
-                os.unlink(part.name)
-    except OSError:
-        pass
+        head, code = contents.split(b"\n", 1)
+        return Translation(**json.loads(head)), code
+    except (TypeError, ValueError):
+        return None

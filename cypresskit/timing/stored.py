@@ -1,0 +1,130 @@
+"""What was found of launches before, kept on the user's disk by all that it depends on.
+
+That is: the files that a time follows from, as they were when this was imported, numpy, numba and
+the processor; the program's text, the board, the launch and how much of it is simulated. Nothing is
+kept or read for compiled code that is given as such, while ``CYPRESSKIT_KEEP`` is 0 (as in tests
+and judges), once a source has been edited, or once anybody has put something else into a name of
+the model's modules or classes. Left out: tables that are changed in place.
+
+A file is a ``npz`` without pickles: arrays, and JSON for all else, which gives back each number to
+its last digit.
+"""
+
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, TypeVar
+from zipfile import BadZipFile
+
+import numba
+import numpy as np
+
+from cypresskit.il import Program
+from cypresskit.il.fused import host_processor
+from cypresskit.kept_files import KeptFiles, cache_folder, source_hash
+from cypresskit.kernels import Kernel
+from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.question import Question
+
+FILES = 1024
+PACKAGE = Path(__file__).parents[1]
+ROOMS = "compiler", "il", "machine", "timing"
+T = TypeVar("T")
+Plain = dict[str, Any]  # numbers, strings, lists and dicts by string; and arrays
+
+
+def kept(
+    what: str,
+    question: Question,
+    launch: TimedLaunch,
+    find: Callable[[], T],
+    as_plain: Callable[[T], Plain],
+    from_plain: Callable[[Plain], T],
+) -> T:
+    """What ``find`` finds of a launch, or what it found before."""
+    key = _key(what, question, launch)
+    if key is None:
+        return find()
+    files = KeptFiles(cache_folder(), "launch", FILES)
+    contents = files.read(key)
+    if contents is not None:
+        with suppress(KeyError, OSError, TypeError, ValueError, BadZipFile):  # of another form
+            return from_plain(_unpacked(contents))
+    result = find()
+    if _sources().digest() == SOURCES.digest():
+        files.write(key, _packed(as_plain(result)))
+    return result
+
+
+def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
+    """A hash of all that the answer depends on; None if it isn't kept."""
+    program = question.kernel.program if isinstance(question.kernel, Kernel) else question.kernel
+    off = os.environ.get("CYPRESSKIT_KEEP") == "0"
+    if off or not isinstance(program, Program) or _is_patched():
+        return None
+    parts = (
+        what,
+        (np.__version__, numba.__version__, numba.config.CPU_NAME or host_processor()),
+        (program.mode, program.lines, question.style),
+        (astuple(question.device), launch.surfaces.key),
+        (question.exact, astuple(question.policy)),
+    )
+    digest = SOURCES.copy()
+    digest.update(repr(parts).encode())
+    return digest.hexdigest()[:32]
+
+
+def _packed(plain: Plain) -> bytes:
+    arrays = {name: value for name, value in plain.items() if isinstance(value, np.ndarray)}
+    rest = {name: value for name, value in plain.items() if name not in arrays}
+    text = np.frombuffer(json.dumps(rest, default=np.generic.item).encode(), np.uint8)
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, text=text, **arrays)
+    return file.getvalue()
+
+
+def _unpacked(contents: bytes) -> Plain:
+    with np.load(io.BytesIO(contents), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    rest: Plain = json.loads(arrays.pop("text").tobytes())
+    return rest | arrays
+
+
+def _sources() -> "hashlib._Hash":
+    files = (file for room in ROOMS for file in (PACKAGE / room).rglob("*.*"))
+    kinds = (".py", ".txt", ".ll")
+    return source_hash([PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)])
+
+
+# What the model is
+
+_noted: list[tuple[Mapping[str, object], str, object]] = []
+
+
+def note_model() -> None:
+    """Note what the names of the model's modules stand for, and of their classes: whatever takes
+    such a name from now on is a patch.
+    """
+    for name in filter(_is_of_the_model, [*sys.modules]):
+        module = vars(sys.modules[name])
+        classes = [vars(v) for v in module.values() if isinstance(v, type) and v.__module__ == name]
+        for names in (module, *classes):
+            _noted.extend((names, each, value) for each, value in names.items())
+
+
+def _is_of_the_model(module: str) -> bool:
+    package, _, path = module.partition(".")
+    return package == "cypresskit" and path.partition(".")[0] in (*ROOMS, "devices")
+
+
+def _is_patched() -> bool:
+    return any(names.get(name) is not value for names, name, value in _noted)
+
+
+SOURCES = _sources()

@@ -1,0 +1,181 @@
+"""Launches that are kept: what comes from disk is what would be simulated, or it is simulated."""
+
+import json
+import random
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.isolated.process import Family
+from cypresskit.kept_files import SEAL, sealed
+from cypresskit.timing import engine, launch_time, sampling, simulate, stored
+from cypresskit.timing.simulate import forget_reports
+from cypresskit.timing.units import dram
+
+LAUNCHES = [
+    ("sgemm_tn", {"n": 200}),
+    ("sgemm_64x64_lds", {"n": 256, "k": 70}),
+    ("dgemm_nn_buffer", {"n": 96, "beta": 0.5}),
+    ("sgemv_n", {"n": 1, "m": 700, "k": 300}),
+    ("sgemm_nn", {"n": 640, "layout": "tiled", "device": ck.HD5850}),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty folder of kept files, in use."""
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    forget_reports()
+    yield tmp_path / "cypresskit"
+    forget_reports()
+
+
+def kept_files(folder):
+    return sorted(folder.glob("launch-*.bin"))
+
+
+def all_of(report):
+    """All that a report and its prices say, as text and bytes."""
+    arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
+    prices = ck.price(report)
+    numbers = report.row(), report.error, report.lived, report.seen, report.lines
+    said = repr((numbers, prices.lines, prices.turns, prices.wavefronts))
+    return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
+
+
+def refused(*_, **__):
+    pytest.fail("simulated again")
+
+
+@pytest.mark.parametrize("name, size", LAUNCHES, ids=lambda value: str(value)[:20])
+def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, monkeypatch):
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    anew = all_of(simulate(name, **size))
+    assert not folder.exists()
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    forget_reports()
+    assert all_of(simulate(name, **size)) == anew
+    assert len(kept_files(folder)) == 3  # times, lines, prices
+    forget_reports()
+    with monkeypatch.context() as patch:
+        patch.setattr(launch_time, "sample", refused)
+        patch.setattr("cypresskit.timing.account.walk", refused)
+        patch.setattr(stored, "_is_patched", lambda: False)
+        assert all_of(simulate(name, **size)) == anew
+
+
+def test_damage_of_any_kind_is_a_simulation_again(folder):
+    size = {"n": 32, "k": 8}
+    expected = all_of(simulate("sgemm_tn", **size))
+    assert simulate("sgemm_nn", **size).lines
+    whole = {file: file.read_bytes() for file in kept_files(folder)}
+    for seed in range(20):
+        rng = random.Random(seed)
+        for file, data in whole.items():
+            kind = rng.choice(("flip", "cut", "exchanged", "another form", "whole", "gone"))
+            if kind == "flip":
+                flipped = bytearray(data)
+                flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+                data = bytes(flipped)
+            elif kind == "cut":
+                data = data[: rng.randrange(len(data))]
+            elif kind == "exchanged":
+                data = whole[rng.choice(sorted(whole))]
+            elif kind == "another form":
+                other = stored._packed({"clocks": rng.random()}) if seed % 2 else rng.randbytes(9)
+                data = sealed(file.name, other)
+            file.write_bytes(data)
+            if kind == "gone":
+                file.unlink()
+        forget_reports()
+        assert all_of(simulate("sgemm_tn", **size)) == expected
+
+
+@pytest.mark.parametrize(
+    "patched",
+    [(engine, "run"), (sampling.Policy, "whole"), (dram, "line_clocks"), (ck.Device, "geometry")],
+    ids=lambda patched: patched[1],
+)
+def test_a_model_that_is_patched_in_memory_keeps_nothing(patched, folder, monkeypatch):
+    simulate("sgemm_tn", 64)
+    before = kept_files(folder)
+    owner, name = patched
+    value = getattr(owner, name)
+    other = value / 2 if isinstance(value, float) else lambda *a, **k: value(*a, **k)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, other)
+        assert stored._key("time", *asked("sgemm_tn")) is None
+        forget_reports()
+    assert stored._key("time", *asked("sgemm_tn")) is not None
+    assert kept_files(folder) == before
+
+
+def asked(name, n=64, **options):
+    report = simulate(name, n, **options)
+    return report.question, report.launch
+
+
+def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
+    monkeypatch.setattr(stored, "_sources", lambda: stored.hashlib.sha256(b"edited"))
+    simulate("sgemm_tn", 64)
+    assert not folder.exists()
+
+
+def test_what_is_kept_is_no_pickle(folder):
+    simulate("sgemm_tn", 64)
+    (file,) = kept_files(folder)
+    plain = stored._unpacked(file.read_bytes()[SEAL:])
+    assert all(isinstance(v, (np.ndarray, float, list, dict)) for v in plain.values())
+    assert not any(v.dtype.hasobject for v in plain.values() if isinstance(v, np.ndarray))
+    json.dumps({name: v for name, v in plain.items() if not isinstance(v, np.ndarray)})
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_a_judge_neither_reads_nor_keeps(sandbox):
+    _, environment = Family(walls=(["bwrap"], None) if sandbox else None)._command("{}")
+    assert environment["CYPRESSKIT_KEEP"] == "0"
+
+
+def test_compiled_code_that_is_given_is_not_kept(folder):
+    code = ck.compile("sgemm_tn")
+    simulate(code, launch=ck.kernels["sgemm_tn"].shape(64, 64, 64, 1.0, 0.0))
+    assert not folder.exists()
+
+
+def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
+    question, launch = asked("sgemm_tn")
+    keys = [stored._key("time", question, launch), stored._key("lines", question, launch)]
+
+    def add(**changed):
+        other = replace(question, **changed)
+        keys.append(stored._key("time", other, other.launch()))
+
+    text = ck.kernels["sgemm_tn"].text
+    add(kernel=ck.kernel(text.replace("mad", " mad", 1), like="sgemm_tn"))  # as its lines are shown
+    for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
+        add(**change)
+    add(layout="tiled")
+    add(style="best")
+    add(policy=sampling.Policy(whole=1e6))
+    for each in fields(ck.Device):
+        value = getattr(ck.HD5870, each.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            other = replace(ck.HD5870)
+            object.__setattr__(other, each.name, value + 1)
+            asked_there = replace(question, device=other)
+            keys.append(stored._key("time", asked_there, launch))
+    monkeypatch.setattr(stored.numba.config, "CPU_NAME", "another")
+    keys.append(stored._key("time", question, launch))
+    assert len(keys) > 30
+    assert len({*keys}) == len(keys)
+
+
+def test_names_flops_and_precision_are_not():
+    question, launch = asked("sgemm_tn")
+    named = ck.kernel(ck.kernels["sgemm_tn"].text, like="sgemm_tn", name="mine")
+    other = replace(question, kernel=named, flops=7.0, precision="double", progress=False)
+    assert stored._key("time", other, other.launch()) == stored._key("time", question, launch)
