@@ -5,21 +5,21 @@ own.
 import argparse
 import os
 import sys
-import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import Queue
+from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
-from cypresskit.saving import files_in, save_file
+from cypresskit.saving import files_in, read_plain, save_file
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:
-    from cypresskit.marks.standings import Standings
+    from cypresskit.teach.l12_contest.leaderboard import Row
 
 ENDINGS = ".il", ".txt"
-PAUSE = 2.0  # seconds between two looks for new entries
+LARGEST = 400_000  # bytes of an entry
 
 
 def named(text: str) -> Path:
@@ -41,10 +41,8 @@ def output(name: str, file: str, what: str) -> Option:
     "Takes files that lesson 12's last cell writes (IL below a head), files that hold just (rows,"
     " columns, steps), or folders of such files. Each entry is checked, then timed whole, in a"
     " process of its own with limits of time and memory. Writes the leaderboard as a web page and"
-    " as CSV. A wrong entry stands below with the reason; the exit status is 0 all the same. Off"
-    " Linux an entry has 4 S seconds by the clock, not S of processor time. Right entries that were"
-    " judged before aren't judged again. The page shows the winner on the chip, if Bokeh is"
-    " installed; with --watch it follows the entries while it is open.",
+    " as CSV. A wrong entry, or a file that is none, stands below with the reason; the exit status"
+    " is 0 all the same.",
     option(
         "entries",
         metavar="ENTRY",
@@ -69,111 +67,69 @@ def output(name: str, file: str, what: str) -> Option:
         help="processor time for each (default 120)",
     ),
     jobs("entries", "1", most=64),
-    option("--watch", action="store_true", help="go on: judge what comes, until Ctrl-C"),
     example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
 )
 def contest(args: argparse.Namespace) -> None:
-    """Judge, and write the leaderboard; then, if it is to watch, again and again."""
-    from cypresskit.marks.standings import Standings
+    """Judge, and write the leaderboard."""
+    from cypresskit.isolated.process import Family
+    from cypresskit.teach.l12_contest.leaderboard import Row, cannot, line, page, ranked, row, table
 
     _check_targets(args.html, args.csv)
-    folders = [entry.resolve() for entry in args.entries if entry.is_dir()]
-    files = _files(args.entries)
-    store = args.html.with_name(f".{args.html.stem}.judged.json")
-    if any(folder in store.resolve().parents for folder in folders):
-        store = None  # where whoever hands in could write it
-    standings = Standings(args.n, args.seconds, jobs=args.jobs or 1, store=store)
-    board = LeaderboardFiles(standings, args.html, args.csv, live=args.watch)
-    try:
-        standings.judge(files, board.tell)
-        board.print_places()
-        board.write()
-        print(f"{len(standings.shown)} entries; the leaderboard: {args.html}, {args.csv}")
-        if args.watch:
-            print(f"Open {args.html}: it follows the entries. Ctrl-C ends it.", flush=True)
-            _watch(args.entries, standings, board)
-    finally:
-        standings.end()
+    families: Queue[Family] = Queue()
+    jobs = args.jobs or 1
+    for _ in range(jobs):
+        families.put(Family(modules=["cypresskit.teach.l12_contest.leaderboard"]))
 
-
-class LeaderboardFiles:
-    """What is written of standings: a page, a table, and lines in a terminal."""
-
-    def __init__(self, standings: "Standings", html: Path, csv: Path, *, live: bool) -> None:
-        self.standings, self.html, self.csv = standings, html, csv
-        self.live = html.with_name(f"{html.stem}-live.js") if live else None
-        self.winner = html.with_name(f"{html.stem}-winner.html")
-        self.played: tuple[str, str] | None = None  # the winner's text and file, once it is written
-
-    def tell(self, file: Path, row: Any) -> None:
-        """A line on an entry that was judged; while it watches, the page follows at once."""
-        result = f"{row.gflops:.0f} Gflop/s" if row.gflops else row.verdict.splitlines()[0]
-        print(f"{one_line(str(file))} ... {one_line(result)}", file=sys.stderr, flush=True)
-        if self.live:
-            self.write(replay=False)
-
-    def print_places(self) -> None:
-        """The leaderboard, as lines."""
-        from cypresskit.teach import leaderboard
-
-        for place, row in leaderboard.ranked(self.standings.shown, self.standings.n):
-            more = ", ".join(filter(None, (row.file, row.chip, row.note)))
-            entry = f"{row.name} ({more})" if more else row.name
-            score = f"{place:3} {row.gflops:6.0f}" if row.gflops else "  -      -"
-            print(score, f" {one_line(entry)}")
-
-    def write(self, replay: bool = True) -> None:
-        """Write page and table, and the page on which the winner plays; if not ``replay``, an
-        older one of those stays. Raises ``CommandError`` if one can't be written.
-        """
-        from cypresskit.teach import leaderboard, leaderboard_page
-
-        rows, n = self.standings.shown, self.standings.n
-        if replay:
-            self._replay()
-        written = time.time_ns() // 10**6
-        names = {"winner": self.winner.name} if self.played else {}
-        if self.live:
-            names["live"] = self.live.name
-        history = self.standings.history
-        page = leaderboard_page.page(rows, n, history=history, written=written, **names)
-        files = [(self.csv, leaderboard.table(rows, n)), (self.html, page)]
-        if self.live:
-            files.append((self.live, leaderboard_page.stamp(written)))
-        faults = []
-        for path, text in files:
-            try:
-                save_file(path, text.encode("utf-8", "replace"))
-            except OSError as error:
-                faults.append(f"can't write {path}: {error.strerror or error}")
-        if faults:
-            raise CommandError("\n".join(faults))
-
-    def _replay(self) -> None:
-        """Write the page of the winner, if that is another than the last time."""
+    def judged(entry: tuple[Path, str]) -> "Row":
+        file, why = entry
+        name = shown_name(file)
         try:
-            from cypresskit.marks.replay import replayed
-        except ImportError:  # of Bokeh
-            return
-        winner = self.standings.winner()
-        if winner == self.played:
-            return
-        text = replayed(*winner) if winner else ""
-        self.played = winner if text else None
-        if text:
-            with suppress(OSError):
-                save_file(self.winner, text)
+            if why:
+                raise ValueError(why)
+            text = read_plain(file, LARGEST).decode()
+        except UnicodeDecodeError:
+            return Row(name, name, verdict=cannot(name, "it isn't text"))
+        except ValueError as error:
+            return Row(name, name, verdict=cannot(name, str(error)))
+        family = families.get()
+        try:
+            return row(text, name, args.n, seconds=args.seconds, family=family)
+        finally:
+            families.put(family)
 
-
-def _watch(entries: Sequence[Path], standings: "Standings", board: LeaderboardFiles) -> None:
-    """Look for new entries until Ctrl-C."""
+    rows = []
     try:
-        while True:
-            time.sleep(PAUSE)
-            if standings.judge(_files(entries, tell=False), board.tell):
-                board.write()
-    except KeyboardInterrupt:
-        print("The leaderboard stays as it is.")
+        with ThreadPoolExecutor(jobs) as pool:
+            files = list(_files(args.entries))
+            for (file, _), result in zip(files, pool.map(judged, files)):
+                rows.append(result)
+                said = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
+                said = one_line(said.partition("\n")[0])
+                print(f"{one_line(str(file))} ... {said}", file=sys.stderr, flush=True)
+    finally:
+        while not families.empty():
+            families.get().end()
+    for place, entry in ranked(rows, args.n):
+        print(f"{place:3} {line(entry)}")
+    files_written = [(args.csv, table(rows, args.n)), (args.html, page(rows, args.n))]
+    faults = [fault for path, text in files_written for fault in _saved(path, text)]
+    if faults:
+        raise CommandError("\n".join(faults))
+    print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
+
+
+def shown_name(file: Path) -> str:
+    """A file's name on one line."""
+    return one_line(os.fsencode(file.name).decode("utf-8", "backslashreplace"))
+
+
+def _saved(path: Path, text: str) -> list[str]:
+    """Write a file; a list with the reason if that fails."""
+    try:
+        save_file(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        return [f"can't write {path}: {error.strerror or error}"]
+    return []
 
 
 def _check_targets(html: Path, csv: Path) -> None:
@@ -191,21 +147,16 @@ def _check_targets(html: Path, csv: Path) -> None:
             )
 
 
-def _files(entries: Sequence[Path], tell: bool = True) -> list[Path]:
-    """The files of the arguments: each itself, or the entries in the folder that it is; ``tell``
-    says what is left out.
+def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """The files of the arguments, each itself, or all that lies in the folder that it is; and why
+    one is no entry, or "".
     """
-    files: list[Path] = []
     for entry in entries:
         if entry.is_dir():
             for file, why in files_in(entry):
-                if not why and file.suffix in ENDINGS:
-                    files.append(file)
-                elif tell:
-                    why = why or f"entries end in {' or '.join(ENDINGS)}"
-                    print(f"{one_line(str(file))} is left out: {why}", file=sys.stderr)
+                ending = f"entries end in {' or '.join(ENDINGS)}" * (file.suffix not in ENDINGS)
+                yield file, why or ending
         elif entry.is_file():
-            files.append(entry)
-        elif tell:
+            yield entry, ""
+        else:
             raise CommandError(f"{entry}: there is no such file or folder")
-    return files

@@ -2,4 +2,4 @@
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"life": "life"}, others="checks")
+import_later(__name__, {"leaderboard": "leaderboard", "life": "life"}, others="checks")

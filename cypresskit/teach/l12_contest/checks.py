@@ -18,7 +18,6 @@ judges it in a process of its own.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -26,7 +25,6 @@ from textwrap import shorten
 
 import numpy as np
 
-from cypresskit import published
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
@@ -123,7 +121,7 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
     """The score of an entry (or ``sgemm_tn`` and its like): checked and, if right, timed at n x n x
     n. Never raises.
     """
-    name = _name(kernel)
+    name = name_of(kernel)
     if fault := chip_fault(device) or _not_an_entry(kernel, name):
         return Score(name, fault)
     try:
@@ -132,7 +130,7 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
         return Score(name, broken(error))
 
 
-def _name(kernel) -> str:
+def name_of(kernel) -> str:
     """An entry's name as printable text of 60 characters at most."""
     name = getattr(kernel, "name", None)
     name = name if type(name) is str else a_type(kernel if name is None else name)
@@ -343,29 +341,6 @@ def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> l
         for at, speed in enumerate(speeds)
     ]
     return [judge(*entry, n, exact=exact) for entry, exact in zip(entries, close)]
-
-
-def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = N) -> str:
-    """A leaderboard as text: kernels, or pairs of a kernel and a chip, judged and listed, the best
-    first and equal lines once, with the published figure among them. Wrong ones come last, with the
-    reason.
-    """
-    paper = published.kernel("sgemm_tn")
-    measured = f"measured at N = {paper['n_at_max']}"
-    rows = [(float(paper["gflops_max"]), "Nakasato 2010", measured)]
-    wrong = []
-    given = [
-        item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
-    ]
-    for (_, chip), score in zip(given, finish(given, n)):
-        name = shorten(score.name if chip is HD5870 else f"{score.name}, {_name(chip)}", 20)
-        if score.report:
-            more = [f"{score.report.registers:3} registers", score.report.bound]
-            rows.append((score.gflops, name, ", ".join([*more, changes(chip)]).removesuffix(", ")))
-        else:
-            wrong.append(f"     -  {name:20} {shorten(score.verdict.finding, 80)}")
-    lines = [f"{g:6.0f}  {name:20} {more}" for g, name, more in sorted(set(rows), reverse=True)]
-    return "\n".join([f"Gflop/s, simulated at N = {n}", *lines, *wrong])
 
 
 def die_bytes(device: Device) -> int:

@@ -1,0 +1,300 @@
+"""The contest's leaderboard: kernels, and entries from files, judged, ranked, and shown as lines,
+as CSV, and as a page for a projector.
+
+An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
+
+    ; name: Ada
+    ; block: 8 x 8
+    ; steps: 2
+    il_ps_2_0 ...
+
+or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip:
+register_pool 288, lds_bytes 0`` in its head an entry runs on a chip of its own, ranked apart.
+Nothing of it is run as Python. Each file is judged in a process of its own: a fault in one entry
+stands in its row, and the others are judged all the same. Each row names its file, which rows for
+comparison don't have, so nobody can pass for the published figure.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from secrets import token_hex
+from string import Template
+from textwrap import shorten
+from typing import Any
+
+from cypresskit import published, tables
+from cypresskit.devices import HD5870, Device
+from cypresskit.isolated import Lost, Raised, call
+from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.kernels import Kernel, generated
+from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.teach.check import BROKEN, REPORT, seeded
+from cypresskit.teach.climb import CLOSE
+from cypresskit.teach.l12_contest import checks as contest
+
+HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
+SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
+SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
+LONGEST = 100_000  # characters of an entry
+SECONDS = 120.0  # for an entry
+MEGABYTES = 4_000  # likewise
+NAME = 40  # characters of a name that a page shows
+COLUMNS = "place", "who", "Gflop/s", "", "% of peak", "registers", "bound by"
+HERE = Path(__file__).parent
+PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8"))
+LOOK = HERE.parents[1] / "draw/look.css"
+ENDS = {
+    "time": "it had not ended when its time was up",
+    "clock": "it had not ended when its time by the clock was up",
+    "memory": f"it needs more than {MEGABYTES:,} MB",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the leaderboard; a wrong entry has 0 Gflop/s, and a verdict that says why."""
+
+    name: str
+    file: str = ""  # "" for a kernel that is no file's, and for what stands there to compare
+    gflops: float = 0.0
+    percent: float = 0.0  # of the peak
+    registers: int = 0
+    bound: str = ""
+    verdict: str = ""
+    chip: str = ""  # what it changes of the HD 5870
+    code: str = ""  # equal where programs and chips are, whatever their comments
+
+
+def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
+    """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError``
+    for a head that lacks something.
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
+    if shape := SHAPE.fullmatch(text):
+        return generated.write(*map(int, shape.groups())), HD5870
+    if not text.strip():
+        raise ValueError("the file is empty")
+    comments = "\n".join(
+        line for line in text.split("il_ps", 1)[0].splitlines() if line.startswith(";")
+    )
+    head = dict(HEAD.findall(comments))
+    block = re.findall(r"\d+", head.get("block", ""))
+    steps = head.get("steps", "")
+    if len(block) != 2 or not steps.isdecimal() or len(steps) > 3:
+        raise ValueError(
+            "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
+        )
+    sizes = []
+    if "chip" in head:
+        sizes = [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])]
+    if not all(sizes):
+        raise ValueError(
+            f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as"
+            " lds_bytes 0"
+        )
+    changes: dict[str, Any] = {size[1]: int(size[2]) for size in sizes if size}
+    chip = replace(HD5870, **changes)
+    return (
+        generated.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name),
+        chip,
+    )
+
+
+def judged(text: str, file: str, n: int, seed: str) -> dict:
+    """The fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to ``seed``."""
+    try:
+        entry, chip = read(text, file)
+    except ValueError as error:
+        return {"name": file, "file": file, "verdict": cannot(file, str(error))}
+    with seeded(seed):
+        return vars(scored(entry, chip, contest.judge(entry, chip, n, exact=True), file))
+
+
+def scored(kernel: Kernel, chip: Device, score: contest.Score, file: str = "") -> Row:
+    """The row of a kernel that was judged."""
+    own = contest.changes(chip) if type(chip) is Device else ""
+    row = Row(score.name, file, verdict=str(score.verdict), chip=own)
+    report = score.report
+    if not report:
+        return row
+    code = f"{row.chip} {kernel.block} {kernel.program.expanded}"
+    return replace(
+        row,
+        gflops=report.gflops,
+        percent=report.percent,
+        registers=report.registers,
+        bound=report.bound,
+        code=sha256(code.encode()).hexdigest(),
+    )
+
+
+def cannot(file: str, why: str) -> str:
+    """The words on an entry that can't be judged."""
+    return f"Not yet. {file} can't be judged: {why}."
+
+
+def row(
+    text: str,
+    file: str,
+    n: int = contest.N,
+    *,
+    seconds: float = SECONDS,
+    seed: str = "",
+    family: Family | None = None,
+) -> Row:
+    """The row of the entry in ``text``, judged in a process of its own. It never raises.
+
+    n : it is timed at n x n x n.
+    seconds : of processor time that it may take; by the clock, four times that.
+    seed : what the judge's random numbers belong to; by default other ones each time.
+    family : where the process comes from; by default a new one.
+    """
+    limits = CallLimits(seconds, 4 * seconds, MEGABYTES)
+    where = "cypresskit.teach.l12_contest.leaderboard", "judged"
+    own = family or Family()
+    try:
+        fields = call(*where, text, file, n, seed or token_hex(), limits=limits, family=own)
+        return Row(**fields)
+    except Lost as lost:
+        return Row(file, file, verdict=cannot(file, ENDS.get(lost.reason, "its process ended")))
+    except (Raised, OSError, TypeError) as error:
+        return Row(file, file, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
+    finally:
+        if family is None:
+            own.end()
+
+
+def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
+    """(place, row), the best first, entries with a chip of their own last. Speeds less than half a
+    per cent apart share a place. The bar and the published figure stand among them without one.
+    """
+    places: list[tuple[int | str, Row]] = []
+    for own in (False, True):
+        group = [row for row in rows if bool(row.chip) == own]
+        beside = [replace(row, chip="HD 5870" * own) for row in (_bar(n), _paper())]
+        if own and not group:
+            beside = []
+        for row in sorted([*group, *beside], key=lambda line: -line.gflops):
+            faster = sum(other.gflops > CLOSE * row.gflops for other in group)
+            place = 1 + faster if row not in beside and row.gflops else ""
+            places.append((place, row))
+    return places
+
+
+def _paper() -> Row:
+    """The row of the published figure."""
+    paper = published.kernel("sgemm_tn")
+    best = float(paper["gflops_max"])
+    name = f"Nakasato 2010, measured at N = {paper['n_at_max']}"
+    percent = 100 * best / HD5870.single_gflops
+    return Row(name, "", best, percent, paper["gprs"], verdict="Published, not simulated.")
+
+
+@cache
+def _bar(n: int) -> Row:
+    """The row of the bar, timed at n x n x n."""
+    report = contest.timed(contest.BAR, n, exact=True)
+    name = f"to beat: {contest.BAR.name}"
+    remark = "The fastest that contest.write makes."
+    return Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
+
+
+def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = contest.N) -> str:
+    """Kernels, or pairs of a kernel and a chip, judged and listed, the best first and equal lines
+    once, with the published figure among them. Wrong ones come last, with the reason.
+    """
+    given = [
+        item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
+    ]
+    rows = [_paper()]
+    for (kernel, chip), score in zip(given, contest.finish(given, n)):
+        row = scored(kernel, chip, score)
+        if chip is not HD5870:
+            row = replace(row, name=f"{row.name}, {contest.name_of(chip)}")
+        rows.append(row)
+    rows.sort(key=lambda row: -row.gflops)
+    return "\n".join([f"Gflop/s, simulated at N = {n}", *dict.fromkeys(map(line, rows))])
+
+
+def line(row: Row) -> str:
+    """A row as a line of text."""
+    name = shorten(tables.one_line(row.name), 20)
+    if not row.gflops:
+        why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
+        return f"     -  {name:20} {shorten(tables.one_line(why), 80)}"
+    more = [f"{row.registers:3} registers", row.bound, row.chip, row.file]
+    return f"{row.gflops:6.0f}  {name:20} {', '.join(filter(None, more))}"
+
+
+def table(rows: Sequence[Row], n: int = contest.N) -> str:
+    """The leaderboard as CSV, a row for each entry."""
+    shown = []
+    for place, row in ranked(rows, n):
+        fields = {name: value for name, value in vars(row).items() if name != "code"}
+        shown.append({"place": place} | {name: _cell(value) for name, value in fields.items()})
+    return tables.as_csv(shown)
+
+
+def _cell(value: object) -> object:
+    return f"{value:.1f}" if isinstance(value, float) else value or ""
+
+
+# -- the page
+
+
+def page(rows: Sequence[Row], n: int = contest.N) -> str:
+    """The leaderboard as a web page: a table, in which entries that are the same program share a
+    row, and below it the wrong ones. Bars begin at the slowest.
+    """
+    places = _together(ranked(rows, n))
+    speeds = [row.gflops for _, row, _ in places if row.gflops]
+    low = 100 * (min(speeds) // 100)
+    lines = [
+        _line(place, row, names, (row.gflops - low) / (max(speeds) - low or 1))
+        for place, row, names in places
+        if row.gflops
+    ]
+    heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    wrong = [(_cut(row.name), row.file, row.verdict) for _, row, _ in places if not row.gflops]
+    below = f"<h2>Not yet</h2>{tables.table(('name', 'file', 'why'), wrong)}" if wrong else ""
+    return PAGE.substitute(
+        n=n,
+        low=f"{low:.0f}",
+        high=f"{max(speeds):.0f}",
+        look=LOOK.read_text(encoding="utf-8"),
+        table=f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>",
+        below=below,
+    )
+
+
+def _together(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row, list[str]]]:
+    """(place, row, names): entries that are the same program are one row with all their names."""
+    rows: dict[str, tuple[int | str, Row, list[str]]] = {}
+    for number, (place, row) in enumerate(places):
+        key = row.code or str(number)
+        rows.setdefault(key, (place, row, []))[2].append(f"{_cut(row.name)} ({row.file})")
+    return list(rows.values())
+
+
+def _cut(name: str) -> str:
+    """A name, cut where it would make its row higher."""
+    whole = tables.one_line(name)
+    return whole if len(whole) <= NAME else f"{whole[: NAME - 1]}…"
+
+
+def _line(place: int | str, row: Row, names: list[str], share: float) -> str:
+    """A row of the page; ``share`` of the bar is filled."""
+    who = ", ".join(names).replace(" ()", "")
+    if row.chip:
+        who += f"; {row.chip}"
+    bar = f'<div class="bar"><b style="width: {100 * share:.1f}%"></b></div>'
+    cells = [str(place), who, f"{row.gflops:.0f}", bar, f"{row.percent:.0f}"]
+    cells += [str(row.registers or ""), row.bound]
+    texts = [cell if cell is bar else escape(cell) for cell in cells]
+    return f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>"
