@@ -268,7 +268,8 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
         low=f"{low:.0f}",
         high=f"{max(speeds):.0f}",
         look=LOOK.read_text(encoding="utf-8"),
-        table=f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>",
+        heads=heads,
+        rows="".join(lines),
         below=below,
     )
 
