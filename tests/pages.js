@@ -49,14 +49,6 @@ const begin = speed => {
     player.dispatchEvent(new KeyboardEvent("keydown", {key: " "}))
 }
 
-// Where on the page a source's cell is.
-const place = ([name, cell]) => {
-    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
-    const drawn = (m) => m.type === "Plot" && m.renderers.some(r => r.data_source?.name === name)
-    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
-    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
-    return [box.x + x_scale.compute(data.x[cell]), box.y + y_scale.compute(data.y[cell])] }
-
 // Which level of a journey is shown, what is chosen in it, its frame, and where it ends on the page.
 const level = () => {
     const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)

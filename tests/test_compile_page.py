@@ -3,11 +3,13 @@ Pyodide's core, the compiler answers as it does here, byte for byte.
 """
 
 import json
+import random
+import re
 import subprocess
 import sys
 import threading
 import zipfile
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from tools import compile_page
 from tools.compile_page.answering import Session
 from tools.random_edits import random_edits
 
+LOOP = "whileloop", "endloop"
 EDITS = 200
 UP = 300_000  # milliseconds that a busy computer may take to bring Python up
 ANSWERED = "text => document.querySelector('.ckw-verdict')?.textContent.includes(text)"
@@ -41,17 +44,48 @@ def test_constants_are_folded_as_with_numpy(tmp_path):
     assert len({name for name, *_ in results}) > 70
 
 
+@cache
+def beginnings() -> dict[str, dict]:
+    """What the page begins with of each kernel."""
+    return json.loads(compile_page.beginnings())["kernels"]
+
+
 def test_equal_sources_make_equal_archives():
     assert compile_page.archive() == compile_page.archive()
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "ddgemm_tn_nofma"])
 def test_the_page_has_the_card_of_a_known_kernel(name):
-    session, own = Session(), json.loads(compile_page.beginnings())["kernels"][name]
+    session, own = Session(), beginnings()[name]
     list(session.receive(json.dumps({"type": "open", "like": name, "own": own})))
     text = json.dumps({"type": "text", "edit": "1", "text": own["text"]})
     card = json.loads(list(session.receive(text))[-1])["card"]
     assert card.items() <= vars(ck.card(name)).items()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_deleted_line_makes_a_kernel_faster(seed):
+    """Of any kernel of the catalogue, whichever line of its loop goes: where a product is missing
+    there is no speed, and words that say so.
+    """
+    chance = random.Random(seed)
+    name = chance.choice(sorted(ck.kernels))
+    own = beginnings()[name]
+    lines = own["text"].splitlines()
+    begin, end = (next(n for n, line in enumerate(lines) if word in line) for word in LOOP)
+    products = [n for n in range(begin, end) if re.match(r"\s*d?mad\b", lines[n])]
+    session = Session()
+    list(session.receive(json.dumps({"type": "open", "like": name, "own": own})))
+
+    def card(text: str) -> dict:
+        message = json.dumps({"type": "text", "edit": "1", "text": text})
+        return json.loads(list(session.receive(message))[-1]).get("card", {})
+
+    assert card(own["text"])["nominal_gflops"] > 0
+    for gone in chance.sample(products, min(3, len(products))):
+        shown = card("\n".join(lines[:gone] + lines[gone + 1 :]))
+        if shown:
+            assert shown["nominal_gflops"] is None and "left: no speed" in shown["no_speed"]
 
 
 # -- in Chromium

@@ -43,7 +43,7 @@ GIVEN = re.compile(r"^[ \t]*### BEGIN GIVEN\n(.*?)^[ \t]*### END GIVEN(?:\n|\Z)"
 FOLD = "<!-- solution -->"
 TITLE = re.compile(r"## (?:Exercise (\d+): (.+))?")
 CHECK = re.compile(r"^(?:\w+ = )?(ck\.teach\.\w+\.check_\w+\(.*\))\s*\Z", re.M | re.S)
-STEP = re.compile(r'^\w+ = ck\.workbench\(.*\bstep="(\w+)"', re.M)
+STEP = re.compile(r'^\w+ = ck\.workbench\(.*\bstep="([^"]+)"', re.M)
 WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # question, good sentence
 ASKS = "**In one sentence:** "
 GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"

@@ -5,7 +5,6 @@ The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as
 photographed frame by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -49,9 +48,7 @@ STEPS = (
     (1, 26, "cells C", 10),
     (1, 16, "", 0),
 )
-PLACE = re.findall(
-    r"(?s)const place = (.+?)\n\n", (ROOT / "tests/pages.js").read_text(encoding="utf-8")
-)[0]
+PLACE = Path(__file__).with_name("place.js").read_text(encoding="utf-8")
 POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
     if (x >= 0) document.body.insertAdjacentHTML("beforeend",
       `<div id="pointer" style="position: fixed; width: 20px;

@@ -94,7 +94,7 @@ export class Figures {
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
     if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
     if (!this.owner.parts.includes("clocks"))
-      this.row("nominal", Math.round(card.nominal_gflops), "Gflop/s")
+      this.row("nominal", Math.round(card.nominal_gflops) || "", card.no_speed ?? "Gflop/s")
   }
 
   /** The fewest bundles that a compiler was seen to need. */

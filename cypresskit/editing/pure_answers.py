@@ -194,6 +194,7 @@ CARD = (
     "fetches",
     "lds_operations",
     "flops",
+    "mads",
     "loop_bundles",
     "bundles_bound",
     "slots4_pct",

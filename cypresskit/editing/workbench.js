@@ -131,6 +131,7 @@ class Workbench {
     const {host} = this
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
+    host.toggleAttribute("data-unpriced", !state.parts.includes("prices"))
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})

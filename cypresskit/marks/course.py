@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cypresskit.editing.steps import kept_texts
 from cypresskit.guessed import kept_guesses
 from cypresskit.teach import sentences
 
@@ -20,7 +21,6 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 ENTRY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
-STEP = "application/vnd.cypresskit.step+json"  # a workbench's kept text, in a cell's output
 LONGEST = 1000  # characters of a sentence or a guess
 SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
 TITLE = re.compile(r"# (\d\d .+)")
@@ -190,13 +190,4 @@ def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
 
 def kept_steps(cells: Iterable[Cell]) -> dict[str, str]:
     """The kernels that a student's workbenches keep, by their steps of the climb."""
-    texts = dict[str, str]()
-    for output in (output for cell in cells for output in cell["outputs"]):
-        data = output.get("data")
-        kept = data.get(STEP) if isinstance(data, dict) else None
-        if not isinstance(kept, dict):
-            continue
-        step, text = kept.get("step"), kept.get("text")
-        if isinstance(step, str) and step and isinstance(text, str):
-            texts[step] = text
-    return texts
+    return {step: text for cell in cells for step, text in kept_texts(cell["outputs"]).items()}

@@ -152,8 +152,8 @@ def task(cells: list[Cell], lesson: Lesson, exercise: Exercise, kernel: str = ""
     opens it.
     """
     code = course.answers(cells, lesson)
-    kept = course.kept_steps(cells).get(exercise.step)
-    if kept is not None:
+    if exercise.step:
+        kept = course.kept_steps(cells).get(exercise.step, "")
         code.append(f"{exercise.answer} = {kept!r}")
     return Task(code, exercise.check, kernel, lesson.solved(exercise))
 

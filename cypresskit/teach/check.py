@@ -44,6 +44,8 @@ MEGABYTES = 500  # that it may take
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
+LARGEST = 64  # rows, columns or steps of an entry's block
+BEYOND = 2**63  # above all sizes, rates and counts
 UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
 REPORT = (
@@ -249,18 +251,36 @@ def built(value: Any) -> Any:
         fine = all(_alike(given[name], own) for name, own in vars(HD5870).items())
         with suppress(TypeError, ValueError):
             return Device(**given) if fine else value
-    if value.kind == "Kernel" and "source" in given:
-        made = entry(given["source"], given["block"], given["k_step"], given["name"])
-        before = given.get("before", "")
-        return replace(made, before=before) if isinstance(before, str) else value
-    if value.kind == "Kernel" and given.get("name") in KERNELS:
-        return KERNELS[given["name"]]
-    return value
+    name = given.get("name")
+    if value.kind != "Kernel" or not isinstance(name, str):
+        return value
+    if "source" not in given:
+        return KERNELS.get(name, value)
+    source, before = given["source"], given.get("before", "")
+    block, steps = given.get("block"), given.get("k_step")
+    pair = isinstance(block, list | tuple) and len(block) == 2
+    sizes = [*block, steps] if pair else [0]
+    if not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
+        return value
+    if not isinstance(source, str) or not isinstance(before, str):
+        return value
+    return replace(entry(source, tuple(block), steps, name), before=before)
 
 
 def _alike(value: Any, own: Any) -> bool:
-    """Whether a field of a board has the type of the stock one's; whole numbers are floats, too."""
+    """Whether a field of a board has the type of the stock one's, and no number is beyond what one
+    can be of; whole numbers are floats, too.
+    """
+    if isinstance(value, int | float) and not abs(value) < BEYOND:
+        return False
     return type(value) is type(own) or (isinstance(own, float) and type(value) is int)
+
+
+def _without_end(value: Any) -> bool:
+    """Whether there is a number in a value that is beyond all that is counted here."""
+    if isinstance(value, list | tuple):
+        return any(map(_without_end, value))
+    return type(value) is int and not abs(value) < BEYOND
 
 
 # -- checks
@@ -289,7 +309,10 @@ def exercise(
         )
         if not needed:
             cell.once((check.__module__, check.__name__))
-            return check(plain_value(arguments[0]))
+            value = plain_value(arguments[0])
+            finding = f"There is a number in {name} that is larger than all that is counted here."
+            unless(not _without_end(value), finding, "how is it computed?")
+            return check(value)
         with ExitStack() as stack:
             return check(_opened(arguments[0], name, services, stack))
 

@@ -20,6 +20,7 @@ from string import Template
 from tempfile import TemporaryDirectory
 
 import cypresskit
+from cypresskit.compiler import compile
 from cypresskit.compiler.code import kernel_turn
 from cypresskit.draw.scripts import packaged
 from cypresskit.editing import pure_answers
@@ -136,10 +137,16 @@ def snapshot(core: Path) -> bytes:
 
 def beginnings() -> str:
     """What the page begins with, as JSON: what the language's words mean and, of each kernel of the
-    catalogue, its text, what it teaches and its ``turn`` (``compiler.code.kernel_turn``).
+    catalogue, its text, what it teaches, its ``turn`` (``compiler.code.kernel_turn``), and
+    the ``mads`` of a turn.
     """
     kernels = {
-        name: {"text": kernel.text, "teaches": kernel.teaches, "turn": kernel_turn(kernel)}
+        name: {
+            "text": kernel.text,
+            "teaches": kernel.teaches,
+            "turn": kernel_turn(kernel),
+            "mads": compile(kernel.program).card().mads,
+        }
         for name, kernel in KERNELS.items()
     }
     return json.dumps({"words": pure_answers.words(), "kernels": kernels})

@@ -31,8 +31,10 @@ def warm_up(text: str) -> None:
 class Session:
     """One reader's kernel: its name, and the code of the edit before this one.
 
-    Of the catalogue's kernel that it began as: its ``accesses``, and its ``turn``, the steps of k
-    in a turn of the main loop and their flops. They hold as long as it accesses memory as that did.
+    Of the catalogue's kernel that it began as: its ``accesses``, its ``turn``, the steps of k in a
+    turn of the main loop and their flops, which hold as long as it accesses memory as that did; and
+    the ``mads`` of a turn. A loop with another number of multiply-adds is no longer that product,
+    and has no speed.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,7 @@ class Session:
         self.before: list = []
         self.accesses: tuple | None = None
         self.turn: tuple[int | None, int | None] = None, None
+        self.mads: int | None = None
 
     def receive(self, message: str) -> Iterator[str]:
         """The answers to a message of the page, each as JSON."""
@@ -49,6 +52,7 @@ class Session:
             own = asked.get("own")
             self.accesses = own and pure_answers.accesses(assemble(own["text"], self.name))
             self.turn = tuple(own["turn"]) if own else (None, None)
+            self.mads = own and own["mads"]
         if asked["type"] == "text":
             yield from map(json.dumps, self.answer(asked["edit"], asked["text"]))
 
@@ -67,4 +71,11 @@ class Session:
         )
         if signatures:
             self.before = signatures
+        if card := answer.get("card"):
+            mads = card["mads"]
+            if self.mads is not None and mads != self.mads:
+                card["nominal_gflops"] = None
+                card["no_speed"] = f"{mads} of {self.mads} multiply-adds left: no speed"
+                if mads > self.mads:
+                    card["no_speed"] = f"{mads} multiply-adds, not {self.mads}: no speed"
         yield {**common, "part": "code", **answer}
