@@ -101,7 +101,7 @@ def run(
         max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max())
     )
     simulated = steady.simulated / int(over[0]) if steady else 1.0
-    error = steady.doubt / end if steady else 0.0
+    error = abs(steady.drift) / end if steady else 0.0
     wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
     rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
     progress = log.progress, log.pace

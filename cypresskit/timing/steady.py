@@ -2,12 +2,14 @@
 
 Most of the time all wavefronts on the chip are inside a loop, and one stretch of it takes as long
 as another. So the chip is run ``TURNS`` turns at a time, and looked at. After every third stretch,
-all that was looked at since the last skip is cut into thirds: the first lets queues settle; once
-the last had the pace of the second, and some unit was busy nearly all the time, every wavefront is
-moved on by some turns at that pace, and all clocks with it: who is ahead of
-whom, what waits in which queue, and what is counted go on from there. A pace that doesn't settle is
-simulated on; nothing is started again. When that has become too much, turns are skipped at whatever
-pace there is. By how much the pace changed while it was looked at is added up as the error.
+all that was looked at since the last gap is cut into thirds: the first lets queues settle; once the
+last had the pace of the second, every wavefront is moved on by some turns at that pace, a
+``GAPS``-th of its loop at most, and all clocks with it: who is ahead of whom, what waits in which
+queue, and what is counted go on from there. A pace that doesn't settle is simulated on; nothing is
+started again.
+
+By how much the pace changes while it is looked at, and from before a gap to behind it, is added up,
+signs and all: a pace that sways about a mean has one.
 
 Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses
 more.
@@ -19,21 +21,10 @@ import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Moments
 
-STEADY = 0.02  # share by which a time may be off, and still be called steady
+STEADY = 0.05  # share by which a time may be off, and still be called steady
+SETTLED = 0.01  # share by which two stretches may differ that have one pace
 TURNS = 8  # of every wavefront between two looks, and simulated before its loop's end
-WAITING = 1 / 3  # share by which waiting for busy channels may change
-
-
-def unsure(busy: float, load: float) -> float:
-    """The share by which a pace may be off that was seen for a while: the busiest unit is ``busy``,
-    and the memory channels send or wait for rows, for these shares of the time.
-
-    A unit that is always busy takes as long as its work does, and wavefronts that wait for nothing
-    but latencies wait as long each time. But where no unit is busy and channels are, a few clocks
-    decide who shares lines and rows, and the pace may double later on.
-    """
-    idle = max(1 - busy, 0.0)
-    return WAITING * idle * load + max(load - busy, 0.0)
+GAPS = 2  # in a loop, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,20 +38,18 @@ class Look:
     clauses: int
     done: np.ndarray
     ledger: np.ndarray
-    busy: np.ndarray  # clocks for each kind of unit, on average over its units
-    load: float  # clocks in which a channel sends or waits for a row, on average
 
 
 class Steady:
     """Watches a chip that is run for ``stretch`` clauses at a time, and moves it on: by
-    ``farthest`` times what it has looked at, at most. It insists on a settled pace until ``strict``
-    clauses are simulated.
+    ``farthest`` times what it has looked at, at most. It insists on a settled pace until a share of
+    ``strict`` of all clauses is simulated.
     """
 
     def __init__(self, chip: Chip, farthest: float, strict: float):
         self.chip = chip
         self.farthest = farthest
-        self.strict = strict
+        self.strict = strict * float(chip.work.clauses_run[chip.work.path].sum())
         self.looks: list[Look] = []
         self.length = np.maximum(chip.work.clauses_a_turn, 1)
         # Turns that each wavefront has taken in the halves of all stretches looked at so far.
@@ -68,7 +57,9 @@ class Steady:
         self.late = self.early
         self.most = 1  # wavefronts that were seen on the chip at once
         self.passed = 0  # clauses that were skipped
-        self.doubt = 0.0  # clocks by which they may have taken more or less
+        self.drift = 0.0  # clocks that they may have taken more
+        self.gap = 0  # clauses of the last gap, if these wavefronts are still on the chip
+        self.pace = 0.0  # before it
         # Rows of the timeline from before anything was skipped, if anything was.
         self.logged: int | None = None
         self.phases = int(np.lcm.reduce(chip.work.streams[:, 1], initial=1))
@@ -90,6 +81,7 @@ class Steady:
         before = self.looks[-1] if self.looks else now
         if (now.wavefront != before.wavefront).any() or (now.segment != before.segment).any():
             self.looks.clear()
+            self.gap = 0
             self.early = self.late = np.zeros_like(now.turn)
         self.looks.append(now)
         looks = len(self.looks) - 1
@@ -97,13 +89,9 @@ class Steady:
             return
         third = looks // 3
         first, middle, last = self.looks[third::third]  # the first third lets queues settle
-        early, late = _pace(first, middle), _pace(middle, last)
-        change = abs(late - early) / late
-        clocks = last.clock - first.clock
-        busy = float((last.busy - first.busy).max()) / clocks
-        load = float(last.load - first.load) / clocks
-        agree = change <= STEADY / 2 and unsure(busy, load) <= STEADY
-        if (agree or self.simulated >= self.strict) and self._move_on(first, middle, last, change):
+        change = _pace(middle, last) / _pace(first, middle) - 1
+        settled = abs(change) <= SETTLED or self.simulated >= self.strict
+        if settled and self._move_on(first, middle, last, change):
             self.looks.clear()
 
     def _now(self) -> Look:
@@ -114,13 +102,9 @@ class Steady:
         clock = float(self.chip.engines.next_clock.min())
         clauses = int(self.chip.log.over[0])
         tally = self.chip.tally
-        slices = (tally.l2_asked + tally.l2_passed) * self.chip.clocks.slice_line
-        units = (tally.alu, tally.texture, tally.lds, slices, tally.dram)
-        busy = np.array([unit.mean() for unit in units])
-        load = float((tally.dram + tally.dram_rows).mean())
         done = tally.all.copy()
         ledger = self.chip.ledger.all.copy()
-        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, ledger, busy, load)
+        return Look(slots.wavefront.copy(), segment, turn, clock, clauses, done, ledger)
 
     def _move_on(self, first: Look, middle: Look, last: Look, change: float) -> bool:
         """Skip the turns that follow, at the pace from ``first`` to ``last``, which has changed by
@@ -133,10 +117,12 @@ class Steady:
         rate *= (last.turn - first.turn)[occupied].mean() / rate.mean()
         left = (self.chip.work.segments[last.segment, 2] - last.turn)[occupied] - TURNS
         self.most = max(self.most, int(occupied.sum()))
-        times = min((left / rate).min(), self.farthest * occupied.sum() / self.most)
+        longest = self.chip.work.segments[last.segment, 2][occupied] / GAPS
+        most = self.farthest * occupied.sum() / self.most
+        times = min((np.minimum(left, longest) / rate).min(), most)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
         turns = _together(turns, last.wavefront[occupied] // self.chip.work.group)
-        if times < 0.5 or not turns.any():
+        if times < 1 or not turns.any():
             return False
         self.early, self.late = early, late
         moved = np.zeros_like(last.wavefront)
@@ -144,7 +130,9 @@ class Steady:
         self.chip.slots.turn[...] += moved
         clauses = int((moved * self.length[last.segment]).sum())
         clocks = self._advance(first, last, clauses)
-        self.doubt += clocks * change
+        pace = _pace(first, last)
+        self.drift += clocks * change + self.gap * (pace - self.pace)
+        self.gap, self.pace = clauses, pace
         return True
 
     def _advance(self, first: Look, last: Look, clauses: int) -> float:

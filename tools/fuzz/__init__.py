@@ -10,8 +10,8 @@ Every row of ``KINDS`` is a kind of program and the function that writes one and
   with the errors that are meant for it. What is accepted must not crash or hang, and must give the
   same bits unless the checks find in it what leaves them open (`OPEN`).
 - timed: any launch on any board, whose report has to keep the law (`law`).
-- sampled: a launch of workgroups with fences, simulated in part: it takes as long as all of it,
-  to 2 per cent, or its report says that it isn't steady.
+- sampled: a launch that is simulated in part: it takes as long as it says, to its error
+  (`samples`).
 - priced: a launch whose lines have prices that keep their law (`price_law`).
 
 To add a kind: a module that writes the program (`grammar` has what they share), a function here or
@@ -32,9 +32,10 @@ from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
 from tools.fuzz.engines import STEPS, Wrong, agree, in_words
-from tools.fuzz.law import Uncounted, sampled, timed
+from tools.fuzz.law import Uncounted, timed
 from tools.fuzz.price_law import priced
 from tools.fuzz.programs import random_program
+from tools.fuzz.samples import sampled
 from tools.fuzz.walks import random_walk
 
 LIMIT = 60  # seconds of processor time for one program

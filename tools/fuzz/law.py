@@ -12,7 +12,7 @@ and the fuzzer tells how many there were.
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,6 @@ from cypresskit.machine import places
 from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
 from cypresskit.machine.vliw import Bits, Processor
 from cypresskit.timing import DataDependentError, Report, simulate
-from cypresskit.timing.question import Question
-from cypresskit.timing.sampling import POLICY, Policy
-from cypresskit.timing.simulate import ask
-from cypresskit.timing.steady import STEADY
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
 from cypresskit.timing.walk import walk
@@ -192,16 +188,13 @@ def check(
     layout: str,
     report: Report,
     whole: Report | None = None,
-    rounds: int = POLICY.rounds,
 ) -> list[str]:
-    """How a report breaks the law, as texts; none if it keeps it. A sampled one, by a policy of so
-    many ``rounds``, is held against the ``whole`` simulation of the same launch; another is
-    counted, or raises ``Uncounted``.
+    """How a report breaks the law, as texts; none if it keeps it. A sampled one is held against the
+    ``whole`` simulation of the same launch; another is counted, or raises ``Uncounted``.
     """
     if whole is not None:
         # Where rounds are left out, their work is taken to be that of the others.
-        round_ = report.active * report.device.simd_engines
-        near = 0.01 if report.wavefronts // round_ > 2 * rounds else EXACT
+        near = EXACT if len(report.use.wavefronts) == report.wavefronts else 0.01
         few, all_ = report.bytes["L1"], whole.bytes["L1"]
         faults = _report_faults(report, charged(whole), near)
         if not math.isclose(few, all_, rel_tol=near):
@@ -459,49 +452,27 @@ STEPS = [
 ]
 
 
-def groups(rng: random.Random) -> Shape:
-    """A launch of several rounds of workgroups of one to four wavefronts, which take turns of a
-    loop with fences in it.
+def groups(
+    rng: random.Random,
+    turns: Sequence[int] = (1, 2, 8, 30, 100, 300),
+    counts: Sequence[int] = (3, 20, 60, 150),
+) -> Shape:
+    """A launch of workgroups of one to four wavefronts, ``counts`` of them, which take ``turns`` of
+    a loop with fences in it.
     """
     group = 64 * rng.randint(1, 4)
     body = "\n".join(rng.choice(STEPS) for _ in range(rng.randint(2, 7)))
     text = GROUP.format(
         group=group,
-        turns=rng.choice((1, 2, 8, 30, 100, 300)),
+        turns=rng.choice(turns),
         stride=rng.choice((0, 1, 2, 16)),
         step=rng.choice((0, 1, 64, 128)),
         body=body,
     )
-    count = rng.choice((3, 20, 60, 150))
-    return Shape(ck.assemble(text), (group * count, 1, 1), {0: Extent(64, 64, 16)})
+    return Shape(ck.assemble(text), (group * rng.choice(counts), 1, 1), {0: Extent(64, 64, 16)})
 
 
 SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slices=2)
-
-
-def sampled(rng: random.Random) -> None:
-    """Check that a small launch, of which only some is simulated, takes as long as all of it, to 2
-    per cent, wherever its report is steady; one that isn't must only add up.
-    """
-    shape = groups(rng)
-    board = rng.choice((SMALL, replace(SMALL, simd_engines=1), replace(SMALL, l2_bytes=65536)))
-    code = compile(shape.program, board)
-    policy = Policy(
-        whole=rng.choice((2e3, 1e4, 5e4)),
-        patience=rng.choice((0, 1e5)),
-        rounds=rng.choice((3, 4)),
-    )
-    question = Question(code, shape=shape, device=board, policy=policy)
-    few = ask(question)
-    whole = ask(replace(question, exact=True))
-    faults = unbalanced(few) + unbalanced(whole)
-    if few.steady:
-        faults += check(code, shape, "linear", few, whole, policy.rounds)
-        for name in ("clocks", "lived"):
-            off = getattr(few, name) / getattr(whole, name) - 1
-            if abs(off) > STEADY:
-                faults.append(f"{name}: {100 * off:+.1f} % off, says {100 * few.error:.1f} %")
-    assert not faults, "\n".join([*faults, str(policy), str(few), str(whole), str(shape.program)])
 
 
 def timed(rng: random.Random) -> None:
