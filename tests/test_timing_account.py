@@ -95,7 +95,7 @@ def shifted_waits(few, whole):
 def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, k, board, skips):
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(1024, 1024, k, 1.0, 0.0)
-    policy = Policy(whole=2e5, patience=0)
+    policy = Policy(whole=1.6e5, patience=0, rounds=3)
     question = Question(code, shape=shape, device=board, policy=policy)
     few = ask(question)
     whole = ask(replace(question, exact=True))

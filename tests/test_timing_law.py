@@ -78,11 +78,6 @@ def test_so_they_are_in_a_program_of_any_accesses(seed):
     assert law.check(code, shape, "linear", report) == []
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_sampled_launch_with_fences_matches_the_whole(seed):
-    law.sampled(random.Random(seed))
-
-
 @pytest.mark.parametrize(
     "change, said",
     [

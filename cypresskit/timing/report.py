@@ -135,8 +135,8 @@ class Report:
         it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
         lines stored.
     error
-        the share of ``clocks`` by which a launch that was simulated in part may be off, judged by
-        what was seen; 0 if all was simulated. See ``steady``.
+        the share by which ``clocks`` and ``lived`` of a launch that was simulated in part may be
+        off; 0 if all was simulated. Most are off by a tenth of it. See ``steady``.
     lived
         for how many core clocks wavefronts are on the chip, those of all together: they are worked
         on, or wait (``LineWork.waited``).
@@ -224,7 +224,7 @@ class Report:
 
     @property
     def steady(self) -> bool:
-        """Whether ``error`` is at most 2 %. A launch that isn't steady would take more than some
+        """Whether ``error`` is at most 5 %. A launch that isn't steady would take more than some
         five seconds to simulate whole, as ``exact=True`` does.
         """
         return self.error <= STEADY

@@ -7,10 +7,9 @@ continued where it is periodic: turns of loops that go by as those before them d
 too. How a launch begins and how its ragged rest ends is simulated with a few rounds, and with
 fewer: a round takes what these launches differ by, unless late wavefronts have other work.
 
-``Sample.error`` is what the pace was seen to change by, and ``UNSEEN`` of what was left out: who
-shares lines with whom, and in which order the last wavefronts end, may change later on, and no
-sample can know. A launch with an error of more than ``STEADY`` is simulated whole, if that takes no
-more than ``Policy.patience`` lines and clauses.
+``Sample.error`` is what the pace was seen to change by, and what nobody can have seen (``unseen``).
+A launch with an error of more than ``STEADY``, or of which less than half can be left out, is
+simulated whole, if that takes no more than ``Policy.patience`` lines and clauses.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,10 +26,7 @@ from cypresskit.timing.progress import SILENT
 from cypresskit.timing.steady import STEADY, Steady
 from cypresskit.timing.work import ALU, TEX, Clause, Path, pack
 
-#: The error of a launch of which nothing was simulated, if that could be. Calibrated on random
-#: launches with a policy like ``POLICY``, so that none was off by more than it said
-#: (``python -m tools.fuzz.samples``).
-UNSEEN = 0.03
+HALF = 0.5  # of the clauses: who has to simulate more saves nothing
 ALIKE = 0.002  # share by which the work of a round may differ from that of the first ones
 
 
@@ -96,7 +92,8 @@ def sample(
         run(pack(paths, launch.group), launch.device, launch.active, watch, bar) for paths in ways
     ]
     sampled = _extended(launch, outcomes, ways[0])
-    if sampled.error > STEADY and everything <= policy.patience:
+    doubtful = sampled.error > STEADY or sampled.share > HALF
+    if doubtful and everything <= policy.patience:
         return _whole(launch, bar)
     return sampled
 
@@ -148,13 +145,27 @@ def _extended(launch: TimedLaunch, outcomes: list[Outcome], paths: list[Path]) -
             len(outcomes[0].start) - len(outcomes[1].start)
         )
         clocks, lived = np.maximum(times[0], times[0] + steps * (late + early) / 2)
-        changes = abs(late - early) / np.maximum(np.maximum(late, early), 1)
+        # Wavefronts that go in bursts show no pace: a change of all of it.
+        slower = np.maximum(np.maximum(late, early), 1)
+        changes = 1 - np.clip(np.minimum(late, early) / slower, 0, 1)
         seen = seen * part + changes.max() * (1 - part)
     least = least_clocks(outcome, launch.device) / part
     lived *= max(least / clocks, 1)
     clocks = max(clocks, least)
-    error = seen + UNSEEN * (1 - share)
+    error = seen + unseen(least / clocks)
     return Sample(outcome, paths, share, part, float(clocks), float(error), float(lived))
+
+
+def unseen(busy: float) -> float:
+    """The share by which a launch may be off of which half or more was left out, and whose pace
+    wasn't seen to change; its busiest unit is ``busy`` for that share of the time.
+
+    A unit that is always busy takes as long as its work does. Where none is, a few clocks decide
+    who shares lines with whom and in which order wavefronts end, and that may change where nobody
+    looks. Calibrated on random launches, of which one in ten thousand may be off by more (``python
+    -m tools.fuzz --calibrate 1000``).
+    """
+    return 0.02 + 0.15 * (1 - min(busy, 1.0))
 
 
 def asked_work(paths: list[Path], device: Device) -> dict[str, float]:

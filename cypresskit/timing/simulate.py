@@ -72,7 +72,7 @@ def simulate(
     precision : of a program's flops, "single" (if not given), "double" or "double-double", for per
         cent of peak. A catalogue kernel has its own.
     exact : simulate every turn of every wavefront. Else a long launch is simulated in part; its
-        report states by how much it may be off (``Report.error``), and where that is more than 2 %,
+        report states by how much it may be off (``Report.error``), and where that is more than 5 %,
         ``Report.steady`` is False. Such a launch is simulated whole all the same, if that takes no
         more than some five seconds.
     style : in which it is compiled, "amd" or "best" (``ck.compile``).

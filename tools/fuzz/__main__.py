@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from tools.fuzz import KINDS, run
+from tools.fuzz.samples import calibrate
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
@@ -16,4 +17,11 @@ if __name__ == "__main__":
         "--seed", type=int, default=0, metavar="N", help="the first program's seed (default: 0)"
     )
     parser.add_argument("--kind", choices=list(KINDS), help="this kind only (default: all in turn)")
-    sys.exit(run(**vars(parser.parse_args())) > 0)
+    parser.add_argument(
+        "--calibrate", type=int, metavar="N", help="show by how much N sampled launches are off"
+    )
+    arguments = vars(parser.parse_args())
+    launches = arguments.pop("calibrate")
+    if launches:
+        sys.exit(calibrate(arguments["seed"], launches))
+    sys.exit(run(**arguments) > 0)

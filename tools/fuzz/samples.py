@@ -1,17 +1,17 @@
 """The law of samples: a launch that is simulated in part takes as long as it says, and wavefronts
 live as long on the chip, to its ``error``.
 
-Each random launch is simulated in part, whatever its pace does, and whole. They are ragged: kernels
+Each random launch is simulated in part and whole. They are ragged: kernels
 of the catalogue and of generated blocks of any size, which fill the chip once and a bit, and
 workgroups with fences, on large boards and small ones. The same launches calibrate what a sample
-says of what it has left out (``sampling.UNSEEN``), and this shows how far they were off:
+says of what it has left out (``sampling.unseen``), and this shows how far they were off:
 
-    python -m tools.fuzz.samples --seed 0 --launches 1000
+    python -m tools.fuzz --calibrate 1000
 """
 
-import argparse
 import random
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import write
 from cypresskit.timing import Report
 from cypresskit.timing.question import Question
-from cypresskit.timing.sampling import POLICY, UNSEEN, effort
+from cypresskit.timing.sampling import POLICY, effort, unseen
 from cypresskit.timing.simulate import ask, forget_reports
 from tools.fuzz.law import ENTRIES, SMALL, check, groups, unbalanced
 
@@ -33,6 +33,7 @@ BOARDS = [
     replace(SMALL, l2_bytes=65536),
 ]
 MOST = 8  # times as much as is simulated whole
+IDLE = (0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.01)  # shares of the time
 SOME = 64  # wavefronts, from which the work of a launch is estimated
 
 
@@ -44,27 +45,28 @@ class Trial:
     whole: Report
 
     @property
-    def left_out(self) -> float:
-        """The share of its clauses that wasn't simulated."""
-        return 1 - self.few.simulated
-
-    @property
     def off(self) -> float:
         """The share by which clocks or lives are off, whichever are more."""
         clocks = abs(self.few.clocks / self.whole.clocks - 1)
         return max(clocks, abs(self.few.lived / self.whole.lived - 1))
 
     @property
-    def needed(self) -> float:
-        """The least ``UNSEEN`` with which its error were large enough."""
-        seen = self.few.error - UNSEEN * self.left_out
-        return max(self.off - seen, 0.0) / self.left_out
+    def idle(self) -> float:
+        """The share of the time in which its busiest unit is idle."""
+        busy = {unit: share for unit, share in self.few.busy.items() if unit != "DRAM rows"}
+        return 1 - max(busy.values())
+
+    @property
+    def unseen(self) -> float:
+        """The share by which it is off beyond what its pace was seen to change by."""
+        return max(self.off - (self.few.error - unseen(1 - self.idle)), 0.0)
 
 
 def trial(rng: random.Random) -> Trial:
     """A random launch of which something is left out."""
     while True:
-        policy = replace(POLICY, whole=rng.choice((4e5, 1e6, 4e6)), patience=0)
+        patience = rng.choice((0, POLICY.patience))
+        policy = replace(POLICY, whole=rng.choice((4e5, 1e6, 4e6)), patience=patience)
         question = replace(_question(rng), policy=policy)
         try:
             launch = question.launch()
@@ -108,25 +110,20 @@ def sampled(rng: random.Random) -> None:
 
 
 def calibrate(seed: int, launches: int) -> None:
-    """Print what so many launches say of ``UNSEEN``."""
-    offs, needs = [], []
+    """Print by how much so many launches are off beyond what was seen: how many of how many, by how
+    idle their busiest unit is, by more than ``unseen`` says, and the worst.
+    """
+    trials = []
     for n in range(seed, seed + launches):
-        tried = trial(random.Random(n))
-        offs.append(tried.off)
-        needs.append(tried.needed)
+        trials.append(trial(random.Random(n)))
         forget_reports()
-    shares = (0.5, 0.9, 0.99, 0.999, 0.9999)
-    print(f"{launches} launches, per cent        " + "".join(f"{100 * s:9.2f}" for s in shares))
-    print("off by at most                    " + _row(offs, shares))
-    print("UNSEEN that covers what is unseen " + _row(needs, shares), f"(is {100 * UNSEEN})")
-
-
-def _row(values: list[float], shares: tuple[float, ...]) -> str:
-    return "".join(f"{100 * value:9.3f}" for value in np.quantile(values, shares))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m tools.fuzz.samples", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0, help="the first launch's (default: 0)")
-    parser.add_argument("--launches", type=int, default=1000, help="how many (default: 1000)")
-    calibrate(**vars(parser.parse_args()))
+    print("idle  launches  per cent off: median, 99 of 100, worst; beyond seen: worst (may be)")
+    for low, high in pairwise(IDLE):
+        some = [tried for tried in trials if low <= tried.idle < high]
+        if some:
+            offs = np.quantile([100 * tried.off for tried in some], (0.5, 0.99, 1))
+            worst = 100 * max(tried.unseen for tried in some)
+            said = f"({100 * unseen(1 - low):.2f} to {100 * unseen(1 - high):.2f})"
+            print(
+                f"{low:4} {len(some):9}", *(f"{off:8.3f}" for off in offs), f"{worst:8.2f} {said}"
+            )
