@@ -130,9 +130,9 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     ),
     "bundle_game": lambda text: ck.teach.bundles.bundle_game(commented(text)),
     "price": lambda text: draw.price(renamed_prices(text)),
-    "road": lambda text: draw.road(3, mine={text: report(text)}),
     "a sheet": sheet,
     "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial digits explore exponents lds_pitch lds_transpose life reduction waiting".split()
+NO_TEXT = "dial digits explore exponents lds_pitch lds_transpose life reduction".split()
+NO_TEXT += ["road", "waiting"]

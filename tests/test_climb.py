@@ -191,15 +191,6 @@ def test_the_contest_begins_where_i_am():
     assert contest.judge(contest.entry(text, block, steps), n=256).report
 
 
-def test_the_road_has_my_bars():
-    climb.keep("00", climb.NAIVE)
-    climb.keep("01", FOUR)
-    road = ck.draw.road(1, mine=climb.mine_so_far())
-    assert "**Yours: my 01**" in road.captions[0]
-    bars = str(road.about.values())
-    assert "my 00" in bars and "45 Gflop/s, as fast as sgemm_naive" in bars
-
-
 @pytest.mark.parametrize("shape", [(4, 8), (8, 8)])
 @pytest.mark.parametrize("edit", ["{}\n; a remark\n", "{}\nnonsense\n", "nonsense", ""])
 def test_a_text_edited_elsewhere_keeps_its_block(shape, edit):

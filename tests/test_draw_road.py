@@ -2,7 +2,6 @@
 
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from said import Rule, Said, assert_held, unheld
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.road import FIGURES, FOOT, LINE, ROOF, RUNGS, Figure, RoadLaunch
-from cypresskit.draw.sheet import Sheet
-from cypresskit.kernels.generated import block_kernel, write
+from cypresskit.draw.road import FIGURES, FOOT, LEAST, LINE, ROOF, RUNGS, SCALE, Figure, RoadLaunch
 from cypresskit.teach import climb
 from tools import clip, stored_figures
 
@@ -50,15 +47,15 @@ def rules() -> dict[str, Rule]:
 
     def label(say: Said, shown):
         """A rung's number, or a line of its name or of what runs there; or the scale's."""
-        if say.text in ("1000", "2000"):
-            foot = FOOT + LINE * say.index
-            gflops = (foot - say.cell("y")) / (FOOT - ROOF) * ck.HD5870.peak_gflops("single")
+        if say.text in map(str, SCALE):
+            part = (FOOT + LINE * say.index - say.cell("y")) / (FOOT - ROOF)
+            gflops = LEAST * (ck.HD5870.peak_gflops("single") / LEAST) ** part
             return round(gflops) == int(say.text)
         if re.fullmatch(r"\d+", say.text):
             return [RUNGS[say.index].lesson]
         lines = {line for rung in RUNGS for line in (*rung.phrase.split("\n"), *rung.under)}
         lines |= {
-            "The climb: Gflop/s at N = 2048",
+            "The climb: Gflop/s at N = 2048, on a logarithmic scale",
             f"the roof: the chip's peak, {ck.HD5870.peak_gflops('single'):.0f} Gflop/s",
         }
         return say.text in lines | {f"{rung.lesson:02}" for rung in RUNGS}
@@ -129,100 +126,27 @@ def test_a_lessons_road_hides_later_ones(lesson):
         str(road.about.values()).count("Gflop/s") == len(shown) == len(repr(road).splitlines()) - 1
     )
     (source,) = (ROOT / "notebooks/source").glob(f"{lesson:02}_*.md")
-    shown = source.read_text().count(f"\nck.draw.road({lesson}, ")
+    shown = source.read_text().count(f"\nck.draw.road({lesson})")
     assert shown == (lesson in (0, 2, 12, 13))
 
 
-def test_own_bars_stand_behind_the_climb_with_their_figures():
-    first = ck.simulate(write(4, 4, 1), 512)
-    second = ck.kernel(write(8, 8, 2).text, name="better")
-    player = draw.road(1, mine={"Ada's first": first, "better": second})
-    speed = ck.simulate(second, 2048).gflops
-    gain = speed / first.gflops
-    naive = FIGURES[RoadLaunch("sgemm_naive")].gflops
-    own = [line.replace("**", "") for line in player.captions[0].split("\n") if "Yours" in line]
-    assert own[0].startswith(f"Yours: Ada's first (N = 512): {first.gflops:.0f} Gflop/s, ")
-    assert f"which does {naive:.0f}" in own[0]
-    assert len(own) == 1, "the other belongs to lesson 02, or 12"
-    better = next(words[0][1] for words in player.about.values() if "better" in words[0][1])
-    assert f"{speed:.0f} Gflop/s, {gain:.3g} times as fast as your last" in better
-    for mine in (first, [first], {"": first}):
-        assert "Yours" in draw.road(3, mine=mine).captions[0]
-
-
-def test_what_is_no_bar_of_one_s_own_is_rejected():
-    with pytest.raises(TypeError, match=r"mine is the name of a kernel .* not 7"):
-        draw.road(0, mine=[7])
-    with pytest.raises(KeyError, match="Did you mean `sgemm_tn`"):
-        draw.road(0, mine="sgemm_tnn")
-    with pytest.raises(TypeError, match="idle's has no flops"):
-        draw.road(1, mine=replace(ck.simulate("sgemm_naive", 64), kernel="idle", flops=0))
-
-
-@pytest.mark.parametrize("own", [0, 3])
-def test_every_rung_is_on_the_stage(own, monkeypatch):
-    seen: dict = {}
-    stage, boxes = Sheet.stage, Sheet.boxes
-
-    def staged(self, label, width, *more, **how):
-        seen["width"] = width
-        return stage(self, label, width, *more, **how)
-
-    def boxed(self, name, x, y, w, *more, **how):
-        seen[name] = np.asarray(x) - np.asarray(w) / 2, np.asarray(x) + np.asarray(w) / 2
-        return boxes(self, name, x, y, w, *more, **how)
-
-    monkeypatch.setattr(Sheet, "stage", staged)
-    monkeypatch.setattr(Sheet, "boxes", boxed)
-    draw.road(13, mine=[ck.simulate("sgemm_tn", 128)] * own)
-    left, right = seen["rungs"]
-    assert len(left) == len(RUNGS) + own
-    assert left.min() >= 0 and right.max() <= seen["width"]
-
-
-def own_bars() -> dict:
-    """A bar for each step of the climb that keeps one."""
-    blocks = {side: ck.simulate(block_kernel(side, side), 2048) for side in (2, 4, 8)}
-    eights = {f"my {n:02}": blocks[8] for n in (2, 3, 4, 5)}
-    names = {"00": "sgemm_naive", "06": "dgemm_tn", "07": "sgemm_64x64_lds", "12": "sgemm_tn"}
-    reports = {f"my {n}": ck.simulate(name, 2048) for n, name in names.items()}
-    larger = {"my contest": reports["my 12"], "my larger N": ck.simulate("sgemm_tn", 4352)}
-    return reports | eights | {"my 01 2x2": blocks[2], "my 01": blocks[4]} | larger
-
-
-def test_own_bars_stand_beside_the_books_of_their_step():
-    player = draw.road(13, mine=own_bars())
-    x = drawn(player, "rungs")["x"]
-    order = np.lexsort((x, frames(player, "rungs", "y")[0] > LINE))
-    is_own = {n for n in range(len(x)) if player.about[n][-1][1].startswith("**Yours")}
-    assert len(is_own) == 12
-    beside = {}
-    book = ""
-    for n in order:
-        name = re.match(r"\*\*(?:Yours|Lesson \d+): (.*?)\*\*", player.about[n][-1][1])[1]
-        if n in is_own:
-            beside[name] = book
-        else:
-            book = name
-    assert beside == {
-        "my 00": "no block",
-        "my 01 2x2": "4 x 4 block",
-        "my 01": "4 x 4 block",
-        **{f"my {n:02}": "8 x 8 block" for n in (2, 3, 4, 5)},
-        "my 06": "double",
-        "my 07": "NN by the LDS",
-        "my 12": "two steps a turn",
-        "my contest": "two steps a turn",
-        "my larger N": "a larger N",
-    }
-    assert player.figures[0].x_range.end <= 1060, "it fits a notebook's column"
+def test_bars_are_as_high_as_their_figures_on_the_scale():
+    """Equal heights are equal factors, as the scale's lines have it."""
+    player = draw.road()
+    height = drawn(player, "rungs")["h"]
+    foot = np.nanmax(frames(player, "rungs", "y"), axis=0) + height / 2
+    lines = [drawn(player, f"scale {gflops}")["y"] for gflops in SCALE]
+    high = foot - np.array(lines)  # (lines, rungs)
+    for n, rung in enumerate(RUNGS):
+        slope = np.log(SCALE[-1] / SCALE[0]) / (high[-1, n] - high[0, n])
+        read = SCALE[0] * np.exp(slope * (height[n] - high[0, n]))
+        assert read == pytest.approx(FIGURES[rung.launch].gflops, rel=0.01)
 
 
 @pytest.mark.parametrize(("width", "high"), [(1366, 768), (1040, 700)])
 @pytest.mark.parametrize("lesson", [0, 12])
-@pytest.mark.parametrize("mine", [False, True])
-def test_no_words_collide_and_all_stays_under_the_roof(page, show, width, high, lesson, mine):
-    player = draw.road(lesson, mine=own_bars() if mine else ())
+def test_no_words_collide_and_all_stays_under_the_roof(page, show, width, high, lesson):
+    player = draw.road(lesson)
     page.set_viewport_size({"width": width, "height": high})
     show(player)
     page.evaluate(JS.settled)

@@ -2,16 +2,15 @@
 record.
 
 Above the climb, a rung for each idea that the record needs; below the side roads, each with its
-starting point; both under one roof, the chip's peak. A reader's own bars stand beside the rungs
-that they belong to. Every figure is the timing model's own output, kept in ``road.json``
-(``python -m tools.stored_figures`` renews it).
+starting point, from their lesson on; both under one roof, the chip's peak, on a logarithmic scale:
+equal heights are equal factors. Every figure is the timing model's own output, kept in
+``road.json`` (``python -m tools.stored_figures`` renews it).
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import NamedTuple
 
 import numpy as np
@@ -20,38 +19,32 @@ from cypresskit.devices import HD5870
 from cypresskit.draw.player import Player
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.sheet import Sheet
-from cypresskit.kernels.own import Source, resolve
-from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
 
 #: Of the stage, in pixels: its width and height, those of the climb's line, and the room at its
 #: left.
-WIDTH, HEIGHT, LINE, LEFT = 1040, 440, 208, 40
+WIDTH, HEIGHT, LINE, LEFT = 1040, 466, 221, 40
 RIGHT = 8  # the room at its right
 HEAD = 12  # the y of a line's heading, and how far below it the roof and the bars' foot are
-ROOF, FOOT = 26, 126
+ROOF, FOOT = 39, 139
 CLIMB, SIDE = (92, 150), (78, 92)  # the least and the most width of a rung of both kinds
-OWN = 46  # the width that a bar of the reader's own takes
-CLIMB_LETTERS, SIDE_LETTERS, OWN_LETTERS = 14, 12, 8  # in a line of the names that they hold
+CLIMB_LETTERS, SIDE_LETTERS = 14, 12  # in a line of the names that they hold
 GAP = 14  # between two bars
 # How far below the foot the lines of names are, and how far apart.
 NUMBER, NAMES, APART = 12, 27, 13
 REFERENCE = 2048  # the course's N: a rung of another one says so
-SCALE = (1000, 2000)  # lines to read heights by, in Gflop/s
+LEAST = 10  # Gflop/s at the foot of the bars
+SCALE = (30, 100, 300, 1000)  # lines to read heights by, in Gflop/s
 PEAK = HD5870.peak_gflops("single")  # the roof
 # Of a ceiling; what isn't on the chip is in the ink of words.
 INKS = {"ALU": "alu", "texture": "texture", "LDS": "wait"}
 
 
 class RoadLaunch(NamedTuple):
-    """What is timed for a bar: a kernel or a function of ``host``, its N, and a compiler style. Of
-    a reader's own bar, its number.
-    """
+    """What is timed for a bar: a kernel or a function of ``host``, its N, and a compiler style."""
 
     kernel: str
     n: int = REFERENCE
     style: str = ""
-    own: int | None = None
 
 
 class Figure(NamedTuple):
@@ -74,12 +67,6 @@ class Rung(NamedTuple):
     launch: RoadLaunch
     before: RoadLaunch | None = None
     climb: bool = False
-    beside: RoadLaunch | None = None  #: of a reader's own, the launch of the rung it belongs to
-
-    @property
-    def own(self) -> bool:
-        """Whether it is a reader's own bar, which belongs to no lesson."""
-        return self.launch.own is not None
 
     @property
     def name(self) -> str:
@@ -88,14 +75,8 @@ class Rung(NamedTuple):
     @property
     def under(self) -> list[str]:
         """The lines below its number: its name, what runs there, and its N if that isn't the
-        course's. Of a reader's own, its name, and its N if that isn't its neighbour's.
+        course's.
         """
-        if self.own:
-            is_like_the_books = self.beside is not None and self.launch.n == self.beside.n
-            is_short = len(self.phrase) <= OWN_LETTERS
-            words = self.phrase if is_short else self.phrase.replace("_", " _")
-            lines = wrap(words, OWN_LETTERS)[:4]
-            return [*lines, *([] if is_like_the_books else self.size)]
         names = [self.name] if self.climb else self.phrase.split("\n")
         letters = CLIMB_LETTERS if self.climb else SIDE_LETTERS
         return [*names, *_broken(self.launch.kernel, letters), *self.size]
@@ -121,8 +102,6 @@ SINGLE, DOUBLE = RoadLaunch("sgemm_tn"), RoadLaunch("dgemm_tn")
 NN = RoadLaunch("sgemm_nn")
 LARGER = RoadLaunch("sgemm_tn", 4352)
 THROUGH_LDS = RoadLaunch("sgemm_64x64_lds")
-#: Up to how many elements of C the blocks of a rung have.
-BLOCKS = ((1, NAIVE), (16, BLOCK_4), (64, BLOCK_8))
 ROUND_TRIP = RoadLaunch("round_trip")
 BLOCKED = RoadLaunch("blocked_time", 7168)
 RUNGS = (
@@ -147,37 +126,23 @@ FIGURES: dict[RoadLaunch, Figure] = {
     RoadLaunch(*launch): Figure(*figure)
     for launch, figure in json.loads(packaged("draw/road.json"))
 }
-Figures = Mapping[RoadLaunch, Figure]
 
 
-#: What may stand for bars of the reader's own.
-Own = Report | Source
-
-
-def road(
-    lesson: int | None = None, *, mine: Own | Iterable[Own] | Mapping[str, Own] = ()
-) -> Player:
+def road(lesson: int | None = None) -> Player:
     """A picture of the road with the rungs of ``lesson`` (0 to 13) lit: earlier ones with their
-    figures, later ones by name alone. Without a lesson it plays through all of them.
-
-    ``mine`` are bars of your own: reports of ``simulate``, or kernels, which are simulated at N =
-    2048; one or several, or by the name that stands below each. Each stands beside the rung with
-    its block, and is compared with the last before it on the climb, or with ``sgemm_naive``. Raises
-    ``ValueError`` for other lessons, and ``TypeError`` for what is no kernel, and for a report
-    without flops.
-
-        ck.draw.road(1, mine={"Ada": "my_kernel.il"})
+    figures, later ones of the climb by name alone. Without a lesson it plays through all of them.
+    Raises ``ValueError`` for other lessons.
     """
     if lesson not in (None, *range(14)):
         raise ValueError(
             f"the road leads from lesson 0 to lesson 13; there is no lesson {lesson!r}"
         )
-    own, timed = _own_rungs(mine)
-    figures = FIGURES | timed
-    rungs = _in_order(own)
     lessons = np.unique([rung.lesson for rung in RUNGS])
     if lesson is not None:
         lessons = np.minimum([lesson], lessons.max())
+    climb = [rung for rung in RUNGS if rung.climb]  # which comes first
+    is_on_the_climb = lessons.max() < min(rung.lesson for rung in RUNGS if not rung.climb)
+    rungs = climb if is_on_the_climb else RUNGS
     rung_lessons = np.array([rung.lesson for rung in rungs])
     seen = rung_lessons <= lessons[:, np.newaxis]  # (frames, rungs)
     lit = rung_lessons == lessons[:, np.newaxis]
@@ -185,17 +150,17 @@ def road(
     sheet = Sheet("The road: what each idea is worth")
     layout = _RoadLayout.of(rungs)
     label = "Rungs of a ladder: Gflop/s of each step, its ceiling, and what it is compared with"
-    sheet.stage(label, layout.width, HEIGHT)
+    sheet.stage(label, WIDTH, LINE if is_on_the_climb else HEIGHT)
     _draw_heads(sheet, layout)
-    _draw_bars(sheet, _Bars(rungs, figures, layout, seen), lit)
-    _draw_names(sheet, rungs, layout)
+    _draw_bars(sheet, _Bars(rungs, layout, seen), lit)
+    _draw_names(sheet, rungs, layout, seen)
 
-    sheet.about |= {n: _about(rung, figures, seen[:, n]) for n, rung in enumerate(rungs)}
+    sheet.about |= {n: _about(rung, seen[:, n]) for n, rung in enumerate(rungs)}
     captions = [
-        "\n".join(_say(rung, figures) for rung in _spoken(rungs, own, lesson)) for lesson in lessons
+        "\n".join(_say(rung) for rung in RUNGS if rung.lesson == lesson) for lesson in lessons
     ]
     known = [rung for rung, is_seen in zip(rungs, seen[-1]) if is_seen]
-    lines = [_say(rung, figures).replace("**", "") for rung in known]
+    lines = [_say(rung).replace("**", "") for rung in known]
     legend = sheet.legend(
         ("gained", "c", "box"),
         ("had before", "c", "pale"),
@@ -205,28 +170,8 @@ def road(
         ("ceiling: texture", "texture", "solid"),
         ("arithmetic", "alu", "solid"),
         ("bus, memory, chips", "ink", "solid"),
-        *([("yours", "b", "box")] if own else []),
     )
     return sheet.player(captions, lines, step="Lesson", below=[legend])
-
-
-def _spoken(rungs: Sequence[Rung], own: Sequence[Rung], lesson: int) -> list[Rung]:
-    """The rungs that a lesson's caption is about: its own with the reader's beside them, or else
-    the reader's last.
-    """
-    books = [rung.launch for rung in RUNGS if rung.lesson == lesson]
-    mine = [rung for rung in own if rung.beside in books] or list(own[-1:])
-    return [rung for rung in rungs if rung.lesson == lesson or rung in mine]
-
-
-def _in_order(own: Sequence[Rung]) -> list[Rung]:
-    """The road's rungs, each with those of the reader's that belong to it behind it."""
-    rungs = []
-    for book in RUNGS:
-        rungs.append(book)
-        is_first = book is next(rung for rung in RUNGS if rung.launch == book.launch)
-        rungs += [mine for mine in own if is_first and mine.beside == book.launch]
-    return rungs
 
 
 @dataclass(frozen=True)
@@ -235,7 +180,6 @@ class _RoadLayout:
     in pixels.
     """
 
-    width: float
     x: np.ndarray
     room: np.ndarray
     foot: np.ndarray
@@ -245,13 +189,11 @@ class _RoadLayout:
         x, room, foot = np.zeros((3, len(rungs)))
         for line, limits in enumerate((CLIMB, SIDE)):
             number = [n for n, rung in enumerate(rungs) if rung.climb == (line == 0)]
-            own = np.array([rungs[n].own for n in number])
-            width = (WIDTH - LEFT - RIGHT - OWN * own.sum()) / np.count_nonzero(~own)
-            rooms = np.where(own, OWN, np.clip(width, *limits))
-            room[number] = rooms
-            x[number] = LEFT + np.cumsum(rooms) - rooms / 2
+            width = np.clip((WIDTH - LEFT - RIGHT) / max(len(number), 1), *limits)
+            room[number] = width
+            x[number] = LEFT + width * (np.arange(len(number)) + 0.5)
             foot[number] = LINE * line + FOOT
-        return cls(max(WIDTH, RIGHT + float((x + room / 2).max())), x, room, foot)
+        return cls(x, room, foot)
 
     @property
     def end(self) -> float:
@@ -266,125 +208,74 @@ class _RoadLayout:
 
 def _draw_heads(sheet: Sheet, layout: _RoadLayout) -> None:
     """Draw the headings of both lines, and the roof over them."""
-    heads = [f"The climb: Gflop/s at N = {REFERENCE}", "Side roads, from where each sets out"]
-    sheet.words([4, 4], [HEAD, LINE + HEAD], heads, bold=True, size=14)
+    heads = [
+        f"The climb: Gflop/s at N = {REFERENCE}, on a logarithmic scale",
+        "Side roads, from where each sets out",
+    ]
+    lines = np.unique(layout.foot) - FOOT
+    sheet.words(4, lines + HEAD, heads[: len(lines)], bold=True, size=14)
     roof = f"the roof: the chip's peak, {PEAK:.0f} Gflop/s"
     sheet.words(layout.end, HEAD, roof, "soft", align="right", size=12)
     sheet.boxes("roof", layout.x, layout.roof, layout.room, 2, ink="ink")
     for gflops in SCALE:
-        y = layout.foot - gflops / PEAK * (FOOT - ROOF)
+        y = layout.foot - _pixels(gflops)
         sheet.boxes(f"scale {gflops}", layout.x, y, layout.room, 1, ink="line", alpha=0.6)
         sheet.words(LEFT - 5, np.unique(y), str(gflops), "soft", align="right", size=12)
 
 
-def _own_rungs(
-    mine: Own | Iterable[Own] | Mapping[str, Own],
-) -> tuple[list[Rung], dict[RoadLaunch, Figure]]:
-    """The reader's bars, and the figures of their launches."""
-    if isinstance(mine, Own):
-        mine = [mine]
-    named = mine.items() if isinstance(mine, Mapping) else ((None, given) for given in mine)
-    rungs: list[Rung] = []
-    figures: dict[RoadLaunch, Figure] = {}
-    for number, (name, given) in enumerate(named):
-        report = given if isinstance(given, Report) else simulate(resolve(given, "mine"), REFERENCE)
-        if not report.flops:
-            raise TypeError(
-                f"mine is to be a kernel, or its report: {report.kernel}'s has no flops, so no"
-                " Gflop/s for a bar. ck.kernel(...) makes a kernel of a program that multiplies."
-            )
-        phrase = name or report.kernel
-        size = report.size[1] if report.size else REFERENCE
-        launch = RoadLaunch(report.kernel, size, own=number)
-        climbed = [rung.launch for rung in rungs if rung.climb]
-        before = climbed[-1] if climbed else NAIVE
-        book = _book_rung(report, size)
-        rungs.append(Rung(-1, phrase, launch, before, book.climb, book.launch))
-        figures[launch] = _figure(report)
-    return rungs, figures
+def _pixels(gflops):
+    """The height of a bar."""
+    return (FOOT - ROOF) * np.log(np.maximum(gflops, LEAST) / LEAST) / np.log(PEAK / LEAST)
 
 
-def _book_rung(report: Report, size: int) -> Rung:
-    """The rung that a reader's report belongs to: that of doubles or of the LDS, or that of the
-    climb with a block as large, as many steps of k in a turn, and such an N. A report of no GEMM
-    kernel belongs to the first that is as fast.
-    """
-    climb = [rung for rung in RUNGS if rung.climb]
-    kernel = report.launched
-    launch = next((r.launch for r in climb if FIGURES[r.launch].gflops >= report.gflops), LARGER)
-    if kernel is not None and kernel.precision != "single":
-        launch = DOUBLE
-    elif kernel is not None and kernel.program.lds_bytes:
-        launch = THROUGH_LDS
-    elif kernel is not None:
-        rows, columns = kernel.block
-        launch = next((of_block for most, of_block in BLOCKS if rows * columns <= most), SINGLE)
-        if launch == BLOCK_8 and kernel.k_step > 1:
-            launch = SINGLE
-        if launch == SINGLE and size > REFERENCE:
-            launch = LARGER
-    return next(rung for rung in RUNGS if rung.launch == launch)
-
-
-def _figure(report: Report) -> Figure:
-    """What a report says of its launch."""
-    busy = {unit: share for unit, share in report.busy.items() if unit != "DRAM rows"}
-    unit = max(busy, key=busy.__getitem__)
-    return Figure(report.gflops, report.gflops / (report.running * busy[unit]), unit)
-
-
-def _say(rung: Rung, figures: Figures) -> str:
+def _say(rung: Rung) -> str:
     """A rung's sentence: the kernel that runs, its N and its speed, and what it gains or costs."""
     launch = rung.launch
-    figure = figures[rung.launch]
+    figure = FIGURES[rung.launch]
     head = f"**Lesson {rung.lesson:02}: {rung.name}** ({launch.kernel}, N = {launch.n})"
-    if rung.own:
-        head = f"**Yours: {rung.name}** (N = {launch.n})"
     allows = f"Its busiest part, {figure.unit}, would allow {figure.ceiling:.0f}"
-    return f"{head}: {figure.gflops:.0f} Gflop/s{_than(rung, figures)}. {allows}."
+    return f"{head}: {figure.gflops:.0f} Gflop/s{_than(rung)}. {allows}."
 
 
-def _than(rung: Rung, figures: Figures) -> str:
+def _than(rung: Rung) -> str:
     """What a rung gains or costs; nothing if it is compared with nothing."""
     if rung.before is None:
         return ""
-    now, old = figures[rung.launch].gflops, figures[rung.before].gflops
+    now, old = FIGURES[rung.launch].gflops, FIGURES[rung.before].gflops
     factor = max(now / old, old / now)
     times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
     if factor < 1.005:
         times = "as fast as"
-    other = rung.before.kernel if rung.before.own is None else "your last"
     size = "" if rung.before.n == rung.launch.n else f" at N = {rung.before.n}"
-    return f", {times} {other}{size}, which does {old:.0f}"
+    return f", {times} {rung.before.kernel}{size}, which does {old:.0f}"
 
 
-def _about(rung: Rung, figures: Figures, seen: np.ndarray) -> list[tuple[int, str]]:
+def _about(rung: Rung, seen: np.ndarray) -> list[tuple[int, str]]:
     """What a click on a rung says: its figures from the frame of its lesson on."""
-    later = f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson."
-    words = [] if rung.own else [(0, later)]
+    words = [(0, f"**Lesson {rung.lesson:02}: {rung.name}.** Its figures come with the lesson.")]
     if seen.any():
-        words.append((int(seen.argmax()), _say(rung, figures)))
+        words.append((int(seen.argmax()), _say(rung)))
     return words
 
 
-def _draw_names(sheet: Sheet, rungs: Sequence[Rung], layout: _RoadLayout) -> None:
-    """Draw what stands below the bars: lessons, names, and what runs there; or the reader's
-    names.
+def _draw_names(sheet: Sheet, rungs: Sequence[Rung], layout: _RoadLayout, seen: np.ndarray) -> None:
+    """Draw what stands below the bars: lessons, names, and what runs there. Those of a side road
+    come with its lesson.
     """
-    look: dict = {"align": "center", "size": 12}
-    books = np.array([not rung.own for rung in rungs])
-    numbers = [f"{rung.lesson:02}" for rung in rungs if not rung.own]
-    sheet.words(layout.x[books], layout.foot[books] + NUMBER, numbers, bold=True, **look)
-    for is_own, ink in ((False, "soft"), (True, "ink")):
-        lines = [
-            (x, foot + (NUMBER if is_own else NAMES) + APART * n, line)
-            for x, foot, rung in zip(layout.x, layout.foot, rungs)
-            if rung.own == is_own
-            for n, line in enumerate(rung.under)
-        ]
-        if lines:
-            x, y, texts = (list(column) for column in zip(*lines))
-            sheet.words(x, y, texts, ink, **look)
+    lines = [
+        (n, NUMBER if line < 0 else NAMES + APART * line, text)
+        for n, rung in enumerate(rungs)
+        for line, text in enumerate([f"{rung.lesson:02}", *rung.under], -1)
+    ]
+    climbs = np.array([rung.climb for rung in rungs])
+    for is_number, ink in ((True, "ink"), (False, "soft")):
+        chosen = [line for line in lines if (line[1] == NUMBER) == is_number]
+        rung, below, texts = (list(column) for column in zip(*chosen))
+        which = np.where(seen | climbs, 1, 0)[:, rung] * np.arange(1, len(texts) + 1)
+        name = "lessons" if is_number else "names"
+        look: dict = {"bold": is_number, "align": "center", "size": 12, "ink": ink}
+        y = layout.foot[rung] + below
+        sheet.numbers(name, layout.x[rung], y, which, names=["", *texts], **look)
 
 
 class _Bars:
@@ -396,22 +287,20 @@ class _Bars:
     def __init__(
         self,
         rungs: Sequence[Rung],
-        figures: Figures,
         layout: _RoadLayout,
         seen: np.ndarray,
     ) -> None:
-        self.rungs, self.figures = rungs, figures
+        self.rungs = rungs
         self.x, self.foot, self.seen = layout.x, layout.foot, seen
         self.room = layout.room
         self.width = layout.room - GAP
         self.nowhere = np.where(seen, 0, np.nan)
-        self.speed = np.array([figures[rung.launch].gflops for rung in rungs])
-        ceiling = np.array([figures[rung.launch].ceiling for rung in rungs])
-        before = np.array([figures[rung.before].gflops if rung.before else 0 for rung in rungs])
-        pixels = (FOOT - ROOF) / PEAK
-        self.height = np.maximum(pixels * self.speed, 1.5)
-        self.before = np.maximum(pixels * before, 1.5)
-        self.ceiling = np.maximum(pixels * ceiling, 1.5)
+        self.speed = np.array([FIGURES[rung.launch].gflops for rung in rungs])
+        ceiling = np.array([FIGURES[rung.launch].ceiling for rung in rungs])
+        before = np.array([FIGURES[rung.before].gflops if rung.before else 0 for rung in rungs])
+        self.height = np.maximum(_pixels(self.speed), 1.5)
+        self.before = np.maximum(_pixels(before), 1.5)
+        self.ceiling = np.maximum(_pixels(ceiling), 1.5)
 
     @property
     def middle(self) -> np.ndarray:
@@ -424,15 +313,12 @@ def _draw_bars(sheet: Sheet, bars: _Bars, lit: np.ndarray) -> None:
     those that are ``lit`` (frames, rungs).
     """
     x, width = bars.x, bars.width
-    texts = [_say(rung, bars.figures).replace("**", "") for rung in bars.rungs]
+    texts = [_say(rung).replace("**", "") for rung in bars.rungs]
     look: dict = {"ink": "c", "alpha": 0.4, "words": texts, "key": np.arange(len(x))}
     sheet.boxes("rungs", x, bars.middle, width, bars.height, **look)
     _draw_changes(sheet, bars)
 
-    own = np.array([rung.own for rung in bars.rungs])
-    if own.any():
-        sheet.boxes("own bars", x[own], bars.middle[:, own], width[own], bars.height[own], ink="b")
-    before = bars.foot - bars.before / 2 + np.where(own, np.nan, bars.nowhere)
+    before = bars.foot - bars.before / 2 + bars.nowhere
     outline = sheet.source("before", x=x, w=width, y=before, h=bars.before)
     sheet.ring(outline, "w", "h", 1.5, "soft", line_dash="dashed")
     _draw_ceilings(sheet, bars)
@@ -448,15 +334,14 @@ def _draw_changes(sheet: Sheet, bars: _Bars) -> None:
     """Draw what each rung gains or loses against what it sets out from."""
     gain = np.maximum(bars.height - bars.before, 0.01)
     loss = np.maximum(bars.before - bars.height, 0.01)
-    own = np.array([rung.own for rung in bars.rungs])
-    top = bars.foot - bars.height + np.where(own, np.nan, bars.nowhere)
+    top = bars.foot - bars.height + bars.nowhere
     sheet.boxes("gains", bars.x, top + gain / 2, bars.width, gain, ink="c")
     sheet.boxes("losses", bars.x, top - loss / 2, bars.width, loss, ink="wait", alpha=0.35)
 
 
 def _draw_ceilings(sheet: Sheet, bars: _Bars) -> None:
     """Draw what each rung's busiest unit would allow, in the ink of that unit."""
-    units = [bars.figures[rung.launch].unit for rung in bars.rungs]
+    units = [FIGURES[rung.launch].unit for rung in bars.rungs]
     inks = np.array([INKS.get(unit, "ink") for unit in units])
     for ink in dict.fromkeys(inks.tolist()):
         same = inks == ink
@@ -465,9 +350,10 @@ def _draw_ceilings(sheet: Sheet, bars: _Bars) -> None:
 
 
 def _draw_figures(sheet: Sheet, bars: _Bars) -> None:
-    """Write each rung's Gflop/s above its bar, but not across its ceiling."""
+    """Write each rung's Gflop/s above its bar, but across neither its ceiling nor the roof."""
     is_close = (bars.ceiling > bars.height - 2) & (bars.ceiling < bars.height + 20)
     top = np.where(is_close, bars.ceiling, bars.height)
+    top = np.where(top > FOOT - ROOF - 20, FOOT - ROOF, top)
     names = ["", *(f"{gflops:.0f}" for gflops in bars.speed)]
     which = bars.seen * np.arange(1, len(bars.rungs) + 1)
     look: dict = {"bold": True, "align": "center", "size": 12}
