@@ -4,6 +4,8 @@ import argparse
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfile
@@ -58,8 +60,9 @@ def lab(args: argparse.Namespace) -> None:
             f"Changed in the installed version since they were copied: {names}. Yours stay as they"
             " are; to get a new one, rename yours and start again."
         )
-    # The timing engine is compiled now, not in a lesson.
+    # The timing engine is compiled now, not in a lesson; kernels while JupyterLab starts.
     simulate("sgemm_64x64_lds", 64, progress=False)
+    _compile_ahead()
     where = f"Your lessons, and what you write in them, are in {own}"
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
     print(where, flush=True)
@@ -74,6 +77,19 @@ def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
     if words and not words[0].startswith("-"):
         return Path(words[0]).expanduser().absolute(), words[1:]
     return None, words
+
+
+def _compile_ahead() -> None:
+    """Begin to compile the lessons' kernels in a process of their own, which nobody waits for."""
+    quiet = subprocess.DEVNULL
+    with suppress(OSError):  # no more processes: lessons compile what they need
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "cypresskit.kernels.ahead"],
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
+        )
 
 
 def hidden_files(folder: Path) -> Path:
