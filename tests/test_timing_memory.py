@@ -70,9 +70,7 @@ class Dram:
     def read(self, address, clock=0.0, image=False):
         """The clock at which the line's last byte has left its channel."""
         at = line_place(self.device, address, image)
-        return line_clocks(self.device) + self.begin(
-            self.chip.memory, self.chip.clocks, self.chip.tally, clock, *at
-        )
+        return line_clocks(self.device) + self.begin(self.chip, clock, *at)
 
 
 def read_clocks(stride, count=8, **more):

@@ -111,13 +111,13 @@ def run(
 @native
 def run_chip(chip, room, until):
     """Run until so many clauses are over, or all wavefronts."""
-    work, clocks, engines, slots, groups, memory, tally, log, ledger = chip
-    if groups.upcoming[0] == 0:
-        dispatch_first(work, slots, groups, engines, room)
+    engines, slots, log = chip.engines, chip.slots, chip.log
+    if chip.groups.upcoming[0] == 0:
+        dispatch_first(chip, room)
     e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
     while engines.next_clock[e] < NEVER and log.over[0] < until:
         s = engines.next_slot[e]
-        kind = work.clauses[slots.clause[e, s], 0]
+        kind = chip.work.clauses[slots.clause[e, s], 0]
         now = slots.ready[e, s]
         # Slot and engine are out of the choice until their next clocks are known: a processor that
         # has just stored one number waits long for a vector with it.
@@ -125,23 +125,21 @@ def run_chip(chip, room, until):
         ended = False
         over = -1.0
         if kind == BARRIER:
-            ended = arrive(work, slots, groups, ledger, e, s, now)
+            ended = arrive(chip, e, s, now)
             now = slots.ready[e, s]
         elif kind == ALU:
-            over = run_alu_clause(work, clocks, slots, engines, tally, e, s, now)
+            over = run_alu_clause(chip, e, s, now)
         elif kind == WRITE:
-            over = run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now)
+            over = run_store_clause(chip, e, s, now)
         else:
-            over, now = run_texture_clause(
-                work, clocks, slots, engines, memory, tally, ledger, e, s, now
-            )
+            over, now = run_texture_clause(chip, e, s, now)
         if over >= 0:
-            note_clause(log, tally, slots, e, s, kind, now, over)
-            note_waits(ledger, slots, e, s, over)
-            now = slots.came[e, s] = over + clocks.switch
-            ended = next_clause(work, slots, groups, e, s, over)
+            note_clause(chip, e, s, kind, now, over)
+            note_waits(chip, e, s, over)
+            now = slots.came[e, s] = over + chip.clocks.switch
+            ended = next_clause(chip, e, s, over)
         if ended:
-            retire(work, slots, groups, engines)
+            retire(chip)
             now = slots.ready[e, s]
         first = e * slots.ready.shape[1]
         next_slot = place_of_least(slots.ready, first, slots.ready.shape[1]) - first

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.timing.native import native
-from cypresskit.timing.units.lds_banks import busiest_bank
+from cypresskit.timing.native import native, part
 
 ALU, TEX, WRITE, BARRIER = range(4)
 BANK_SHIFT = 4  # a bank of L1 gives a word of 2**4 bytes a clock
@@ -399,3 +398,21 @@ def quad_clocks(addresses, active, banks):
     to give.
     """
     return busiest_bank(addresses, active, BANK_SHIFT, banks)
+
+
+@part
+def busiest_bank(addresses, active, word_shift, banks):
+    """The number of different words that the busiest bank has to give. One that several ask for
+    counts once.
+    """
+    most = 0
+    for i in range(len(addresses)):
+        words = 0
+        for j in range(i + 1 if active[i] else 0):
+            word = addresses[j] >> word_shift
+            first = active[j] and (word ^ (addresses[i] >> word_shift)) & (banks - 1) == 0
+            for k in range(j if first else 0):
+                first = first and not (active[k] and addresses[k] >> word_shift == word)
+            words += first
+        most = max(most, words)
+    return most

@@ -12,15 +12,20 @@ from cypresskit.timing.work import COST
 
 
 @part
-def run_alu_clause(work, clocks, slots, engines, tally, e, s, now):
+def run_alu_clause(chip, e, s, now):
     """Run slot ``s``'s clause on engine ``e`` from ``now`` on; the clock at which it is over."""
+    work = chip.work
+    clocks = chip.clocks
+    engines = chip.engines
+    slots = chip.slots
+    tally = chip.tally
     place = 0
     for other in range(1, engines.alu_free.shape[1]):
         if engines.alu_free[e, other] < engines.alu_free[e, place]:
             place = other
     begin = max(now, engines.alu_free[e, place])
     bundles = work.clauses[slots.clause[e, s], 1]
-    served = lds_over(work, slots, engines, tally, e, s, begin + clocks.clause)
+    served = lds_over(chip, e, s, begin + clocks.clause)
     slots.served[e, s] = begin + clocks.clause + bundles * clocks.result
     over = max(slots.served[e, s], served)
     tally.alu[e] += bundles * clocks.bundle
@@ -30,14 +35,18 @@ def run_alu_clause(work, clocks, slots, engines, tally, e, s, now):
 
 
 @part
-def lds_over(work, slots, engines, tally, e, s, begin):
+def lds_over(chip, e, s, begin):
     """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it
     doesn't.
     """
+    work = chip.work
+    engines = chip.engines
+    slots = chip.slots
+    tally = chip.tally
     c = slots.clause[e, s]
     over = 0.0
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
-        pattern, _ = stream_entry(work, slots, e, s, stream)
+        pattern, _ = stream_entry(chip, e, s, stream)
         clocks = work.patterns[pattern, COST]
         over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
         tally.lds[e] += clocks

@@ -8,21 +8,26 @@ from cypresskit.timing.native import part
 
 
 @part
-def dispatch_first(work, slots, groups, engines, room):
+def dispatch_first(chip, room):
     """Fill the engines, which have ``room`` for so many wavefronts each, with the first
     workgroups.
     """
+    work, engines, groups = chip.work, chip.engines, chip.groups
     among = len(engines.next_slot)
     groups.upcoming[0] = min(len(groups.engine), room // work.group * among)
     for g in range(groups.upcoming[0]):
-        place_group(work, slots, groups, engines, g, g % among, g // among * work.group, 0.0)
+        place_group(chip, g, g % among, g // among * work.group, 0.0)
 
 
 @part
-def place_group(work, slots, groups, engines, g, e, first, clock):
+def place_group(chip, g, e, first, clock):
     """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the
     earliest to do.
     """
+    work = chip.work
+    engines = chip.engines
+    slots = chip.slots
+    groups = chip.groups
     if clock < engines.next_clock[e]:
         engines.next_clock[e], engines.next_slot[e] = clock, first
     groups.engine[g], groups.slot[g] = e, first
@@ -38,14 +43,13 @@ def place_group(work, slots, groups, engines, g, e, first, clock):
 
 
 @part
-def retire(work, slots, groups, engines):
+def retire(chip):
     """Retire the workgroups that have ended and dispatch as many."""
+    groups = chip.groups
     while groups.retired[0] < groups.upcoming[0] and groups.running[groups.retired[0]] == 0:
         done, new = groups.retired[0], groups.upcoming[0]
         released = groups.released[0] = max(groups.released[0], groups.ended[done])
         if new < len(groups.engine):
-            place_group(
-                work, slots, groups, engines, new, groups.engine[done], groups.slot[done], released
-            )
+            place_group(chip, new, groups.engine[done], groups.slot[done], released)
             groups.upcoming[0] += 1
         groups.retired[0] += 1

@@ -45,11 +45,12 @@ def place(line, geometry):
 
 
 @part
-def read_dram(memory, clocks, tally, clock, channel, bank, row):
+def read_dram(chip, clock, channel, bank, row):
     """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps
     channel and bank.
     """
-    send_pending(memory, clock, channel)
+    clocks, memory, tally = chip.clocks, chip.memory, chip.tally
+    send_pending(chip, clock, channel)
     start = max(clock, memory.channel_free[channel])
     if memory.bank_row[channel, bank] != row:
         memory.bank_row[channel, bank] = row
@@ -63,10 +64,11 @@ def read_dram(memory, clocks, tally, clock, channel, bank, row):
 
 
 @part
-def send_pending(memory, clock, channel):
+def send_pending(chip, clock, channel):
     """Let the channel send pending stores in the time in which nobody wanted to read, up to
     ``clock``.
     """
+    memory = chip.memory
     free = memory.channel_free[channel]
     if free < clock:
         sent = min(memory.pending[channel], clock - free)

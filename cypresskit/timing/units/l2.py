@@ -12,10 +12,14 @@ from cypresskit.timing.units.dram import GLOBAL, place, read_dram
 
 
 @part
-def read_l2(memory, clocks, tally, ledger, stream, line, clock):
+def read_l2(chip, stream, line, clock):
     """The clock at which a line comes back to its SIMD engine, if ``stream`` asks for it at
     ``clock``.
     """
+    clocks = chip.clocks
+    memory = chip.memory
+    tally = chip.tally
+    ledger = chip.ledger
     l2 = memory.l2
     channel, bank, row = place(line, memory.geometry)
     slice_ = channel
@@ -39,7 +43,7 @@ def read_l2(memory, clocks, tally, ledger, stream, line, clock):
     if of_texture:
         tally.l2_missed[slice_] += 1
     ledger.read[stream] += 1
-    come = clocks.dram + read_dram(memory, clocks, tally, begin, channel, bank, row)
+    come = clocks.dram + read_dram(chip, begin, channel, bank, row)
     if l2.size > 0 and of_texture:
         way = -1 - way
         l2.line[way], l2.used[way], l2.ready[way] = line, used, come

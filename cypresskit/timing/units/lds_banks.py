@@ -9,7 +9,8 @@ worst 64 for each word that a work-item asks for.
 import numpy as np
 
 from cypresskit.devices import AccessGeometry, Device
-from cypresskit.timing.native import native, part
+from cypresskit.timing.native import native
+from cypresskit.timing.work import busiest_bank
 
 WORD_SHIFT = 2  # a bank of the LDS gives a word of 2**2 bytes
 
@@ -49,21 +50,3 @@ def _add_clocks(clocks, addresses, active, banks):
     """
     for n in range(len(clocks)):
         clocks[n] += busiest_bank(addresses[n], active[n], WORD_SHIFT, banks)
-
-
-@part
-def busiest_bank(addresses, active, word_shift, banks):
-    """The number of different words that the busiest bank has to give. One that several ask for
-    counts once.
-    """
-    most = 0
-    for i in range(len(addresses)):
-        words = 0
-        for j in range(i + 1 if active[i] else 0):
-            word = addresses[j] >> word_shift
-            first = active[j] and (word ^ (addresses[i] >> word_shift)) & (banks - 1) == 0
-            for k in range(j if first else 0):
-                first = first and not (active[k] and addresses[k] >> word_shift == word)
-            words += first
-        most = max(most, words)
-    return most

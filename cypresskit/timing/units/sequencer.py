@@ -9,10 +9,11 @@ from cypresskit.timing.work import MOVED, PATTERN, TEX
 
 
 @part
-def stream_entry(work, slots, e, s, stream):
+def stream_entry(chip, e, s, stream):
     """What the slot asks for in a stream in its present turn of the segment: the pattern, and by
     how many lines it is moved.
     """
+    work, slots = chip.work, chip.slots
     row = work.streams[stream]
     first, phases, step = row[0], row[1], row[2]
     turn = slots.turn[e, s]
@@ -24,10 +25,11 @@ def stream_entry(work, slots, e, s, stream):
 
 
 @part
-def next_clause(work, slots, groups, e, s, clock):
+def next_clause(chip, e, s, clock):
     """Go on to the slot's next clause. Whether there was none, and the wavefront has ended at
     ``clock``.
     """
+    work, slots, groups = chip.work, chip.slots, chip.groups
     w = slots.wavefront[e, s]
     at = slots.segment[e, s]
     clause = slots.clause[e, s] + 1
@@ -51,10 +53,11 @@ def next_clause(work, slots, groups, e, s, clock):
 
 
 @part
-def arrive(work, slots, groups, ledger, e, s, now):
+def arrive(chip, e, s, now):
     """Slot ``s`` has come to a barrier: its workgroup's wavefronts go on when the last of them has
     come. One that has ended is not waited for. Whether a wavefront has ended behind the barrier.
     """
+    work, slots, ledger = chip.work, chip.slots, chip.ledger
     first = s // work.group * work.group
     slots.arrived[e, s] = 1
     slots.ready[e, s] = NEVER
@@ -68,13 +71,14 @@ def arrive(work, slots, groups, ledger, e, s, now):
             ledger.unit_wait[slots.clause[e, other]] += now - slots.began[e, other]
             slots.arrived[e, other] = 0
             slots.ready[e, other] = slots.came[e, other] = now
-            ended = next_clause(work, slots, groups, e, other, now) or ended
+            ended = next_clause(chip, e, other, now) or ended
     return ended
 
 
 @part
-def note_clause(log, tally, slots, e, s, kind, now, over):
+def note_clause(chip, e, s, kind, now, over):
     """Enter a clause that is over at ``over`` into the log."""
+    slots, tally, log = chip.slots, chip.tally, chip.log
     log.over[0] += 1
     if log.over[0] % log.pace == 0:
         noted = min(log.over[0] // log.pace, SNAPSHOTS)
@@ -93,8 +97,9 @@ def note_clause(log, tally, slots, e, s, kind, now, over):
 
 
 @part
-def note_waits(ledger, slots, e, s, over):
+def note_waits(chip, e, s, over):
     """Enter into the ledger how long slot ``s`` stood at the clause that is over."""
+    slots, ledger = chip.slots, chip.ledger
     clause = slots.clause[e, s]
     ledger.unit_wait[clause] += slots.began[e, s] - slots.came[e, s]
     ledger.data_wait[clause] += over - slots.served[e, s]

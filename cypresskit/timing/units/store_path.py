@@ -12,17 +12,24 @@ from cypresskit.timing.work import COST, END, FIRST, LINE
 
 
 @part
-def run_store_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now):
+def run_store_clause(chip, e, s, now):
     """Take the stores of slot ``s`` from ``now`` on; the clock at which they are accepted."""
+    work = chip.work
+    clocks = chip.clocks
+    engines = chip.engines
+    slots = chip.slots
+    memory = chip.memory
+    tally = chip.tally
+    ledger = chip.ledger
     c = slots.clause[e, s]
     begin = max(now, engines.store_free[e])
     taken, accepted = begin, begin
     for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
-        pattern, moved = stream_entry(work, slots, e, s, stream)
+        pattern, moved = stream_entry(chip, e, s, stream)
         taken += work.patterns[pattern, COST]
         for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
             channel, _, _ = place(work.lines[p, LINE] + moved, memory.geometry)
-            send_pending(memory, taken, channel)
+            send_pending(chip, taken, channel)
             memory.pending[channel] += clocks.dram_line
             tally.dram[channel] += clocks.dram_line
             tally.written[0] += 1

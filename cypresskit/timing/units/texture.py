@@ -15,13 +15,14 @@ from cypresskit.timing.work import ASKED, COST, DELIVERED, END, FIRST, LINE, OFF
 
 
 @part
-def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s, now):
+def run_texture_clause(chip, e, s, now):
     """Fetch for slot ``s`` from ``now`` on, unless it has to wait. Returns the clock at which the
     clause is over, or -1 while it isn't, and that until which the unit is at work, or at which it
     is asked again.
     """
+    work, slots = chip.work, chip.slots
     c = slots.clause[e, s]
-    start = enter(engines, e, s, now)
+    start = enter(chip, e, s, now)
     if start > now:
         return -1.0, start
     if slots.fetch[e, s] < 0:
@@ -31,41 +32,29 @@ def run_texture_clause(work, clocks, slots, engines, memory, tally, ledger, e, s
     l1_asked = False
     while slots.fetch[e, s] < work.clauses[c, 3]:
         stream = slots.fetch[e, s]
-        pattern, moved = stream_entry(work, slots, e, s, stream)
+        pattern, moved = stream_entry(chip, e, s, stream)
         asks = work.patterns[pattern, FIRST] < work.patterns[pattern, END]
         if l1_asked and asks:
             break  # what others ask for meanwhile comes first
         l1_asked = l1_asked or asks
         uncached = work.streams[stream, 3] != 0
-        slots.data[e, s] = fetch(
-            work,
-            memory,
-            clocks,
-            tally,
-            ledger,
-            engines.data_free,
-            e,
-            stream,
-            pattern,
-            moved,
-            now,
-            uncached,
-        )
+        slots.data[e, s] = fetch(chip, e, stream, pattern, moved, now, uncached)
         slots.fetch[e, s] += 1
         now += work.patterns[pattern, COST]
     slots.served[e, s] = now
     if slots.fetch[e, s] < work.clauses[c, 3]:
         return -1.0, now
     slots.fetch[e, s] = -1
-    leave(engines, slots, e, now)
+    leave(chip, e, now)
     return slots.data[e, s], now
 
 
 @part
-def enter(engines, e, s, now):
+def enter(chip, e, s, now):
     """The clock at which slot ``s`` has the texture unit: ``now``, or when it is free. ``NEVER``
     while another slot has it, whose turn ends with ``leave``.
     """
+    engines = chip.engines
     owner = engines.texture_owner[e]
     if owner >= 0 and owner != s:
         engines.queue[e, engines.queued[e]] = s
@@ -76,8 +65,9 @@ def enter(engines, e, s, now):
 
 
 @part
-def leave(engines, slots, e, now):
+def leave(chip, e, now):
     """Give the texture unit to the first that waits for it."""
+    engines, slots = chip.engines, chip.slots
     engines.texture_free[e] = now
     engines.texture_owner[e] = -1
     if engines.queued[e] > 0:
@@ -89,30 +79,36 @@ def leave(engines, slots, e, now):
 
 
 @part
-def fetch(work, memory, clocks, tally, ledger, data_free, e, stream, pattern, moved, now, uncached):
+def fetch(chip, e, stream, pattern, moved, now, uncached):
     """The clock at which all data of a fetch that begins ``now`` are delivered."""
+    work = chip.work
+    clocks = chip.clocks
+    engines = chip.engines
+    memory = chip.memory
+    tally = chip.tally
     cost = work.patterns[pattern, COST]
     tally.delivered[e] += work.patterns[pattern, DELIVERED]
     if not uncached and memory.l1.size > 0:
         tally.l1_asked[e] += work.patterns[pattern, ASKED]
-    data = max(data_free[e] + cost, now + cost + clocks.l1)
+    data = max(engines.data_free[e] + cost, now + cost + clocks.l1)
     for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
         line = work.lines[p, LINE] + moved
         offset = work.lines[p, OFFSET]
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
-            come = read_l2(memory, clocks, tally, ledger, stream, line, now + offset)
+            come = read_l2(chip, stream, line, now + offset)
         else:
-            come = read_l1(memory, clocks, tally, ledger, stream, e, line, now + offset)
+            come = read_l1(chip, stream, e, line, now + offset)
         data = max(data, come + cost - offset)
     tally.texture[e] += cost
-    data_free[e] = data
+    engines.data_free[e] = data
     return data
 
 
 @part
-def read_l1(memory, clocks, tally, ledger, stream, e, line, clock):
+def read_l1(chip, stream, e, line, clock):
     """The clock at which a line that is asked for at ``clock`` is in L1."""
+    memory, tally = chip.memory, chip.tally
     l1 = memory.l1
     lines = memory.lines[0]
     way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, lines)
@@ -120,6 +116,6 @@ def read_l1(memory, clocks, tally, ledger, stream, e, line, clock):
         return l1.ready[way]
     way = -1 - way
     tally.l1_missed[e] += 1
-    come = read_l2(memory, clocks, tally, ledger, stream, line, clock)
+    come = read_l2(chip, stream, line, clock)
     l1.line[way], l1.used[way], l1.ready[way] = line, lines, come
     return come
