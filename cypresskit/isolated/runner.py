@@ -306,11 +306,12 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """End this process after ``seconds`` of computing, and make Python raise ``MemoryError`` where
     it would take ``megabytes`` more. The process outside looks at the clock."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    with open("/proc/self/statm", encoding="ascii") as file:
-        taken = int(file.read().split()[5]) * resource.getpagesize()
-    sizes = [size for size in before if size != resource.RLIM_INFINITY]
-    most = min([taken + int(1e6 * megabytes), *sizes])
-    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    with suppress(FileNotFoundError):  # elsewhere than on Linux there is no limit of memory
+        with open("/proc/self/statm", encoding="ascii") as file:
+            taken = int(file.read().split()[5]) * resource.getpagesize()
+        sizes = [size for size in before if size != resource.RLIM_INFINITY]
+        most = min([taken + int(1e6 * megabytes), *sizes])
+        resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, min(seconds, 1e6))
     try:

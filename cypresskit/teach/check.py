@@ -11,6 +11,7 @@ notebook lives on.
 in the check itself is never told as the student's: it says that the check is broken.
 """
 
+import os
 import random
 import signal
 import sys
@@ -44,6 +45,7 @@ MEGABYTES = 500  # that it may take
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
+GRADER = "NBGRADER_EXECUTION"  # the variable by which nbgrader says what it is doing
 LARGEST = 64  # rows, columns or steps of an entry's block
 BEYOND = 2**63  # above all sizes, rates and counts
 UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
@@ -294,6 +296,9 @@ def exercise(
 
     function : the name of an answer that must be one; by default the check's parameter, if its
         annotation is Callable or Answer. The check gets an ``isolated.Answer`` in its place.
+    Where nbgrader grades a notebook, an answer that isn't right raises ``AssertionError``, which is
+    how nbgrader takes the points.
+
     services : names of what the answer may ask for. The check puts them into the answer's
         ``services`` before it calls it: with "gemm", ``ck.gemm`` is done here.
     """
@@ -328,6 +333,8 @@ def exercise(
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
         except Exception as error:
             verdict = broken(error)
+        if os.environ.get(GRADER) == "autograde" and not verdict.right:
+            raise AssertionError(str(verdict))
         if verdict.broken:
             return replace(verdict, check=key)
         if (size := len(finding := verdict.finding)) > CHARACTERS:
