@@ -2,6 +2,7 @@
 alone.
 """
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -160,3 +161,29 @@ def test_words_read_together_come_from_two_banks(distance):
     fetches = [fetch for control in code.controls for fetch in control.fetches]
     first, second = (fetch.select.index("x") for fetch in fetches)
     assert (first != second) == (distance < 8)
+
+
+FIRST = [
+    f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n}, vWinCoord0.xy00" for n in (1, 2, 3)
+]
+LONG = {
+    "each waits for the one before": ["mad r1, r1, r2, r1"],
+    "some fetch what others wait for": [
+        *["mad r1, r1, r2, r3"] * 30,
+        "sample_resource(0)_sampler(0) r3, r2.xy00",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_time_grows_as_the_lines_do(kind):
+    """Four times as many lines take about four times as long, not sixteen times."""
+
+    def seconds(lines: int) -> float:
+        body = (LONG[kind] * lines)[:lines]
+        program = pixel(HEAD[0], *FIRST, *body, "mov o0, r1")
+        start = time.process_time()
+        compile(program)
+        return time.process_time() - start
+
+    assert seconds(1600) < 8 * min(seconds(400), seconds(401))

@@ -13,7 +13,7 @@ from cypresskit.compiler.isa import OPS, HardwareOp
 from cypresskit.devices import TEMPORARY as TEMPORARY  # T0 is register 124
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Read:
     """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries
     T0..), "pv" (``channel``), "ps", "literal" (``bits``; ``channel`` its dword), "inline"
@@ -30,7 +30,7 @@ class Read:
     abs: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One slot of a bundle: slot ``slot`` (0 to 3 are x y z w, 4 is t) runs ``name`` on ``reads``.
 

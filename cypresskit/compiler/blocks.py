@@ -47,7 +47,9 @@ class BlockScheduler:
     - ``open``: ops that are still to be placed; ``bundled``: ops that go into bundles;
     - ``waits[n]``: how many open ops op n waits for; those in the open bundle count until it closes
       if n must come ``later``; ``ready``: open ops that wait for none;
-    - ``places``: where words are read, by which ``read_together`` counts the channels;
+    - ``places``: where words are read, by which ``read_together`` counts the channels; ``alone``:
+      the clashes of each word of a fetch in each channel;
+    - ``held[n]``: how many of those that op n waits for are fetches or stores, or held themselves;
     - ``queue``: LDS reads whose words have not been taken yet;
     - ``tested``: whether the test that ends the block is placed;
     - ``t_first``: whether x y z w are wanted for doubles, so that others try t first;
@@ -65,8 +67,10 @@ class BlockScheduler:
         self.waits = list(map(len, problem.before))
         self.ready = [n for n, count in enumerate(self.waits) if not count]
         self.bundled = {n for n, op in enumerate(self.ops) if not (op.fetches or op.stores)}
+        self.held = self._held()
         self.places: dict[Word, Iterable] = {}
         self.read_together: Counter = Counter()
+        self.alone: dict[tuple[Word, int], int] = {}
         self.open_clause()
 
     @property
@@ -91,20 +95,43 @@ class BlockScheduler:
         """The sort key of a choice of channels for a fetch's results: the smallest is taken."""
         raise NotImplementedError
 
-    def ancestors(self, n: int) -> set[int] | None:
-        """The arithmetic, not scheduled yet, that op ``n`` waits for; None if it waits for a fetch
-        or a store.
+    def _held(self) -> list[int]:
+        """For each op, how many that it waits for are fetches, stores, or arithmetic that itself
+        waits for one.
         """
+        held = [0] * len(self.ops)
+        left = list(self.waits)
+        done = [n for n, count in enumerate(left) if not count]
+        for n in done:
+            holds = n not in self.bundled or held[n] > 0
+            for m in self.problem.after[n]:
+                held[m] += holds
+                left[m] -= 1
+                if not left[m]:
+                    done.append(m)
+        return held
+
+    def _let_go(self, n: int) -> None:
+        """Fetch or store ``n`` is scheduled: nothing is held by it any more."""
+        stack = [n]
+        while stack:
+            for m in self.problem.after[stack.pop()]:
+                self.held[m] -= 1
+                if not self.held[m] and m in self.bundled:
+                    stack.append(m)
+
+    def ancestors(self, n: int, known: set[int] | None = None) -> set[int]:
+        """The arithmetic, not scheduled yet, that op ``n`` waits for, which nothing holds; but
+        for what is ``known`` with all that it waits for.
+        """
+        known = known or set()
         needed: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
             for m in self.problem.before[stack.pop()]:
-                if m not in self.open or m in needed:
-                    continue
-                if m not in self.bundled:
-                    return None
-                needed.add(m)
-                stack.append(m)
+                if m in self.open and m not in needed and m not in known:
+                    needed.add(m)
+                    stack.append(m)
         return needed
 
     def fetch(self, batch: list[int]) -> None:
@@ -132,20 +159,25 @@ class BlockScheduler:
         used = [r for r in op.results if self.problem.uses[r]]
         choices = [list(zip(used, order)) for order in permutations(range(4), len(used))]
         choices = [choice for choice in choices if possible({r.vreg: c for r, c in choice})]
+        self.alone = {(r, c): self.clashes_alone(r, c) for r in used for c in range(4)}
         for r, c in min(choices, key=self.cost, default=[]):
             self.pressure.settle(r.vreg, c)
             self.read_together.update((place, c) for place in self.places.get(r, ()))
 
     def clashes(self, choice: ChannelChoice) -> int:
         """How often words that are read together would come from the same bank."""
-        return sum(
-            self.read_together[place, c] for r, c in choice for place in self.places.get(r, ())
-        )
+        return sum(self.alone[r, c] for r, c in choice)
+
+    def clashes_alone(self, r: Word, c: int) -> int:
+        """How often a word in channel ``c`` and others would come from the same bank."""
+        return sum(self.read_together[place, c] for place in self.places.get(r, ()))
 
     def finish(self, n: int) -> None:
         """Mark op ``n`` as scheduled: what waited for it may go, if need be in a later bundle."""
         self.open.discard(n)
         self.ready.remove(n)
+        if n not in self.bundled:
+            self._let_go(n)
         for m, later in self.problem.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)

@@ -14,7 +14,7 @@ then (``search``).
 """
 
 from collections import defaultdict
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from cypresskit.compiler.block_problem import Problem
 from cypresskit.compiler.blocks import (
@@ -40,6 +40,7 @@ class InOrderScheduler(BlockScheduler):
     def __init__(self, problem: Problem, gather: int):
         super().__init__(problem, problem.ample_budget, named=True)
         self.gather = gather
+        self.samples = [n for n, op in enumerate(self.ops) if op.samples]
         self.draining = False
         places: defaultdict = defaultdict(set)
         for n, op in enumerate(self.ops):
@@ -64,13 +65,13 @@ class InOrderScheduler(BlockScheduler):
         """The fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
         batch: list[int] = []
         needed: set[int] = set()
-        for n in sorted(self.open):
+        fetches = sorted(n for n in self.samples if n in self.open)
+        for n in fetches:
             if len(batch) == self.gather:
                 break
-            ancestors = self.ancestors(n) if self.ops[n].samples else None
-            if ancestors is not None:
+            if not self.held[n]:
                 batch.append(n)
-                needed |= ancestors
+                needed |= self.ancestors(n, needed)
         return batch, needed
 
     def until_memory(self) -> list[int]:
@@ -82,10 +83,10 @@ class InOrderScheduler(BlockScheduler):
         for n in sorted(self.open):
             op = self.ops[n]
             reads |= op.name == "MEM_READ"
-            ancestors = None if op.fetches else self.ancestors(n)
-            if op.stores or (ancestors is None and reads and not op.fetches):
+            waits = op.fetches or self.held[n]
+            if op.stores or (waits and reads and not op.fetches):
                 break
-            if ancestors is not None:
+            if not waits:
                 run.append(n)
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
@@ -136,10 +137,10 @@ class InOrderScheduler(BlockScheduler):
         )
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
+        first = waiting[:2]
         if not self.draft.slots:  # whatever order the numbers have, somebody can begin
-            waiting = [n for n in waiting if not self.waits[n]] or waiting
-        test_first = self.ops[waiting[0]].row.predicate
-        return waiting[1] if test_first and len(waiting) > 1 else waiting[0]
+            first = list(islice((n for n in waiting if not self.waits[n]), 2)) or first
+        return first[-1] if self.ops[first[0]].row.predicate else first[0]
 
     def fits(self, op: Op) -> bool:
         """Put an op into the bundle, a test only if it is alone. Returns whether it fits."""

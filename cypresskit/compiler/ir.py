@@ -155,7 +155,7 @@ class LdsAccess:
 Detail = FetchDetail | StoreDetail | LdsAccess
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Op:
     """An operation on words. ``name`` is a row of ``isa.OPS``. A double is two of ``srcs``, low
     word first. ``at`` is the index in ``Program.body``, ``detail`` what else the instruction

@@ -172,7 +172,7 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
     return not (op.takes_float(n) and src.value.bits ^ SIGN in (0x3F800000, 0x3F000000, 0))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Placed:
     """An op's part in one slot. ``operands`` index ``op.srcs``; ``port_reads`` is the number of its
     reads in ``Draft.ports``, -1 if it has none.

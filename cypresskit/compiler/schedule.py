@@ -117,8 +117,7 @@ class ListScheduler(BlockScheduler):
         free_registers = [self.pressure.limit - count for count in self.pressure.count]
         free_words = self.pressure.free_words
         for n in self.fetches:
-            ancestors = self.ancestors(n)
-            if ancestors is None:
+            if self.held[n]:
                 continue
             words = self.new_words(self.ops[n])
             free_words -= words
@@ -130,7 +129,7 @@ class ListScheduler(BlockScheduler):
             if words == CHANNELS:  # fewer words find room in some channels, which isn't known yet
                 free_registers = [free - 1 for free in free_registers]
             batch.append(n)
-            urgent |= ancestors
+            urgent |= self.ancestors(n, urgent)
         return batch, urgent
 
     def new_words(self, op: Op) -> int:
