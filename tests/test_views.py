@@ -110,7 +110,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
             [str(finish(layouts, name)) for name in ("lds_padded", "lds_worst")],
         ),
         ("ck.teach.small.reduction(", [leaders]),
-        ("ck.draw.timeline(*[runs", list(map(str, even))),
+        ("ck.draw.timeline(runs[", list(map(str, even))),
     ):
         assert said and not [words for words in said if words not in folded(call)], (call, said)
 

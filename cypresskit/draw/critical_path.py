@@ -1,5 +1,4 @@
-"""What a run's time is made of, and what it would be on a faster bus: one dial turns the bus,
-another zooms.
+"""What a run's time is made of, and what it would be on a faster bus, which a dial turns.
 
 From a timeline of ``host``. The critical path are the tasks that began at the moment when the one
 before had ended; their times add up to the run's. Each setting of the bus is a run of the model.
@@ -23,22 +22,8 @@ LEFT, WIDE, STAGE = 196, 850, 1100  # the rows' left edge and width, and the sta
 SPEEDS, PARTS, ROWS, ROW = 32, 84, 122, 38  # the y of bars, of the path's parts, of rows; a row's
 BUS = ("PCIe", "DMA", "bus")  # what a resource of the bus begins with
 TIMES = (0.5, 1.0, 2.0, 4.0, 8.0)  # as fast
-ZOOM = 6  # times as large
 FAINT = [theme.faded(colour, 0.16) for colour in ("#0072b2", "#e69f00", "#009e73", "#cc79a7")]
 PALETTE = [*TINTS[:4], *FAINT]
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A part of the time axis, in seconds."""
-
-    start: float
-    end: float
-    name: str
-
-    def to_x(self, seconds: np.ndarray) -> np.ndarray:
-        part = (np.asarray(seconds) - self.start) / (self.end - self.start)
-        return LEFT + WIDE * part
 
 
 @dataclass(frozen=True)
@@ -77,8 +62,7 @@ class _Run:
 
 
 def critical_path(timeline: Timeline, *, name: str = "the run", times=TIMES) -> Player:
-    """A picture of a timeline's critical path, with a dial for the speed of the bus and one that
-    zooms.
+    """A picture of a timeline's critical path, with a dial for the speed of the bus.
 
     Parameters
     ----------
@@ -106,18 +90,20 @@ def critical_path(timeline: Timeline, *, name: str = "the run", times=TIMES) -> 
     if 1 not in times:
         raise ValueError(f"times = {times!r}: 1, the bus as it is, has to be among them")
     runs = [_Run(t, timeline.faster(dict.fromkeys(bus, t))) for t in times]
-    windows = _windows(max(run.timeline.seconds for run in runs), timeline.seconds)
+    longest = max(run.timeline.seconds for run in runs)
     rows = list(dict.fromkeys(map(_row, timeline.spans)))
     sheet = Sheet(f"The critical path of {name}")
     high = ROWS + ROW * len(rows) + 22
     sheet.stage("Tasks of each resource, those of the critical path framed", STAGE, high)
-    _draw_speeds(sheet, runs, len(windows))
-    _draw_parts(sheet, runs, len(windows))
-    _draw_axis(sheet, windows, len(runs), len(rows))
+    _draw_speeds(sheet, runs)
+    _draw_parts(sheet, runs, longest)
+    foot = ROWS + ROW * len(rows)
+    sheet.ticks((LEFT, LEFT + WIDE), 1e3 * longest, [(ROWS, foot)], foot + 11)
+    sheet.words(LEFT - 24, foot + 11, "milliseconds", "soft", align="right", size=12)
     _draw_rows(sheet, rows)
-    _draw_tasks(sheet, runs, windows, rows)
-    _draw_path(sheet, runs, windows, rows)
-    captions = [run.say(name, timeline) for _ in windows for run in runs]
+    _draw_tasks(sheet, runs, longest, rows)
+    _draw_path(sheet, runs, longest, rows)
+    captions = [run.say(name, timeline) for run in runs]
     lines = [run.say(name, timeline).replace("**", "") for run in runs]
     moved = {matter_of(span) for span in timeline.spans}
     legend = sheet.legend(
@@ -128,10 +114,7 @@ def critical_path(timeline: Timeline, *, name: str = "the run", times=TIMES) -> 
         captions,
         lines,
         below=[legend],
-        dials=[
-            ("The bus is", [_speed(t) for t in times]),
-            ("Seen", [window.name for window in windows]),
-        ],
+        dials=[("The bus is", [_speed(t) for t in times])],
         still_frame=list(times).index(1),
     )
 
@@ -148,21 +131,13 @@ def _row(span: Span) -> str:
     return span.task.queue if span.task.queue in used else used[-1]
 
 
-def _windows(longest: float, whole: float) -> list[_Window]:
-    """The whole time, and parts of it, each half of a part after the one before."""
-    long = whole / ZOOM
-    starts = np.arange(0, longest - long / 2, long / 2)
-    parts = [_Window(t, t + long, f"{1e3 * t:.0f} to {1e3 * (t + long):.0f} ms") for t in starts]
-    return [_Window(0.0, longest, "the whole run"), *parts]
-
-
-def _draw_speeds(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
+def _draw_speeds(sheet: Sheet, runs: Sequence[_Run]) -> None:
     """A bar of Gflop/s for each bus; that of the dial is full."""
     speeds = np.array([run.timeline.gflops for run in runs])
     room = WIDE / len(runs)
     left = LEFT + room * np.arange(len(runs))
     long = (room - 24) * speeds / speeds.max()
-    chosen = np.tile(np.eye(len(runs), dtype=int), (windows, 1))
+    chosen = np.eye(len(runs), dtype=int)
     sheet.words(LEFT - 12, SPEEDS - 9, "Gflop/s with the bus", "soft", align="right", size=12)
     fill = (["rgba(128,128,128,0.3)", "#0072b2"], chosen)
     sheet.boxes("speeds", left + long / 2, SPEEDS + 8, long, 14, fill=fill)
@@ -170,9 +145,8 @@ def _draw_speeds(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
     sheet.words(left, SPEEDS - 9, texts, size=12)
 
 
-def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
+def _draw_parts(sheet: Sheet, runs: Sequence[_Run], longest: float) -> None:
     """The stages that the path's time is made of, as parts of a bar as long as the slowest run."""
-    most = max(run.timeline.seconds for run in runs)
     stages = list(dict.fromkeys(stage for run in runs for stage in run.parts()))
     shape = len(runs), len(stages)
     x, width = np.full(shape, np.nan, np.float32), np.full(shape, 0.01, np.float32)
@@ -181,7 +155,7 @@ def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
     for number, run in enumerate(runs):
         left = float(LEFT)
         for stage, (seconds, moved) in run.parts().items():
-            long = WIDE * seconds / most
+            long = WIDE * seconds / longest
             cell = number, stages.index(stage)
             x[cell] = left + long / 2
             width[cell] = max(long - 1.5, 0.5)
@@ -190,39 +164,10 @@ def _draw_parts(sheet: Sheet, runs: Sequence[_Run], windows: int) -> None:
                 texts.append(text)
                 shown[cell] = len(texts) - 1
             left += long
-    again = windows, 1
     sheet.words(LEFT - 12, PARTS, "its critical path", "soft", align="right", size=12)
-    fill = (PALETTE, np.tile(kind, again))
-    across = np.tile(x, again)
-    sheet.boxes("parts", across, PARTS, np.tile(width, again), 24, fill=fill)
-    words = sheet.numbers(
-        "part names", 0, PARTS, np.tile(shown, again), names=texts, align="center", size=12
-    )
-    sheet.track(words, "x", across)
-
-
-def _draw_axis(sheet: Sheet, windows: Sequence[_Window], runs: int, rows: int) -> None:
-    """Milliseconds below the rows, those of the window."""
-    texts = [""]
-    high = ROW * rows
-    x = np.full((len(windows), 13), np.nan, np.float32)
-    shown = np.zeros(x.shape, int)
-    for n, window in enumerate(windows):
-        steps = (s * 10.0**power for power in range(-9, 9) for s in (1, 2, 5))
-        step = next(s for s in steps if (window.end - window.start) / s < 12)
-        first = np.ceil(window.start / step - 1e-9)
-        ticks = step * np.arange(first, window.end / step + 1e-9)
-        x[n, : len(ticks)] = window.to_x(ticks)
-        shown[n, : len(ticks)] = len(texts) + np.arange(len(ticks))
-        texts += [f"{1e3 * tick:g}" for tick in np.abs(np.round(ticks, 9))]
-    across = np.repeat(x, runs, axis=0)
-    sheet.boxes("ticks", across, ROWS + high / 2, 1, high, ink="line", alpha=0.6)
-    named = np.repeat(shown, runs, axis=0)
-    source = sheet.numbers(
-        "tick names", 0, ROWS + high + 11, named, names=texts, ink="soft", align="center", size=12
-    )
-    sheet.track(source, "x", across)
-    sheet.words(LEFT - 24, ROWS + high + 11, "milliseconds", "soft", align="right", size=12)
+    sheet.boxes("parts", x, PARTS, width, 24, fill=(PALETTE, kind))
+    words = sheet.numbers("part names", 0, PARTS, shown, names=texts, align="center", size=12)
+    sheet.track(words, "x", x)
 
 
 def _draw_rows(sheet: Sheet, rows: Sequence[str]) -> None:
@@ -235,12 +180,15 @@ def _middle(row):
     return ROWS + ROW * (row + 0.5)
 
 
-def _draw_tasks(
-    sheet: Sheet, runs: Sequence[_Run], windows: Sequence[_Window], rows: Sequence[str]
-) -> None:
+def _to_x(seconds, longest: float):
+    """The x of a moment, if the slowest run takes all of the width."""
+    return LEFT + WIDE * np.asarray(seconds) / longest
+
+
+def _draw_tasks(sheet: Sheet, runs: Sequence[_Run], longest: float, rows: Sequence[str]) -> None:
     """A bar for each task, framed on the critical path, with its name where there is room."""
-    shape = len(windows), len(runs), len(runs[0].spans)
-    x, width = np.full(shape, np.nan, np.float32), np.full(shape, 0.01, np.float32)
+    shape = len(runs), len(runs[0].spans)
+    x, width = np.zeros((2, *shape), np.float32)
     kind, named, frame, text_row = np.zeros((4, *shape), int)
     names = [""]
     texts = []
@@ -248,42 +196,33 @@ def _draw_tasks(
     y = [_middle(rows.index(_row(span))) for span in runs[0].spans]
     for r, run in enumerate(runs):
         for number, span in enumerate(run.spans):
-            task = order.index(id(span.task))
+            cell = r, order.index(id(span.task))
             on = number in run.path
             texts.append(_say_task(span, on))
-            for w, window in enumerate(windows):
-                start, end = np.clip((span.start, span.end), window.start, window.end)
-                cell = w, r, task
-                text_row[cell] = len(texts) - 1
-                if end <= start:
-                    continue
-                left, right = window.to_x(np.array([start, end]))
-                x[cell] = (left + right) / 2
-                width[cell] = max(right - left - 1.5, 0.6)
-                kind[cell] = min(matter_of(span), 3) + 4 * (not on)
-                frame[cell] = 2 * on
-                text = _longest(right - left, span.task.name, span.task.label, span.task.stage)
-                if text and text not in names:
-                    names.append(text)
-                named[cell] = names.index(text)
-
-    def by_frame(values: np.ndarray) -> np.ndarray:
-        return values.reshape(-1, shape[-1])
-
+            left, right = _to_x([span.start, span.end], longest)
+            x[cell] = (left + right) / 2
+            width[cell] = max(right - left - 1.5, 0.6)
+            kind[cell] = min(matter_of(span), 3) + 4 * (not on)
+            frame[cell] = 2 * on
+            text_row[cell] = len(texts) - 1
+            text = _longest(right - left, span.task.name, span.task.label, span.task.stage)
+            if text and text not in names:
+                names.append(text)
+            named[cell] = names.index(text)
     source = sheet.boxes(
         "tasks",
-        by_frame(x),
+        x,
         y,
-        by_frame(width),
+        width,
         ROW - 10,
-        fill=(PALETTE, by_frame(kind)),
-        words=(texts, by_frame(text_row)),
-        columns={"frame": by_frame(frame)},
+        fill=(PALETTE, kind),
+        words=(texts, text_row),
+        columns={"frame": frame},
     )
     sheet.ring(source, "w", ROW - 10, "frame", "ink")
-    words = sheet.numbers("names", 0, 0, by_frame(named), names=names, align="center", size=12)
+    words = sheet.numbers("names", 0, 0, named, names=names, align="center", size=12)
     words.data["y"] = y
-    sheet.track(words, "x", by_frame(x))
+    sheet.track(words, "x", x)
 
 
 def _longest(room: float, *texts: str) -> str:
@@ -298,20 +237,13 @@ def _say_task(span: Span, on: bool) -> str:
     return f"{span.task.name}{spelled(span.task)}: {when}; {path}"
 
 
-def _draw_path(
-    sheet: Sheet, runs: Sequence[_Run], windows: Sequence[_Window], rows: Sequence[str]
-) -> None:
+def _draw_path(sheet: Sheet, runs: Sequence[_Run], longest: float, rows: Sequence[str]) -> None:
     """A line from each task of the path to the next, where that is in another row."""
-    most = max(len(run.path) for run in runs)
-    ends = np.full((4, len(windows), len(runs), most), np.nan, np.float32)
+    ends = np.full((4, len(runs), max(len(run.path) for run in runs)), np.nan, np.float32)
     for r, run in enumerate(runs):
         path = [run.spans[number] for number in run.path]
         for n, (early, late) in enumerate(pairwise(path)):
-            for w, window in enumerate(windows):
-                if not window.start <= late.start <= window.end:
-                    continue
-                x = window.to_x(np.array(late.start))
-                y = [_middle(rows.index(_row(span))) for span in (early, late)]
-                ends[:, w, r, n] = x, y[0], x, y[1]
-    by_frame = ends.reshape(4, -1, most)
-    sheet.arrows("path", by_frame[:2], by_frame[2:], width=2, size=5)
+            x = _to_x(late.start, longest)
+            y = [_middle(rows.index(_row(span))) for span in (early, late)]
+            ends[:, r, n] = x, y[0], x, y[1]
+    sheet.arrows("path", ends[:2], ends[2:], width=2, size=5)
