@@ -29,7 +29,6 @@ from cypresskit.host import (
     run,
 )
 from cypresskit.host.blocked import card_bytes, choose_block
-from cypresskit.teach import climb
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
 COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -254,13 +253,8 @@ def test_an_element_is_a_row_and_a_column(place):
         (lambda: ck.workbench("mine.il", block=8), ValueError, "block is (rows, columns)"),
         (lambda: ck.workbench("mine.il", k_step="a"), ValueError, "k_step is a whole number"),
         (lambda: ck.kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
-        (
-            lambda: climb.seen("99", ""),
-            ValueError,
-            "step is one of '00', '01 2x2', '01',",
-        ),
-        (lambda: climb.seen("00", 5), TypeError, "text is the kernel that you wrote, a string, a"),
-        (lambda: climb.keep("12", 5), TypeError, "a string, a Path or a Kernel, not 5"),
+        (lambda: ck.workbench(step="99"), ValueError, "step is one of '00', '01a', '01b',"),
+        (lambda: ck.workbench(step="00", text=5), TypeError, "text is a kernel's text, not 5"),
         (lambda: ck.price("mine.il"), TypeError, "price takes a report: ck.price(ck.simulate("),
         (lambda: ck.sweep("mine.il", 64, flop=1), TypeError, "Did you mean `flops`?"),
         (

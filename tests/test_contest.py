@@ -15,7 +15,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from answers import given
 from pages import axe_finds
 
 import cypresskit as ck
@@ -30,32 +29,6 @@ leaderboard = importlib.import_module("cypresskit.teach.l12_contest.leaderboard"
 HEAD = "; name: {}\n; block: 8 x 8\n; steps: 2\n"
 TEXT = ck.kernels["sgemm_tn"].text
 ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
-
-
-def test_what_two_steps_of_ones_own_lose_to_the_written_ones():
-    """Lesson 12 says after exercise 1: a round, by the registers. By rows, as lesson 03 begins, it
-    would be bundles, too.
-    """
-    loop = given("12_beat_the_paper", "loop", solution=True)
-    lines = loop.splitlines()
-    at = [n for n, line in enumerate(lines) if "mad " in line]
-    ordered = [at[first + n // 2 + 8 * (n % 2)] for first in (0, 16) for n in range(16)]
-    by_rows = list(lines)
-    for n, taken in zip(at, ordered):
-        by_rows[n] = lines[taken]
-    written = contest.write(8, 8, 2)
-
-    def measured(kernel: TextKernel, **chip) -> tuple[int, int, int, int]:
-        report = contest.timed(kernel, 1024, device=replace(ck.HD5870, **chip))
-        bundles = ck.compile(kernel.program).card(2).loop_bundles
-        return bundles, report.registers, report.active, round(report.gflops)
-
-    assert measured(contest.with_loop("\n".join(by_rows) + "\n")) == (35, 25, 10, 1251)
-    assert measured(contest.with_loop(loop)) == (31, 25, 10, 1334)
-    assert measured(written) == (31, 26, 9, 1372)
-    assert measured(written, register_pool=260)[2:] == (10, 1324), (
-        "with ten wavefronts it is no better"
-    )
 
 
 def test_what_is_saved_is_read_again(tmp_path):

@@ -12,7 +12,7 @@ from said import Rule, Said, assert_held, unheld
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.road import FIGURES, FOOT, LEAST, LINE, ROOF, RUNGS, SCALE, Figure, RoadLaunch
-from cypresskit.teach import climb
+from cypresskit.editing.steps import STEPS
 from tools import clip, stored_figures
 
 
@@ -88,7 +88,7 @@ def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
 
 
 def test_the_roads_figures_are_the_models():
-    pars = {RoadLaunch(*step.good) for step in climb.STEPS.values()}
+    pars = {RoadLaunch(step.good, step.n) for step in STEPS.values()}
     assert set(FIGURES) == pars | {
         launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch
     }

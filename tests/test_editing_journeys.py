@@ -11,14 +11,12 @@ from difflib import SequenceMatcher
 import numpy as np
 import pytest
 from answers import kernel_answers
-from test_climb import RIGHT, WRONG
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.teach import climb
 
 NOTHING = {"like": None, "block": None, "k_step": None, "n": 64}
 
@@ -86,25 +84,10 @@ def assembled(text):
         return None, [(fault.line, fault.column) for fault in error.faults]
 
 
-def climb_answers():
-    """Right and wrong texts of the climb: step, right, wrong."""
-    right = {lesson: text for lesson, text, *_ in reversed(RIGHT)}
-    return [
-        (f"climb {lesson}", whole(lesson, right[lesson]), whole(lesson, text))
-        for lesson, text, *_ in WRONG
-        if text and "mda" not in text
-    ]
-
-
-def whole(lesson, text):
-    """The text of a step's kernel, with what the book writes around it."""
-    return climb.STEPS[lesson].kernel(text).text
-
-
 def products():
     """Those that multiply matrices: {(exercise, right text): [wrong text, ...]}."""
     by_exercise = defaultdict(list)
-    for name, right, wrong in (*kernel_answers(), *climb_answers()):
+    for name, right, wrong in kernel_answers():
         if name not in LAUNCHES:
             by_exercise[name, right].append(wrong)
     return by_exercise

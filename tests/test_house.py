@@ -64,7 +64,6 @@ LATE_OF_OURS = {
     "blas/choice.py": ("blas/modelled.py",),
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/translate.py",),  # where no compiled code is kept
-    "teach/climb.py": ("draw/road.py",),  # checks run where nothing is drawn
     "teach/l13_what_is_left/checks.py": ("today/experiments.py",),
 }
 

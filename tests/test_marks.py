@@ -167,8 +167,7 @@ def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, famil
 
 ENTRY = [
     "import cypresskit as ck",
-    "text, block, steps = ck.teach.climb.start('12')",
-    "mine = ck.teach.contest.entry(text, block=block, k_step=steps)",
+    'mine = ck.workbench(step="contest")',
 ]
 
 

@@ -21,7 +21,8 @@ import pytest
 from conftest import JS, ROOT
 from nbval.plugin import get_sanitize_patterns
 
-from cypresskit.teach import climb
+from cypresskit.editing.edits import history_path
+from cypresskit.editing.steps import FILE
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
 EXEMPT = {"nbval-ignore-output", "nbval-skip", "raises-exception"}
@@ -243,7 +244,7 @@ def test_names_no_machine_and_needs_no_network(path):
 )  # widgets, controls; the tests of the player run 01
 def test_opens_and_runs_in_jupyterlab(lesson, lab, page):
     path = next((ROOT / "notebooks").glob(f"{lesson}*.ipynb"))
-    for file in climb.FILE, climb.KEPT:  # another test's
+    for file in FILE, history_path(Path(FILE)):  # another test's
         (lab.root / file).unlink(missing_ok=True)
     lab.open(page, path.name)
     lab.run_all(page)

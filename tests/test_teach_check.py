@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.editing.steps import book_text
 from cypresskit.isolated import process
 from cypresskit.teach import check as shell
 from cypresskit.teach import climb, formula
@@ -397,7 +398,7 @@ FAULTS = [RuntimeError("internal error 17"), ValueError("operands"), TypeError("
         (lds, "access_clocks", lds.check_place, lambda row: 4 * row + 2 * (row // 8)),
         (pipelines, "run", pipelines.check_buffer, lambda unit: "ab"[unit % 2]),
         (pipelines, "run", pipelines.check_pipeline, lambda s, u: sum(s) + (u - 1) * max(s)),
-        (climb, "verify", texture.check_numbering, climb.NUMBERING),
+        (climb, "judged_kernel", texture.check_numbering, book_text("05")),
     ],
     ids=lambda value: getattr(value, "__name__", "").removeprefix("cypresskit.teach."),
 )

@@ -13,9 +13,9 @@ import numpy as np
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.draw.road import RUNGS, Figure, RoadLaunch
+from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.teach.climb import STEPS
 from cypresskit.teach.l04_registers.dial import point, settings, timed
 
 
@@ -64,7 +64,7 @@ def road(launch: RoadLaunch) -> Figure:
 
 def road_rows() -> list:
     """Of each launch of the road, and each good par of the climb, what names it, and its figure."""
-    pars = {RoadLaunch(*step.good) for step in STEPS.values()}
+    pars = {RoadLaunch(step.good, step.n) for step in STEPS.values()}
     launches = pars | {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
     return [[(n.kernel, n.n, n.style), road(n)] for n in sorted(launches, key=lambda n: n[:3])]
 

@@ -20,8 +20,9 @@ from cypresskit.compiler import forget_code
 from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
+from cypresskit.editing.steps import book_kernel
 from cypresskit.il import ILError, Program, assemble
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import forget_kernels
 from cypresskit.kernels.verification import Verification
 from cypresskit.timing.simulate import forget_reports
@@ -79,7 +80,7 @@ class Case:
         """
         known = [self.memory.right]
         if self.job.get("like") and not (self.job.get("block") or self.job.get("k_step")):
-            known.append(KERNELS[self.job["like"]])
+            known.append(book_kernel(self.job["like"]))
         for near in known:
             if near and pure_answers.accesses(near.program) == pure_answers.accesses(program):
                 return kernel_turn(near)

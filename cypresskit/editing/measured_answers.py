@@ -17,8 +17,9 @@ import numpy as np
 from cypresskit.compiler import CompileError, compile
 from cypresskit.editing.next_steps import bottleneck, next_steps, wavefront_life
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
+from cypresskit.editing.steps import book_kernel
 from cypresskit.il import Program, assemble
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.element_trace import Term, trace_element
 from cypresskit.kernels.inference import ConventionError, share_right
@@ -76,14 +77,15 @@ def judged_kernel(
     """
     program = assemble(text, name)
     given = (block, k_step) != (None, None)
-    near = before or (None if like is None else KERNELS[like])
+    book = None if like is None else book_kernel(like)
+    near = before or book
     if near is not None and not given and accesses(near.program) == accesses(program):
         bare = name.removesuffix(".il")
         mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
     as_like: Verification | None = None
-    if like is not None and _stores(KERNELS[like].program) == _stores(program):
-        as_like = verify(kernel_of(text, name, like, block, k_step))
+    if book is not None and _stores(book.program) == _stores(program):
+        as_like = verify(kernel_of(text, name, book, block, k_step))
         if as_like.right or given:
             return as_like.kernel, as_like
     likeliest, share = likeliest_launch(text, name.removesuffix(".il"))

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from cypresskit.kernels import KERNELS
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import kernel as published
 
 FILE = "my_kernel.il"  # where a reader's kernel is
+FIRST = "00"  # the step that every reader begins with
 SIDES = re.compile(r"block_(\d+)x(\d+)")
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's kept text
 WITHIN = 0.02  # of a par: a speed that is this little below it is "within 2 %"
@@ -47,10 +48,10 @@ class Step:
     """A step of the climb.
 
     ``idea`` is told in two sentences, ``hint`` leads on from a right kernel that isn't good yet.
-    ``like``: the kernel of the catalogue by whose convention it is launched, or "", which finds it
-    out. It is timed at m = n = k = ``n``. ``start``: the book's text to begin with, or the name of
-    the kernel that has it. ``right`` is the first par; ``good`` names the kernel of the road, and
-    ``paper`` the published one, that set the others. ``views`` are those of "Play it".
+    ``like``: the book's kernel by whose convention the text is launched, unless it asks for
+    another. It is timed at m = n = k = ``n``. ``start``: the book's kernel with whose text it
+    begins. ``good`` names the kernel of the road, and ``paper`` the published one, that set two of
+    the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
     ``previous``: the step whose kernel it goes on with; a step without one begins with its own
     ``start``.
     """
@@ -60,7 +61,7 @@ class Step:
     idea: str
     like: str
     start: str
-    right: float
+    share: float
     good: str
     paper: str
     question: Question
@@ -73,7 +74,7 @@ class Step:
     def pars(self) -> Pars:
         """The three pars."""
         gflops = _road()[self.good, self.n]
-        return Pars(self.right, gflops, float(published(self.paper)["gflops_max"]))
+        return Pars(self.share * gflops, gflops, float(published(self.paper)["gflops_max"]))
 
     @property
     def book(self) -> str:
@@ -100,20 +101,28 @@ def kept_texts(outputs: object) -> dict[str, str]:
     return texts
 
 
-def book_text(start: str) -> str:
-    """The text of a kernel of the catalogue or of a block (``"block_4x4"``); a text is itself."""
-    if "\n" in start:
-        return start
-    if sides := SIDES.fullmatch(start):
-        return block_kernel(int(sides[1]), int(sides[2]), scaled=True).text
-    return KERNELS[start].text
+def book_kernel(name: str) -> Kernel:
+    """The book's kernel of a name: of the catalogue, or of a block (``"block_4x4"``). Raises
+    ``KeyError`` for another name.
+    """
+    if sides := SIDES.fullmatch(name):
+        return block_kernel(int(sides[1]), int(sides[2]), scaled=True)
+    return KERNELS[name]
+
+
+def book_text(name: str) -> str:
+    """The text with which a step of this name begins, or of the book's kernel; a text is itself."""
+    if "\n" in name:
+        return name
+    file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
+    return file.read_text(encoding="utf-8") if file.is_file() else book_kernel(name).text
 
 
 @cache
 def _road() -> dict[tuple[str, int], float]:
     """The Gflop/s of each launch of the road, by kernel and N."""
     rows = json.loads(files("cypresskit").joinpath("draw/road.json").read_text(encoding="utf-8"))
-    return {(kernel, n): gflops for (kernel, n, _), (gflops, *_) in rows}
+    return {(kernel, n): gflops for (kernel, n, style), (gflops, *_) in rows if not style}
 
 
 def step_named(name: object) -> Step:
@@ -132,159 +141,165 @@ STEPS = {
         Step(
             name="00",
             title="One element",
-            idea="Each work-item computes one element of C: it runs along a row of A and down a"
-            " column of B. Two numbers are fetched for each product.",
+            idea="Each work-item computes one element of C: it runs along a row of A and down "
+            "a column of B. Two numbers are fetched for each product.",
             like="sgemm_naive",
-            start="sgemm_naive",
-            right=0,
+            start="00",
+            share=0.0,
             good="sgemm_naive",
             paper="sgemm_tn",
             question=_DEAR,
             hint="",
-            views=("chip", "texture_fetch"),
+            views=(
+                "chip",
+                "texture_fetch",
+            ),
         ),
         Step(
-            name="01 2x2",
+            name="01a",
             title="Two by two",
-            idea="A work-item computes a block of 2 x 2 elements. Each number that it fetches is"
-            " used twice.",
-            like="sgemm_naive",
-            start="sgemm_naive",
-            right=150,
+            idea="A work-item computes a block of 2 x 2 elements, row 0 in r10 and row 1 in "
+            "r11. Each number that it fetches is used twice.",
+            like="block_2x2",
+            start="01a",
+            share=0.5,
             good="block_2x2",
             paper="sgemm_tn",
             question=_SPEED,
-            hint="each number of A meets both of B",
+            hint="which letter of r2 is the number of A for row 1?",
             views=("register_block",),
-            previous="00",
         ),
         Step(
-            name="01",
+            name="01b",
             title="Four by four",
-            idea="A texel holds four neighbours, and one fetch brings them all. A block of 4 x 4"
-            " uses each of them four times.",
-            like="",
-            start="block_2x2",
-            right=600,
+            idea="A texel holds four neighbours, and one fetch brings them all. A block of 4 x "
+            "4 uses each of them four times.",
+            like="block_4x4",
+            start="01b",
+            share=0.9,
             good="block_4x4",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="fetch whole texels, and store whole ones",
+            question=_DEAR,
+            hint="one texel of A and one of B make all 16 products: is more fetched?",
             views=("register_block",),
-            previous="01 2x2",
         ),
         Step(
             name="02",
             title="Larger blocks",
-            idea="The larger the block, the more products are made of what was fetched. The block"
-            " must fit into registers.",
-            like="",
-            start="block_4x4",
-            right=1200,
+            idea="The larger the block, the more products are made of what was fetched: first "
+            "4 x 8, then 8 x 8. The block must fit into registers.",
+            like="block_4x8",
+            start="02",
+            share=0.7,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="4 x 8 is a start; try 8 x 8",
+            question=_DEAR,
+            hint="8 x 8 is the same idea once more, downwards: A's next texel, four more rows "
+            "in each half, and a first texel of A that lies twice as far right.",
             views=("register_block",),
-            previous="01",
+            previous="01b",
         ),
         Step(
             name="03",
             title="The order of products",
-            idea="Five operations fit into a bundle if their numbers can be read at once. Which"
-            " products stand beside each other decides it.",
-            like="",
-            start="block_8x8",
-            right=1500,
+            idea="Five operations fit into a bundle if their numbers can be read at once. "
+            "Which products stand beside each other decides it.",
+            like="block_8x8",
+            start="03",
+            share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
             question=_DEAR,
-            hint="a bundle reads three registers of each channel: which four neighbours share"
-            " numbers of B, and not of A alone?",
+            hint="a bundle reads three registers of each channel: which four neighbours share "
+            "numbers of B, and not of A alone?",
             views=("bundles",),
             previous="02",
         ),
         Step(
             name="04",
             title="Late reads",
-            idea="A number of the old C that waits holds a register. The fewer wait, the more"
-            " wavefronts an engine holds.",
-            like="",
-            start="block_8x8",
-            right=1500,
+            idea="This kernel reads the old C before its loop, and needs it after. A number "
+            "that waits holds a register, and registers decide how many wavefronts an "
+            "engine holds.",
+            like="block_8x8",
+            start="04",
+            share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="each number of C that waits for its `mad` holds a register. How few can wait at"
-            " once, and when?",
+            question=_DEAR,
+            hint="each number of C that waits for its `mad` holds a register. How few can wait "
+            "at once, and when?",
             views=("wavefronts",),
-            previous="03",
         ),
         Step(
             name="05",
             title="Who computes what",
-            idea="A compute kernel numbers its work-items itself. The quads that it makes decide"
-            " what the cache sees.",
+            idea="A compute kernel numbers its work-items itself, here row by row. Four "
+            "numbers in a row are a quad, and what a quad wants decides how long a fetch "
+            "takes.",
             like="sgemm_tn_compute",
-            start="sgemm_tn_compute",
-            right=500,
+            start="05",
+            share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of the"
-            " number moves down a row?",
+            question=_DEAR,
+            hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of "
+            "the number moves down a row?",
             views=("texture_fetch",),
         ),
         Step(
             name="06",
             title="Doubles",
-            idea="A double takes two registers' components, and a product of two takes four slots.",
+            idea="A register holds two doubles, and a product of two takes four slots of a "
+            "bundle. A block of 4 x 4 matches what the texture units deliver.",
             like="dgemm_tn",
-            start="dgemm_tn",
-            right=100,
+            start="06",
+            share=0.5,
             good="dgemm_tn",
             paper="dgemm_tn",
-            question=_SPEED,
-            hint="",
+            question=_DEAR,
+            hint="`dgemm_tn` takes four steps of k in a turn, and counts them at once.",
             views=("bundles",),
         ),
         Step(
             name="07",
             title="The local data share",
-            idea="Work-items of a group share what they fetch. Each number of A is fetched once and"
-            " read from the LDS by all.",
+            idea="The 64 work-items of a group share what they fetch: each number of A is "
+            "fetched once, and read from the LDS by all. Nobody may read before everybody "
+            "has written.",
             like="sgemm_64x64_lds",
-            start="sgemm_64x64_lds",
-            right=500,
+            start="07",
+            share=0.98,
             good="sgemm_64x64_lds",
             paper="sgemm_64x64_lds",
-            question=_SPEED,
-            hint="is a number of A still fetched eight times, instead of once and then read from"
-            " the LDS?",
+            question=_DEAR,
+            hint="is a number of A still fetched eight times, instead of once and then read "
+            "from the LDS?",
             views=("lds",),
         ),
         Step(
             name="12",
             title="Two steps a turn",
-            idea="A turn of the loop that does two steps of k pays for its counting once.",
-            like="",
-            start="block_8x8",
-            right=1800,
+            idea="A turn of the loop that does two steps of k pays once for its test, and has "
+            "twice as many fetches under way.",
+            like="block_8x8",
+            start="12",
+            share=0.995,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="",
+            question=_DEAR,
+            hint="are all the turn's fetches asked for before the first product?",
             views=("bundles",),
-            previous="04",
+            previous="03",
         ),
         Step(
-            name="larger N",
+            name="larger",
             title="A larger product",
-            idea="A larger product fills the chip more evenly, until memory's rows stand in the"
-            " way.",
-            like="",
+            idea="A larger product fills the chip more evenly, until the rows of memory stand "
+            "in the way.",
+            like="sgemm_tn",
             start="sgemm_tn",
-            right=0,
+            share=0.0,
             good="sgemm_tn",
             paper="sgemm_tn",
             question=_SPEED,
@@ -296,14 +311,15 @@ STEPS = {
         Step(
             name="contest",
             title="The contest",
-            idea="Anything goes that is right.",
-            like="",
+            idea="Anything goes that is right, with any block: faster than all that "
+            "`contest.write` makes.",
+            like="sgemm_tn",
             start="sgemm_tn",
-            right=0,
+            share=0.9,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="",
+            question=_DEAR,
+            hint="what does a turn pay for besides products and fetches?",
             views=("chip",),
             previous="12",
         ),

@@ -14,7 +14,16 @@ from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.pure_answers import Answer
-from cypresskit.editing.steps import FILE, MIME, STEPS, Step, step_named
+from cypresskit.editing.steps import (
+    FILE,
+    FIRST,
+    MIME,
+    STEPS,
+    Step,
+    book_kernel,
+    book_text,
+    step_named,
+)
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
@@ -53,7 +62,8 @@ def workbench(
         with what it holds, or if that is of another line of kernels, with the last text of the
         step's own.
     text
-        What the file shall hold from now on. What it held stays in its history.
+        What the file shall hold from now on, or of a step the name of the book's kernel that has
+        it, such as "block_4x4". What it held stays in its history.
     like
         The kernel of the catalogue whose launch convention it follows, as far as it does: a text
         that stores C in another way is launched as it asks for. A step says it itself.
@@ -100,9 +110,11 @@ def workbench(
     check_sizes(block, k_step)
     if text is not None and not isinstance(text, str):
         raise TypeError(f"text is a kernel's text, not {shortened(text)}")
-    if chosen is not None:
-        like, n = like or chosen.like or None, n or chosen.n
     known = None if like is None else resolve(like, "like")
+    if chosen is not None:
+        n = n or chosen.n
+        known = known or book_kernel(chosen.like)
+        text = text and book_text(text)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
@@ -140,7 +152,11 @@ def _last_of_line(bench: "Workbench", step: Step) -> str | None:
     another line of steps.
     """
     steps = [edit for edit in bench._edits if edit.step in STEPS]
-    if not steps or STEPS[steps[-1].step].line == step.line:
+    if steps:
+        goes_on = STEPS[steps[-1].step].line == step.line
+    else:
+        goes_on = bool(step.previous) or step.name == FIRST
+    if goes_on:
         return None
     own = [edit for edit in steps if STEPS[edit.step].line == step.line]
     return own[-1].text if own else step.book

@@ -6,16 +6,12 @@ that a cell which prints what it finds goes on. While the answer is called, usin
 """
 
 import sys
-import warnings
-from contextlib import suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from cypresskit import published
-from cypresskit.compiler import CompileError
+from cypresskit.editing.steps import book_text
 from cypresskit.kernels import generated
-from cypresskit.kernels.own import kernel
-from cypresskit.machine import KernelError
 
 
 class Absent:
@@ -62,23 +58,17 @@ class Absent:
 handed_in = {"text": ""}
 
 
-def start(_: str) -> tuple[str, tuple[int, int], int]:
-    """What ``climb.start`` gives here: the kernel that was handed in, its block, and its steps of k
-    a turn; without one, or with one that is no kernel, those of the book's at the contest.
+def workbench(*_: Any, step: str = "", text: str = "", **__: Any) -> str:
+    """What ``ck.workbench`` gives here: the text that its cell gives, or, in the lesson of the
+    contest, the kernel that was handed in. What a workbench kept is in the notebook.
     """
-    text = handed_in["text"]
     if text:
-        with warnings.catch_warnings(), suppress(CompileError, KernelError, ValueError):
-            warnings.simplefilter("ignore")  # that its product is wrong: the check says so
-            mine = kernel(text)
-            return text, mine.block, mine.k_step
-    return generated.block_kernel(8, 8, scaled=True).text, (8, 8), 1
+        return book_text(text)
+    return handed_in["text"] if step in ("12", "contest") else ""
 
 
 contest: Any = Absent("ck.teach.contest")
 contest.entry, contest.write = generated.entry, generated.write
-climb: Any = Absent("ck.teach.climb")
-climb.start = start
 
 
 def _lesson(name: str) -> Any:
@@ -94,8 +84,6 @@ def absent(name: str) -> Any:
         return getattr(generated, last)
     if last in ("l12_contest", "contest"):
         return contest
-    if last == "climb":
-        return climb
     return sys.modules["cypresskit.teach"] if name == "cypresskit.teach" else Absent(name)
 
 
@@ -104,10 +92,11 @@ def install(text: str = "") -> None:
     handed_in["text"] = text
     teach: Any = ModuleType("cypresskit.teach", "What of the lessons is there for an answer.")
     teach.__getattr__ = _lesson
-    teach.published, teach.contest, teach.climb = published, contest, climb
+    teach.published, teach.contest = published, contest
     sys.modules["cypresskit.teach"] = teach
     face: Any = sys.modules["cypresskit"]
     face.teach = teach
+    face.workbench = workbench
     face.draw = Drawing()
 
 

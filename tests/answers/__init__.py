@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.teach import climb
 from tools.book import read, solved, student
 
 HERE = Path(__file__).parent
@@ -61,24 +60,11 @@ def planted() -> dict:
     return answers
 
 
-#: Checks whose answer is a part of a kernel, with their steps of the climb.
-PARTS = {
-    "check_products": "03",
-    "check_c_late": "04",
-    "check_in_double": "06",
-    "check_through_lds": "07",
-    "check_two_steps": "12",
-}
-
-
 def kernel_answers() -> list[tuple[str, str, str]]:
     """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
     found = []
     for check, (right, wrong) in planted().items():
         texts = [text for text in (right[0], *(w for w, _ in wrong)) if isinstance(text, str)]
-        if check.__name__ in PARTS:
-            step = climb.STEPS[PARTS[check.__name__]]
-            texts = [step.kernel(text).text for text in texts if "mda" not in text]
         if texts and texts[0].lstrip().startswith(("il_", ";")):
             found += [(check.__name__, texts[0], text) for text in texts[1:]]
     return found

@@ -1,6 +1,6 @@
 """Lesson 04."""
 
-from answers import given
+from cypresskit.editing.steps import book_text
 
 
 def ceiling(compute, wait):
@@ -14,11 +14,13 @@ def counted(compute, wait):
     return wavefronts
 
 
-GIVEN = given("04_registers_and_wavefronts", "with_c")
-EARLY, _, REST = GIVEN.partition("\n\nwhileloop")
+GIVEN = book_text("04")
+HEAD, _, BELOW = GIVEN.partition("; the old C, all of it, before the loop\n")
+EARLY, _, REST = BELOW.partition("\n\nwhileloop")
 BEHIND = "; beta times the old C, unless beta is 0\nif_logicalnz cb0[4].x\n"
 LOOP = f"whileloop{REST.partition(BEHIND)[0]}"
-READS = EARLY.strip().splitlines()[1:]
+READS = EARLY.strip().splitlines()
+STORES = REST.partition(BEHIND)[2].partition("endif\n")[2]
 ADDS = REST.partition(BEHIND)[2].partition("endif")[0].splitlines()
 STEP = "iadd r1.z, r1.z, cb0[0].w"
 LATE = ["mov r1.z, r0.w"] + [
@@ -35,4 +37,4 @@ LATE = ["mov r1.z, r0.w"] + [
 
 
 def kernel(late: list[str]) -> str:
-    return "\n".join([LOOP, "if_logicalnz cb0[4].x", *late, "endif", ""])
+    return "\n".join([HEAD + LOOP, "if_logicalnz cb0[4].x", *late, "endif", STORES])

@@ -1,6 +1,6 @@
 """Lesson 05."""
 
-from answers import given
+from cypresskit.editing.steps import book_text
 
 
 def loop(texels, width):
@@ -11,7 +11,14 @@ def loop(texels, width):
     return len(touched)
 
 
-LINES = given("05_texture_cache", "numbering")
-SQUARES = given("05_texture_cache", "numbering", solution=True)
+PLACE = "; row and column: other lines in place of these\n"
+BEFORE, _, GIVEN = book_text("05").partition(PLACE)
+LINES = "\n".join(GIVEN.splitlines()[:2])
+AFTER = "\n".join(GIVEN.splitlines()[2:])
+SQUARES = book_text("05_squares").partition(PLACE)[2].partition(AFTER.splitlines()[0])[0]
 UPRIGHT = "mov r2.x, r1.z\nmov r1.z, r1.w\nmov r1.w, r2.x"
 RATE = 64 * 20 * 0.85
+
+
+def numbered(lines: str) -> str:
+    return f"{BEFORE}{lines}\n{AFTER}\n"

@@ -4,6 +4,7 @@ import re
 
 from answers import given
 from cypresskit.blas import dd
+from cypresskit.editing.steps import book_text
 
 
 def sorted_first(a, b):
@@ -38,12 +39,16 @@ def kernel(*lines: str) -> str:
     )
 
 
-IN_DOUBLE = given("06_double_double", "in_double")
+IN_DOUBLE = book_text("06")
+TURN = IN_DOUBLE.partition("whileloop\n")[2].partition("endloop\n")[0]
 HERE = "    ; rows 1, 2 and 3: your lines go below this one\n"
-SOLVED = given("06_double_double", "in_double", solution=True)
-ROWS = [line for line in SOLVED.partition(HERE)[2].splitlines() if "dmad" in line]
-FETCHES = [line for line in IN_DOUBLE.splitlines() if "sample_resource" in line]
-FIRST = [line for line in IN_DOUBLE.splitlines() if "dmad" in line]
+FETCHES = [line for line in TURN.splitlines() if "sample_resource" in line]
+FIRST = [line for line in TURN.splitlines() if "dmad" in line]
+ROWS = [
+    re.sub(r"r3[01]", f"r3{2 * row + half}", line).replace("r2.xy", part)
+    for row, part in enumerate(("r2.zw", "r3.xy", "r3.zw"), 1)
+    for half, line in zip((0, 0, 1, 1), FIRST)
+]
 
 
 def in_double(lines: list[str]) -> str:
@@ -52,7 +57,8 @@ def in_double(lines: list[str]) -> str:
 
 def steps(count: int) -> str:
     """A turn of so many steps of k, one behind the other, in the same registers."""
-    head = "\n".join(IN_DOUBLE.splitlines()[:4])
+    before, _, rest = IN_DOUBLE.partition("whileloop\n")
+    tests = "\n".join(TURN.splitlines()[:2])
     turn = []
     for step in range(count):
         for line in FETCHES:
@@ -62,7 +68,9 @@ def steps(count: int) -> str:
             turn.append(below)
         turn += FIRST + ROWS
     turn += ["    add r0.z, r0.z, l9.x"] * count
-    return "\n".join([head, *turn, "endloop", ""])
+    return "\n".join(
+        [f"{before}whileloop", tests, *turn, "endloop", rest.partition("endloop\n")[2]]
+    )
 
 
 FOUR_STEPS = steps(4)

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
-from cypresskit.teach.check import Verdict, exercise, slip, tried, unless
-from cypresskit.teach.climb import climb_exercise
-from cypresskit.teach.kernels import kernel_exercise, run_gemm
+from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.climb import climb_exercise, of_turn
+from cypresskit.teach.kernels import run_gemm
 
 SIZES = (1, 2, 4, 8, 12, 16)
 FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
@@ -89,93 +88,16 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
     return runs
 
 
-@climb_exercise("01 2x2")
+@climb_exercise("01a")
 def check_two_by_two(mine: Kernel) -> str:
-    """Exercise 1: IL of a kernel with a 2 x 2 block in r10 and r11."""
-    return "with two fetches for eight flops"
+    """Exercise 1: a kernel with a block of 2 x 2."""
+    return of_turn(mine)
 
 
-@kernel_exercise("four_by_four.il", stuck="compare that line with sgemm_tn.il.")
-def check_four_by_four(program: Program) -> Verdict:
-    """Exercise 2: IL of a kernel that keeps a 4 x 4 block in r10 to r13, launched as the
-    catalogue's kernels are: right results at three shapes, then no more than two fetches for each
-    step of k.
-    """
-    rng = np.random.default_rng(5870)
-    for m, n, k in ((4, 4, 3), (8, 12, 5), (20, 4, 8)):
-        a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
-        c, run = run_gemm(program, FOUR_BY_FOUR, a, b)
-        if not np.array_equal(c, a.T @ b):
-            finding, hint = _four_fault(c, a, b)
-            written = {i.dest.register for i in program.expanded if i.dest}
-            read = [
-                s.register for i in program.expanded for s in i.sources if s.register.kind == "r"
-            ]
-            unset = [register for register in read if register not in written]
-            return Verdict(
-                False,
-                finding,
-                f"{unset[0]} is read, but never written: it is 0." if unset else hint,
-            )
-        rate = run.fetches / (k * run.work_items)
-        finding = (
-            f"C is right, but the kernel fetches {rate:g} texels for each step of k; two are"
-            " enough."
-        )
-        unless(
-            rate == 2,
-            finding,
-            "the four numbers of A's texel and the four of B's already make all 16 products.",
-        )
-    words = run.fetch_bytes / 4 / (2 * m * n * k)
-    return Verdict(
-        True,
-        f"C is right at three shapes, with {words:g} words fetched per flop: 1/4, as for any b"
-        " = 4.",
-    )
-
-
-def _four_fault(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[str, str]:
-    """(finding, hint) on a wrong C, by the rows of its 4 x 4 blocks."""
-    want = a.T @ b
-    finding, rows = wrong_rows(c, want, "C is wrong in", "of every 4 x 4 block.")
-    i = next((i for i in rows if not c[i::4].any()), rows[0])
-    register = f"r{10 + i}"
-    row = c[i::4]
-    slips = {
-        f"nothing was ever added to {register}, which holds row {i}. How is row 0 done?": 0 * row
-    }
-    for other in set(range(4)) - {i}:
-        slips[f"row {i} holds the products of a[{other}]: which letter of r2 is a[{i}]?"] = want[
-            other::4
-        ]
-    last = (
-        f"{register} holds the last product alone: is its line in the loop, and does it add to what"
-        " was there?"
-    )
-    slips[last] = np.outer(a[-1], b[-1])[i::4]
-    hint = (
-        f"the line that writes {register}: read its four names against row 0's line. Which one is"
-        " out of step?"
-    )
-    if 0 in rows:
-        hint = (
-            "even row 0 is wrong, whose line was there. What else changed: the count of k, an"
-            " address, a store?"
-        )
-    if np.array_equal(c[:4, :4], want[:4, :4].T):
-        hint = (
-            "rows and columns are exchanged: r2 (from A) gives one number a line, r3 (from B) all"
-            " four."
-        )
-    return finding, slip(row, slips, hint)
-
-
-def wrong_rows(c: np.ndarray, want: np.ndarray, before: str, after: str) -> tuple[str, list[int]]:
-    """A sentence on the wrong rows in C's blocks of four, and their numbers."""
-    rows = [i for i in range(4) if not np.array_equal(c[i::4], want[i::4])]
-    noun = "rows" if len(rows) > 1 else "row"
-    return f"{before} {noun} {', '.join(map(str, rows))} {after}", rows
+@climb_exercise("01b")
+def check_four_by_four(mine: Kernel) -> str:
+    """Exercise 2: a kernel with a block of 4 x 4."""
+    return of_turn(mine)
 
 
 @exercise

@@ -4,25 +4,17 @@ exercises.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-
-import numpy as np
 
 from cypresskit.devices import HD5850, HD5870, Device
-from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.catalogue import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
-from cypresskit.kernels.verification import check_gemm
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict
+from cypresskit.teach.climb import climb_exercise, of_turn
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import fault, kernel_exercise, run_gemm
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
-
-FOUR_BY_EIGHT = block_kernel(4, 8)  # what answers are launched like
 
 
 def word_bytes(kernel: Kernel) -> int:
@@ -109,7 +101,8 @@ def measured_table(device: Device = HD5870) -> str:
         "kernel             N      b  needs at peak      roofline  measured  modelled   (Gflop/s)"
     ]
     for name in ("sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"):
-        kernel, row = KERNELS[name], published(name)
+        kernel = KERNELS[name]
+        row = published(name)
         n, b = row["n_at_max"], kernel.block[0]
         peak = device.peak_gflops(kernel.precision)
         size = word_bytes(kernel)
@@ -175,32 +168,7 @@ def check_ceiling(b, p, r, s):
     return min(p, r * b / s)
 
 
-@kernel_exercise("four_by_eight.il")
-def check_four_by_eight(program: Program) -> Verdict:
-    """Exercise 3: IL of a kernel with 4 x 8 elements of C in r10 to r17: right at three shapes,
-    three fetches a k.
-    """
-    for m, n, k in ((4, 8, 3), (8, 24, 5), (20, 8, 8)):
-        rng = np.random.default_rng(48)
-        a, b = (rng.integers(1, 8, (k, columns)).astype(np.float32) for columns in (m, n))
-        faults = check_gemm(FOUR_BY_EIGHT, a, b, program=program)
-        if verdict := fault(faults):
-            needs = "The left half shows how; the right half needs B's next texel, in r4."
-            if (faults[0].index, faults[0].got) == ((0, 4), 0):
-                return replace(verdict, hint=f"nothing is added to r14 yet. {needs}")
-            if faults[0].kind == "uninitialised":
-                return replace(
-                    verdict, hint=f"does a `sample_resource` put a texel there first? {needs}"
-                )
-            return verdict
-        _, run = run_gemm(program, FOUR_BY_EIGHT, a, b)
-        if (fetches := run.fetches / run.work_items / k) > 3:
-            finding = f"C is right, but a step of k takes {fetches:.3g} fetches; three are enough."
-            return Verdict(
-                False,
-                finding,
-                "one texel of A, two of B: which is fetched twice, or needed by nobody?",
-            )
-    return Verdict(
-        True, "C is right at three shapes, with 3 texels for 64 operations: 0.1875 words per flop."
-    )
+@climb_exercise("02")
+def check_four_by_eight(mine: Kernel) -> str:
+    """Exercise 3: a kernel with a block of 4 x 8, or a larger one."""
+    return of_turn(mine)

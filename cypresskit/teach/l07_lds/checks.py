@@ -58,7 +58,8 @@ def shares_table() -> str:
     for name in PUBLISHED:
         row = published(name)
         alu, texture = HD5870.bundle_clocks * row["bundles"], clocks_of_turn(name)["texture"]
-        share, nominal = min(1, alu / texture), row["nominal_gflops"]
+        share = min(1, alu / texture)
+        nominal = row["nominal_gflops"]
         rows.append(
             f"{name:16} {row['bundles']} bundles = {alu} clocks of {texture}:"
             f" {100 * share:.1f} % of {nominal} is {share * nominal:.0f} Gflop/s;"
@@ -71,7 +72,8 @@ def measured_table() -> str:
     """Ashraf's two kernels: what he printed, and what is compiled and modelled here."""
     rows = ["                          measured or published                modelled or compiled"]
     for name in PUBLISHED:
-        row, kernel = published(name), KERNELS[name]
+        row = published(name)
+        kernel = KERNELS[name]
         made = kernel_card(kernel, compile(kernel.program))
         small, large = (simulate(name, n).gflops for n in (1024, 4096))
         best = row["gflops_max"]

@@ -92,7 +92,8 @@ def real_run(machine: Machine) -> str:
 def measured_table(machine: Machine) -> str:
     """Six figures of Li and colleagues, beside the model's."""
     row = published("hybrid")
-    size, depths = max(row["m_n"]), row["k"]
+    size = max(row["m_n"])
+    depths = row["k"]
     device = machine.device
     peak = machine.chips * device.double_gflops
     alone = max(kernel_rate("dgemm_tn", 2048, 2048, k, device) for k in depths) / 1e9

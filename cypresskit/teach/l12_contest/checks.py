@@ -17,27 +17,27 @@ Tampering with the judge in a notebook changes no leaderboard: ``cypresskit cont
 judges it in a process of its own.
 """
 
-import re
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from textwrap import shorten
 
 import numpy as np
 
-from cypresskit.compiler import compile
+from cypresskit.compiler import compile, kernel_card
 from cypresskit.devices import HD5870, Device
+from cypresskit.editing.measured_answers import judged_kernel
+from cypresskit.editing.steps import FILE, STEPS
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
-from cypresskit.teach.climb import CLOSE, around_loop
+from cypresskit.teach.climb import CLOSE, climb_exercise, of_workbench
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
@@ -51,12 +51,6 @@ EXACT = 1 << 24  # up to which every whole number is a float
 BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]
 # below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
 PHOTO = 1.02
-
-
-def with_loop(loop: str) -> TextKernel:
-    """The kernel ``sgemm_tn`` with another main loop, in which ``l9.x`` holds 1.0."""
-    around = around_loop("sgemm_tn")
-    return replace(entry(loop + around.after), before=around.before)
 
 
 BAR = write(12, 8, 3)  # the fastest that it makes
@@ -343,6 +337,23 @@ def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> l
     return [judge(*entry, n, exact=exact) for entry, exact in zip(entries, close)]
 
 
+def named(name: str) -> Kernel:
+    """The entry of a name: of the catalogue; or one of two that are faster and wrong, "hasty",
+    which forgets a row of the block, and "lazy", which stops after 512 steps of k.
+    """
+    text = KERNELS["sgemm_tn"].text
+    if name == "hasty":
+        for lost in ("mad r24, r7.w, r8, r24", "mad r25, r7.w, r9, r25"):
+            text = text.replace(lost, "; done!")
+        return entry(text, name=name)
+    if name == "lazy":
+        text = text.replace("dcl_cb ", "dcl_literal l9, 512.0, 0.0, 0.0, 0.0\ndcl_cb ")
+        text = text.replace("whileloop", "min r0.w, cb0[0].z, l9.x\nwhileloop")
+        text = text.replace("ge r1.x, r0.z, cb0[0].z", "ge r1.x, r0.z, r0.w")
+        return entry(text, name=name)
+    return KERNELS[name]
+
+
 def die_bytes(device: Device) -> int:
     """Bytes of memory on the chip: registers, LDS and L1 of all engines, and L2."""
     engine = device.register_pool * POOL_BYTES + device.lds_bytes + device.l1_bytes
@@ -373,51 +384,11 @@ def chip_fault(device) -> Verdict | None:
     return None
 
 
-@exercise
-def check_two_steps(loop) -> Verdict:
-    """Exercise 1: the main loop of ``sgemm_tn`` with two steps of k a turn."""
-    if type(loop) is not str:
-        return Verdict(
-            False, f"The loop is {a_type(loop)}, not text.", "keep the three quotes on either side."
-        )
-    kernel = with_loop(loop)
-    n = 1024
-    score = judge(kernel, n=n)
-    if not score.report:
-        before, end, after = loop.rpartition("endloop")
-        if judge(with_loop(f"{before}\nadd r0.z, r0.z, l9.x\n{end}{after}"), n=n).report:
-            finding = (
-                "A turn does two steps, but counts one: the next turn does the second step's row"
-                " again."
-            )
-            hint = "the loop has to count to two, with `add r0.z, r0.z, l9.x` once for each step."
-            return Verdict(False, finding, hint)
-        line = re.search(r"mine\.il:(\d+)", finding := score.verdict.finding)
-        given = line and int(line[1]) > len(loop.splitlines())
-        behind = (
-            "\nThat line is given, and stands behind your loop: what it stores was added up in"
-            " yours."
-        )
-        if not given:
-            return score.verdict
-        traced = " ".join(trace_element(kernel).notes[:2])
-        return replace(score.verdict, finding=finding + behind, hint=traced or score.verdict.hint)
-    card = compile(kernel.program).card(2)
-    speed = f"{score.gflops:.0f} Gflop/s at N = {n}"
-    finding = (
-        f"C is right, but a turn has {card.fetches} fetches and {card.loop_bundles} bundles for one"
-        " step of k."
-    )
-    hint = (
-        "fetch the next rows too, `_aoffimmi(0,1,0)`, and add their products before the loop tests"
-        " again."
-    )
-    unless(card.mads >= 128, finding, hint)
-    plain = f"one step a turn gives {timed(write(8, 8, 1), n).gflops:.0f}"
-    return Verdict(
-        True,
-        f"Two steps in {card.loop_bundles} bundles and {card.gprs} registers: {speed}; {plain}.",
-    )
+@climb_exercise("12")
+def check_two_steps(mine: Kernel) -> str:
+    """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
+    made = kernel_card(mine, compile(mine.program))
+    return f"with {made.loop_bundles} bundles a turn and {made.gprs} registers"
 
 
 def share_filled(n: int, k: int) -> float:
@@ -476,11 +447,27 @@ def check_chip(chip) -> Verdict:
     )
 
 
+@of_workbench("contest")
 @exercise
-def check_entry(kernel: Kernel) -> Verdict:
-    """Exercise 4: an entry that is right, and faster on the simulated HD 5870 than all that
-    ``write`` makes.
+def check_entry(text: object) -> Verdict:
+    """Exercise 4: a kernel's text, or an entry, that is right, and faster on the simulated HD 5870
+    than all that ``write`` makes.
     """
+    return (
+        judge_kernel(text, FILE, partial(_entered, text))
+        if isinstance(text, str)
+        else _faster(text)
+    )
+
+
+def _entered(text: str, _: Program) -> Verdict:
+    """The verdict on a text that assembles: its block and its steps of k are found out."""
+    mine, _ = judged_kernel(text, FILE, STEPS["contest"].like)
+    return _faster(entry(text, mine.block, mine.k_step))
+
+
+def _faster(kernel: Kernel) -> Verdict:
+    """The verdict on an entry: right, and faster than the bar."""
     for exact in (False, True):
         score = judge(kernel, exact=exact)
         bar = bar_gflops()

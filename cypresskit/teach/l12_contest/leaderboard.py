@@ -205,13 +205,17 @@ def _bar(n: int) -> Row:
     return Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
 
 
-def leaderboard(entries: Iterable[Kernel | tuple[Kernel, Device]], n: int = contest.N) -> str:
-    """Kernels, or pairs of a kernel and a chip, judged and listed, the best first and equal lines
-    once, with the published figure among them. Wrong ones come last, with the reason.
+Entry = Kernel | str
+
+
+def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
+    """Kernels or their names, or pairs of one and a chip, judged and listed, the best first and
+    equal lines once, with the published figure among them. Wrong ones come last, with the reason.
     """
-    given = [
+    pairs = [
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
     ]
+    given = [(contest.named(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
     rows = [_paper()]
     for (kernel, chip), score in zip(given, contest.finish(given, n)):
         row = scored(kernel, chip, score)
