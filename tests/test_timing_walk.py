@@ -252,6 +252,9 @@ def test_rejects_data_dependent_addresses_and_branches(body, lines):
         streams(shapes("\n" + body))
     assert f"test.il:{lines[0]}:" in str(error.value)
     assert f"the one in\ntest.il:{lines[1]}:" in str(error.value)
+    branches = "if_" in body or "break_" in body
+    assert ("`cmov_logical`" in str(error.value)) == branches
+    assert ("work-item's id" in str(error.value)) != branches
 
 
 def test_quads_of_a_pixel_wavefront_are_two_by_two():
