@@ -8,7 +8,7 @@ is a product with one column, ``gemm_packed`` several small products in one laun
 """
 
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,6 @@ from cypresskit.il.errors import nearest
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.engines import launch
-from cypresskit.machine.observer import Observer
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 Pair = tuple[float, float]  # a number as (high, low)
@@ -195,9 +194,7 @@ def gemv(
     trans: bool = False,
     kernel: Source | None = None,
     device: Device = HD5870,
-    engine: str = "fast",
-    observers: Iterable[Observer] = (),
-    threads: int | None = None,
+    **launching: Any,
 ) -> Matrix:
     """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
 
@@ -205,6 +202,7 @@ def gemv(
     other keywords and errors as for ``gemm``. In single precision an SGEMV kernel computes it;
     otherwise a GEMM kernel pads the vector.
     """
+    _check_launching(gemv, launching)
     a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
@@ -215,13 +213,7 @@ def gemv(
             )
     _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
-    how: dict[str, Any] = {
-        "kernel": kernel,
-        "device": device,
-        "engine": engine,
-        "observers": observers,
-        "threads": threads,
-    }
+    how = {"kernel": kernel, "device": device} | launching
     product = gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how)
     return cast(Matrix, product.reshape(-1))
 
