@@ -10,6 +10,7 @@ import pytest
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels.generated import write
+from cypresskit.timing import prices as prices_module
 from cypresskit.timing.engine import run
 from cypresskit.timing.experiment import Experiment, demands_of, freed
 from cypresskit.timing.prices import EXPERIMENTS, _groups
@@ -82,6 +83,27 @@ def test_a_line_that_never_runs_costs_nothing():
 
 def test_no_price_is_above_the_launch(nn):
     assert all(line.low <= line.price <= line.high <= 1 for line in nn.lines)
+
+
+@pytest.mark.parametrize("k", [4, 12, 16, 17, 40, 300, 2000])
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive"])
+def test_no_launch_is_simulated_twice_for_prices(name, k, monkeypatch):
+    """A loop that can't be cut is simulated once, and the prices say that they have no range."""
+    simulated = []
+
+    def counted(work, *others, **more):
+        simulated.append(work)
+        return run(work, *others, **more)
+
+    monkeypatch.setattr(prices_module, "run", counted)
+    prices = ck.price(ck.simulate(name, 64, k=k, progress=False))
+    experiments = len(simulated) // len(prices.turns)
+    assert len(simulated) == experiments * len(prices.turns)
+    assert len(set(prices.turns)) == len(prices.turns)
+    assert prices.turns[-1] <= 200
+    assert ("no range is known" in str(prices)) == (len(prices.turns) == 1)
+    if len(prices.turns) == 1:
+        assert all(line.low == line.price == line.high for line in prices.lines)
 
 
 @pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])

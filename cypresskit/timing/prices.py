@@ -6,8 +6,10 @@ code included (``timing.experiment``). A line that does much work costs little w
 nobody and nobody waits for it.
 
 Prices are measured on a steady part of the launch: as many wavefronts as the chip holds, in three
-numbers of turns of their loops, all of them simulated. The middle one counts, and their range says
-whether a price is to be trusted. Bundles of a clause are equal, and accesses that ask for as much
+numbers of turns of their loops, all of them simulated. The most turns count, as they are nearest to
+the launch, and the range of all says whether a price is to be trusted: one that still moves with
+the number of turns has a wide one. Loops too short to be cut are simulated once, and nobody knows
+a range. Bundles of a clause are equal, and accesses that ask for as much
 are taken to be, so that a dozen experiments do for a kernel.
 
 Left out: the ragged rest of a launch, and its cost. Prices don't add up: of two lines that hide
@@ -44,7 +46,8 @@ from cypresskit.timing.work import Path, pack
 
 EXPERIMENTS = 12  # at most
 LARGEST = 2.5e6  # cache lines and clauses of the largest of three sizes
-SIZES = (0.5, 0.75, 1.0)
+TURNS = 200  # of the longest loop in it, at most
+SIZES = (0.4, 0.7, 1.0)
 SCATTER = 0.003  # of a launch: a range that isn't noticed
 SHOWN = 0.0005  # of a launch: the least price or work that has a row in the table
 
@@ -64,7 +67,8 @@ class LinePrice:
     price
         the share of the launch that would be saved; below 0 if others would wait longer.
     low, high
-        the least and the most that was seen.
+        the least and the most that was seen, which is the price itself where it was seen once
+        (``Prices.turns``).
     together
         the lines whose accesses had one experiment, this one among them; none if it has no access.
     """
@@ -104,7 +108,7 @@ class LinePrice:
 class Prices:
     """The ``lines`` of a kernel with their prices, in the order of its text, and the ``report`` on
     the launch. They were measured on its first ``wavefronts``, with these numbers of ``turns`` of
-    the longest loop.
+    the longest loop; with one alone if no loop is long enough to be cut, and then without a range.
     """
 
     lines: tuple[LinePrice, ...]
@@ -154,10 +158,11 @@ class Prices:
         hidden = len(self.lines) - len(self._shown())
         if hidden:
             yield f"{quantity(hidden, 'other line')}: below {100 * SHOWN:.2g} % each"
-        turns = ", ".join(map(str, dict.fromkeys(self.turns)))
+        turns = ", ".join(map(str, self.turns))
         loops = f" with {turns} turns of the longest loop" if max(self.turns) > 1 else ""
+        once = ", once, so that no range is known" if len(self.turns) == 1 else ""
         amount = quantity(self.wavefronts, "wavefront")
-        yield f"modelled on {amount}{loops}; prices don't add up"
+        yield f"modelled on {amount}{loops}{once}; prices don't add up"
 
 
 @kept_with_report
@@ -191,9 +196,7 @@ def _from_plain(report: Report, plain: dict[str, Any]) -> Prices:
 def _priced(report: Report) -> Prices:
     launch = report.launch
     whole = launch.walk(min(launch.round, launch.shape.wavefronts))
-    largest = min(LARGEST / effort(whole), 1.0)
-    shares = [largest * size for size in SIZES]
-    sizes = [cut(whole, share) for share in shares]
+    shares, sizes = _sizes(whole)
     groups = _groups(demands_of(launch.code, whole, launch.device))
     experiments = [Experiment(), *(group.experiment for group in groups)]
     clocks, *freed_ones = _measured(launch, sizes, experiments)
@@ -210,8 +213,27 @@ def _priced(report: Report) -> Prices:
         _line_price(work, report, saved[work.id] / end, together.get(work.id, ()))
         for work in report.lines
     )
-    turns = tuple(max(n for path in paths for _, n in path.segments) for paths in sizes)
+    turns = tuple(_longest(paths) for paths in sizes)
     return Prices(lines, report, sum(len(path.wavefronts) for path in whole), turns)
+
+
+def _sizes(whole: list[Path]) -> tuple[list[float], list[list[Path]]]:
+    """Three shares of the turns of a launch, and the paths with so many, the fewest first; fewer of
+    loops that are too short to be cut to as many numbers of turns.
+    """
+    largest = min(LARGEST / effort(whole), TURNS / _longest(whole), 1.0)
+    sizes = {}
+    for size in SIZES:
+        paths = cut(whole, largest * size)
+        turns = tuple(turns for path in paths for _, turns in path.segments)
+        sizes[turns] = largest * size, paths
+    shares = [share for share, _ in sizes.values()]
+    return (shares if len(shares) > 1 else [1.0]), [paths for _, paths in sizes.values()]
+
+
+def _longest(paths: list[Path]) -> int:
+    """The turns of the longest loop."""
+    return max(turns for path in paths for _, turns in path.segments)
 
 
 @dataclass(frozen=True)
@@ -283,8 +305,8 @@ def _line_price(
     """The price of a line that saves such shares of the launch."""
     unit = max(UNITS, key=lambda unit: work.clocks[unit])
     share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
-    low, middle, high = np.sort(saved).tolist()
-    return LinePrice(work, share, unit, middle, low, high, together)
+    low, high = float(saved.min()), float(saved.max())
+    return LinePrice(work, share, unit, float(saved[-1]), low, high, together)
 
 
 def scatters(price: float, low: float, high: float) -> bool:
