@@ -2,6 +2,11 @@
 
 import ctypes
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +19,7 @@ from tools.fuzz.children import FORKS, Children, note
 from tools.fuzz.engines import Wrong
 from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
 
+ROOT = Path(__file__).parents[1]
 needs_forks = pytest.mark.skipif(not FORKS, reason="needs a fork, which Linux has")
 
 
@@ -106,6 +112,59 @@ def test_the_fuzzer_reports_how_many_programs_went_wrong(monkeypatch):
     monkeypatch.setattr("tools.fuzz.law.PATIENCE", -1)
     assert fuzz.run(0, 4, say=said.append) == 0
     assert said[1] == "1 timed but too long to be checked: 0 went wrong"
+
+
+def dawdle(seconds: float) -> str:
+    """Take so many seconds by the clock, and hardly any processor time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.15)
+        began = time.process_time()
+        while time.process_time() < began + 0.01:
+            pass
+    return "done"
+
+
+@needs_forks
+def test_a_child_may_take_long_while_others_compute():
+    with Children(0.4) as children:
+        assert children.call(dawdle, 4.5).result == "done"
+
+
+@needs_forks
+def test_a_child_that_waits_for_ever_is_ended():
+    with Children(0.3) as children:
+        assert "had not ended" in children.call(signal.pause).fault
+
+
+@needs_forks
+def test_no_child_outlives_its_parent():
+    program = """
+import os, time
+from tools.fuzz.children import Children
+with Children(60) as children:
+    print(children.call(os.getpid).result, flush=True)
+    children.call(time.sleep, 600)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    for _ in range(600):
+        if not alive(child):
+            break
+        time.sleep(0.1)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there, and not only its exit status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def touched(flush: str, size: int, offset: int) -> int:

@@ -316,3 +316,14 @@ def test_a_program_without_work_is_rejected(body):
     program = ck.assemble(text)
     with pytest.raises(ValueError, match=r"nothing to time.*Write a result to o0 or g"):
         ck.price(ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 64)})))
+
+
+@pytest.mark.parametrize("n", [4, 16, 64, 700])
+def test_gains_of_any_launch_can_be_read(n):
+    """Nobody reads 17,870 %: it is so many times as fast."""
+    report = ck.simulate("sgemm_tn", n, progress=False)
+    said = f"{ck.why(report)}\n{ck.what_if(report)}"
+    shares = [float(share.replace(",", "")) for share in re.findall(r"([\d,.]+) %", said)]
+    assert max(shares) < 1000
+    assert ("times as fast" in said) == (n <= 16)
+    assert "there are 1 wavefront " not in said

@@ -34,6 +34,7 @@ TAIL = "empty wavefront slots"
 LAUNCH = "the launch itself"
 WAVEFRONT = "room for one more wavefront"
 REGISTER = "one register fewer"
+TIMES = 10  # as fast, from which on a gain isn't told in per cent
 WORTH = 0.01  # of a launch: the least gain that `why` names
 
 
@@ -118,7 +119,7 @@ class WhatIf:
         if self.report.flops:
             yield "peak", f"{self.report.peak_gflops:,.0f}", "", "", ""
         for step in self.steps:
-            gain = "" if step.gain is None else f"{100 * step.gain:+,.1f} %"
+            gain = "" if step.gain is None else _gain_in_words(step.gain)
             if self.report.flops:
                 reached = "" if step.reached is None else f"{step.reached:,.0f}"
                 alone = "" if step.gflops is None else f"{step.gflops:,.0f}"
@@ -209,8 +210,9 @@ def _in_words(report: Report, step: Limit) -> str:
     """The name of a limit; of empty slots, why they are."""
     if step.name != TAIL or not _too_few(report):
         return step.name
-    slots = f"{report.launch.round} slots"
-    return f"{step.name}, since there are {quantity(report.wavefronts, 'wavefront')} for {slots}"
+    verb = "is" if report.wavefronts == 1 else "are"
+    wavefronts = quantity(report.wavefronts, "wavefront")
+    return f"{step.name}, since there {verb} {wavefronts} for {report.launch.round} slots"
 
 
 def _what_would_help(report: Report, named: list[Limit]) -> str:
@@ -233,10 +235,22 @@ def _what_would_help(report: Report, named: list[Limit]) -> str:
     if not worth:
         return dearest[0].upper() + dearest[1:]
     (change, gain), *more = worth
-    faster = [f"{change}, it would be {100 * gain:,.1f} % faster"]
-    faster += [f"{change}, {100 * gain:.1f} %" for change, gain in more]
+    faster = [f"{change}, it would be {_faster(gain)}"]
+    faster += [f"{change}, {_faster(gain)}" for change, gain in more]
     sentence = f"{', and '.join(faster)}; {dearest}"
     return sentence[0].upper() + sentence[1:]
+
+
+def _gain_in_words(gain: float) -> str:
+    """A gain in a table: "+3.1 %", or "x 180"."""
+    return f"{100 * gain:+.1f} %" if gain < TIMES - 1 else f"x {1 + gain:,.0f}"
+
+
+def _faster(gain: float) -> str:
+    """A gain in a sentence."""
+    if gain < TIMES - 1:
+        return f"{100 * gain:.1f} % faster"
+    return f"{1 + gain:,.0f} times as fast"
 
 
 def _room_for_more(report: Report) -> str:
