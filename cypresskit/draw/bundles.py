@@ -193,7 +193,7 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
         whole += [loop.lines[n - 1] for n in listed]
-        shown += [f"{n:4}  {_elided(loop.lines[n - 1], 33)}" for n in listed]
+        shown += [f"{n:4}  {theme.elided(loop.lines[n - 1], 33)}" for n in listed]
         for bundle in loop.bundles:
             current = {o.line for o in bundle.operations}
             first = listed.index(min(current)) - 5
@@ -381,8 +381,4 @@ def _abbrev(name: str) -> str:
     """An operation's name in about eight letters."""
     for part, letters in SHORT.items():
         name = name.replace(part, letters)
-    return _elided(name, 8)
-
-
-def _elided(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return theme.elided(name, 8)

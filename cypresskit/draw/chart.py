@@ -4,7 +4,6 @@ Its coordinates are the numbers themselves. The room around the axes is fixed, s
 be drawn of the same chart (``still.py``) and charts side by side are level.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,7 @@ from bokeh.models import (
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, ticks_between
 
 WIDTH = 1100  # of a chart that has a picture for itself, in pixels
 BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
@@ -52,17 +51,8 @@ class Scale:
 
     def numbers(self) -> list[float]:
         """The ticks within the axis."""
-        ticks = self.ticks or self._round_numbers()
+        ticks = self.ticks or ticks_between(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
-
-    def _round_numbers(self) -> list[float]:
-        """At most five steps of 1, 2 or 5 times a power of ten."""
-        span = self.high - self.low
-        power = 10 ** math.floor(math.log10(span / 5))
-        steps = (power, 2 * power, 5 * power, 10 * power)
-        step = next(step for step in steps if 5 * step >= 0.999 * span)
-        first, last = math.ceil(self.low / step), math.floor(self.high / step)
-        return [n * step for n in range(first, last + 1)]
 
     def moved(self, value: float, share: float) -> float:
         """The number that stands at a share of the axis' length behind ``value``."""
@@ -92,7 +82,7 @@ class Chart:
         self.sheet, self.across, self.up = sheet, across, up
         self.width = width - BESIDE - RIGHT
         self.height = height
-        self._names = [_elided(theme.readable(name), self.width) for name in legend]
+        self._names = [_within(theme.readable(name), self.width) for name in legend]
         columns = self._columns()
         below = BELOW + LINE * -(-len(self._names) // columns)
         self.figure = sheet.framed(
@@ -123,7 +113,7 @@ class Chart:
         ticker = FixedTicker(ticks=ticks)
         axis = LinearAxis(
             ticker=ticker,
-            axis_label=_elided(theme.readable(scale.title), self.width),
+            axis_label=_within(theme.readable(scale.title), self.width),
             axis_label_text_font_size=TEXT,
             axis_label_text_font_style="normal",
             major_label_overrides={tick: f"{tick:g}" for tick in ticks},
@@ -224,7 +214,6 @@ class Chart:
             self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
 
 
-def _elided(text: str, room: float) -> str:
+def _within(text: str, room: float) -> str:
     """A text that takes about ``room`` pixels at most."""
-    letters = int((room - SAMPLE) // LETTER)
-    return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return theme.elided(text, int((room - SAMPLE) // LETTER))

@@ -14,6 +14,7 @@ from itertools import groupby
 import numpy as np
 from bokeh.core.properties import value
 
+from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
 from cypresskit.draw.window import check_window
@@ -223,7 +224,7 @@ def _draw_texts(sheet: Sheet, listing: Listing) -> None:
     ]
     sheet.words(NUMBER, listing.middle, numbers, "soft", align="right", size=12)
 
-    texts = [_elided(row[0].text) for row in listing.rows]
+    texts = [theme.elided(row[0].text, LETTERS) for row in listing.rows]
     sheet.words(TEXT, listing.middle, texts, size=12, font=value("monospace"))
 
     tall = [
@@ -438,7 +439,3 @@ def _tip(line: LinePrice, with_price: bool = False) -> str:
         return work
     span = f" ({100 * line.low:.1f} to {100 * line.high:.1f}: it scatters)" if line.scatters else ""
     return f"{work}, price {100 * line.price:.1f} %{span}"
-
-
-def _elided(text: str) -> str:
-    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"

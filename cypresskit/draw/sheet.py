@@ -559,10 +559,10 @@ class Sheet(Parts):
         return Player(self, picture, captions, "\n".join([self.title, *lines]), given)
 
 
-def ticks_between(start: float, end: float) -> list[float]:
-    """Fewer than twelve ticks between two numbers: whole steps of 1, 2 or 5 and zeros."""
+def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
+    """Round numbers between two: in fewer than ``most`` steps of 1, 2 or 5 and zeros."""
     steps = (factor * 10.0**power for power in range(-9, 12) for factor in (1, 2, 5))
-    step = next(step for step in steps if (end - start) / step < 12)
+    step = next(step for step in steps if (end - start) / step < most)
     first = int(np.ceil(start / step - 1e-6))
     last = int(np.floor(end / step + 1e-6))
     return [number * step for number in range(first, last + 1)]

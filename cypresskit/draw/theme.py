@@ -56,6 +56,11 @@ UNREADABLE = re.compile(
 LONG_WORD = re.compile(r"\S{201,}")
 
 
+def elided(text: str, letters: int) -> str:
+    """A text of so many letters at most."""
+    return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def readable(text: str) -> str:
     """Text as it can be shown, whoever wrote it: what can't be encoded or would turn its
     surroundings around becomes the sign for an unknown letter, and words of more than 200 letters
