@@ -135,7 +135,7 @@ def test_what_its_points_say_are_the_reports_figures():
 
 def test_an_unsteady_launch_says_by_how_much_it_may_be_off():
     row = simulate("sgemm_tn", 64).row()
-    steady, unsteady = (draw.performance([row | {"error": error}]) for error in (0.004, 0.031))
+    steady, unsteady = (draw.performance([row | {"error": error}]) for error in (0.004, 0.071))
     assert "±" not in str(steady) + "".join(steady.captions)
-    assert " ± 3 %" in str(unsteady)
-    assert "Gflop/s ± 3 %" in unsteady.captions[0]
+    assert " ± 7 %" in str(unsteady)
+    assert "Gflop/s ± 7 %" in unsteady.captions[0]
