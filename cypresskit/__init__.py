@@ -10,6 +10,7 @@ Where to begin:
   takes there, and what binds; ``ck.price(report)`` is what each line costs.
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
 - ``ck.kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
+- ``ck.machine_code("sgemm_tn", "RX 9070")``: a kernel as the machine code of a chip that is sold.
 - ``ck.draw``: pictures that play.
 """
 
@@ -64,6 +65,7 @@ __all__ = [
     "kernel",
     "kernels",
     "launch",
+    "machine_code",
     "price",
     "simulate",
     "sweep",
@@ -86,6 +88,7 @@ _LATER = {
     "gemm_out_of_core": "host",
     "host": "",
     "kernel": "kernels.own",
+    "machine_code": "today.machine_code",
     "price": "timing",
     "simulate": "timing",
     "sweep": "timing",
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
     from cypresskit.timing.prices import price
     from cypresskit.timing.simulate import simulate
     from cypresskit.timing.sweep import sweep
+    from cypresskit.today.machine_code import machine_code as machine_code
 else:
 
     class _Loading:

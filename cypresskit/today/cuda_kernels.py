@@ -40,6 +40,9 @@ with row_stack_in_numpy():
 
 TILE_K = 8  # of k that a tile holds
 WORDS = 36 * 32  # of shared memory, for a warp of ``pitched``
+EIGHT = 8  # loads of a turn that don't wait for each other
+LINE = 32  # words of L1's lines
+STRIDE = 40_503  # regions, from load to load: odd, so that every region has its turn
 
 
 def _four(typing, array, row, column):
@@ -68,6 +71,38 @@ def _simulated(array, row, column):
 
 
 four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
+
+
+def _load(cache: str):
+    """``loaded(array, place)``: a load of ``array`` with a cache operator of PTX: "ca" asks L1
+    first, "cg" asks L2 at once. A place is an address (`places`); for numba's simulator, an index.
+    """
+
+    def loaded(typing, array, place):
+        kind, register = ("f32", "=f") if array.dtype == types.float32 else ("u64", "=l")
+
+        def load(context, builder, signature, arguments):
+            value = context.get_value_type(array.dtype)
+            function = cgutils.ir.FunctionType(value, [arguments[1].type])
+            text = f"ld.global.{cache}.{kind} $0, [$1];"
+            return builder.asm(function, text, f"{register},l", arguments[1:], True)
+
+        return array.dtype(array, place), load
+
+    return (lambda array, place: array[place]) if config.ENABLE_CUDASIM else intrinsic(loaded)
+
+
+load_by_l1 = _load("ca")
+load_by_l2 = _load("cg")
+
+
+def places(array) -> tuple[int, int]:
+    """Where a device array begins for `load_by_l1` and `load_by_l2`, and how far apart its numbers
+    are.
+    """
+    if config.ENABLE_CUDASIM:
+        return 0, 1
+    return array.__cuda_array_interface__["data"][0], array.dtype.itemsize
 
 
 @cache
@@ -201,3 +236,62 @@ def pitched(out, pitch, turns):
         value = memory[neighbour]
         cuda.syncwarp()
     out[cuda.grid(1)] = value
+
+
+@cuda.jit
+def as_written(a, b, c):
+    """C = A^T B, 8 x 8 of C for each thread: lesson 13's exercise 3, as its solution has it."""
+    x, y = cuda.grid(2)
+    block = cuda.local.array((8, 8), np.float32)
+    for i in range(8):
+        for j in range(8):
+            block[i, j] = 0
+    for k in range(a.shape[0]):
+        for i in range(8):
+            for j in range(8):
+                block[i, j] += a[k, 8 * y + i] * b[k, 8 * x + j]
+    for i in range(8):
+        for j in range(8):
+            c[8 * y + i, 8 * x + j] = block[i, j]
+
+
+@cuda.jit
+def loads(out, numbers, start, size, share, pitch, still, turns):
+    """Each warp loads eight times a turn, ``turns`` times, from L1. ``share`` of its threads ask
+    for the same word; words are ``pitch`` apart. ``still`` must be 0, unknown to the compiler,
+    which would otherwise load once.
+    """
+    place = start + size * pitch * (cuda.threadIdx.x // share)
+    total = np.float32(0)
+    for _ in range(turns):
+        for n in range(EIGHT):
+            total += load_by_l1(numbers, place + size * LINE * n)
+        place += still
+    out[cuda.grid(1)] = total
+
+
+@cuda.jit
+def scattered(out, numbers, start, apart, most, pitch, turns):
+    """Each warp loads eight times a turn, ``turns`` times, from L2 or memory: from regions in an
+    order without a pattern, each ``apart`` from the next, a power of two, the last at ``most``. In
+    a region its threads' words are ``pitch`` apart.
+    """
+    warp, lane = divmod(cuda.grid(1), 32)
+    begin = start + pitch * lane
+    step = STRIDE * apart
+    region = warp * (EIGHT * turns + 1) * step
+    total = np.float32(0)
+    for _ in range(turns):
+        for _ in range(EIGHT):
+            region += step
+            total += load_by_l2(numbers, begin + (region & most))
+    out[cuda.grid(1)] = total
+
+
+@cuda.jit
+def chased(following, steps, at):
+    """A thread loads the place of its next load, ``steps`` times, from ``at[0]`` on."""
+    place = at[0]
+    for _ in range(steps):
+        place = load_by_l1(following, place)
+    at[0] = place

@@ -24,10 +24,24 @@ import numpy as np
 from numba import config as config
 
 from cypresskit.saving import save_file
-from cypresskit.today.cuda_kernels import blocked, double_double, pitched, tiled
+from cypresskit.today.cuda_kernels import (
+    EIGHT,
+    LINE,
+    STRIDE,
+    as_written,
+    blocked,
+    chased,
+    double_double,
+    loads,
+    pitched,
+    places,
+    scattered,
+    tiled,
+)
 from cypresskit.today.cuda_kernels import cuda as cuda
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
+COUNT = "MULTIPROCESSOR_COUNT"  # its name for the driver
 # Shared memory: its name for the driver; bytes of a workgroup, at most; what CUDA takes itself
 SHARED = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
 SHARED_MOST = 48 * 1024
@@ -165,7 +179,7 @@ class Bench:
         multiprocessor.
         """
         turns = self.turns
-        many = self.warps * attribute("MULTIPROCESSOR_COUNT")
+        many = self.warps * attribute(COUNT)
         for name, warps, at_once in (
             ("bank, one warp", 1, 1),
             ("bank, 32 warps", many, self.warps),
@@ -183,6 +197,94 @@ class Bench:
                     raise ArithmeticError(
                         f"at a pitch of {pitch} words, numbers didn't go round the warp"
                     )
+
+    def loads_of_l1(self) -> None:
+        """Time a warp's load from L1, on average of 32 warps on each multiprocessor: 32 words, or 8
+        that four threads each ask for, at a pitch.
+        """
+        turns = self.turns
+        numbers = np.resize(np.arange(7, dtype=np.float32), 2**11)  # whose sums are exact
+        on_gpu = cuda.to_device(numbers)
+        out = cuda.device_array(32 * self.warps * attribute(COUNT), np.float32)
+        for words, pitches in ((32, (1, 2, 4, 8, 9, 16, 32, 33)), (8, (1, 8, 16, 32))):
+            share = 32 // words
+            for pitch in pitches:
+                arguments = out, on_gpu, *places(on_gpu), share, pitch, 0, turns
+                self.add(
+                    f"L1, {words} words",
+                    pitch,
+                    "ns",
+                    1e9 / turns / EIGHT / self.warps,
+                    lambda: loads[out.size // 32, 32](*arguments),  # noqa: B023
+                )
+                first = pitch * (np.arange(out.size) % 32 // share)
+                sums = sum(numbers[first + LINE * n] for n in range(EIGHT))
+                same(out, turns * sums, f"L1 at a pitch of {pitch} words")
+
+    def loads_of_l2(self) -> None:
+        """Time loads that don't ask L1, by all multiprocessors: whole lines or lone sectors of 32
+        bytes, from L2 and from memory; and sectors of a few places, for which all ask.
+        """
+        turns = ceil(self.turns / 40)
+        numbers = np.resize(np.arange(7, dtype=np.float32), self.megabytes * 2**21)
+        on_gpu = cuda.to_device(numbers)
+        start, size = places(on_gpu)
+        out = cuda.device_array(64 * self.warps * attribute(COUNT), np.float32)
+        cases = [
+            (experiment, kind, words // apart, apart, pitch, sectors)
+            for experiment, words in (("L2", numbers.size // 128), ("memory", numbers.size))
+            for kind, apart, pitch, sectors in (("lines", 32, 1, 4), ("sectors", 1024, 32, 32))
+        ]
+        cases += [("slices", n, n, 64, 0, 1) for n in (1, 2, 4, 8, 16, 32)]
+        for experiment, case, regions, apart, pitch, sectors in cases:
+            steps = size * apart, size * apart * (regions - 1), size * pitch
+            self.add(
+                experiment,
+                case,
+                "GB/s",
+                1e-9 * out.size * turns * EIGHT * sectors,  # a warp's sectors are of 32 bytes
+                lambda: scattered[out.size // 64, 64](out, on_gpu, start, *steps, turns),  # noqa: B023
+            )
+            warp = out.size // 32 - 1  # the last
+            loaded = np.arange(1, EIGHT * turns + 1) + warp * (EIGHT * turns + 1)
+            first = apart * (STRIDE * loaded & (regions - 1))
+            sums = numbers[first[:, np.newaxis] + pitch * np.arange(32)].sum(axis=0)
+            same(out[32 * warp :], sums, f"{experiment}, {case}")
+
+    def latency(self, name: str, megabytes: float, apart: int) -> None:
+        """Time a chain of loads, each of which waits for the one before, through places ``apart``
+        bytes from each other.
+        """
+        places_apart = apart // 8
+        following = cuda.device_array(int(megabytes * 2**17), np.uint64)
+        start, size = places(following)
+        order = np.random.default_rng(0).permutation(following.size // places_apart) * places_apart
+        chain = np.zeros(following.size, np.uint64)
+        chain[order] = start + size * np.roll(order, -1)
+        following.copy_to_device(chain)
+        at = cuda.to_device(chain[order[-1:]])
+        steps = 20 * self.turns
+        walked = 0
+
+        def work() -> None:
+            nonlocal walked
+            chased[1, 1](following, steps, at)
+            walked += steps
+
+        self.add("latency", name, "ns", 1e9 / steps, work)
+        same(at, start + size * order[[walked % len(order)]], f"a chain through {name}")
+
+    def latencies(self) -> None:
+        """Time a load from L1, from L2 and from memory, when nobody else asks."""
+        self.latency("L1", 1 / 32, 128)
+        self.latency("L2", self.megabytes / 32, 128)
+        self.latency("memory", 4 * self.megabytes, 1024)
+
+    def exercise(self) -> None:
+        """Time the kernel of lesson 13's exercise 3 in workgroups of several shapes."""
+        for across, down in ((2, 2), (8, 4), (8, 8), (16, 16), (32, 1), (32, 8)):
+            case = f"{across} x {down}"
+            self.product("exercise", case, as_written, self.n, 8, threads=across, down=down)
 
     def copies(self) -> None:
         """Time the bus, from memory that the system may not move (pinned) and from memory that it
@@ -216,7 +318,16 @@ class Bench:
         """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
         gpu = asked_of_the_driver()  # behind a product, before the clock falls
-        for experiment in (self.double_double, self.pitches, self.copies, self.library):
+        for experiment in (
+            self.exercise,
+            self.double_double,
+            self.pitches,
+            self.loads_of_l1,
+            self.loads_of_l2,
+            self.latencies,
+            self.copies,
+            self.library,
+        ):
             experiment()
         versions = {
             distribution.name: distribution.version
@@ -229,9 +340,7 @@ class Bench:
             "n": self.n,
             "runs": self.runs,
         }
-        return (
-            gpu | about | {"multiprocessors": attribute("MULTIPROCESSOR_COUNT"), "rows": self.rows}
-        )
+        return gpu | about | {"multiprocessors": attribute(COUNT), "rows": self.rows}
 
 
 def asked_of_the_driver() -> dict[str, str]:
@@ -277,6 +386,12 @@ def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> Non
         raise ArithmeticError(
             f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms"
         )
+
+
+def same(on_gpu, numbers: np.ndarray, what: str) -> None:
+    """Raise ``ArithmeticError`` unless the GPU's numbers are ``numbers``."""
+    if not np.array_equal(on_gpu.copy_to_host(), numbers):
+        raise ArithmeticError(f"{what} has given wrong numbers")
 
 
 def attribute(name: str) -> int:

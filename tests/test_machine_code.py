@@ -1,0 +1,130 @@
+"""Kernels as the machine code of chips that are sold: what LLVM makes does what the text says, and
+its pairs keep the rule of the banks.
+"""
+
+import random
+import re
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.today import machine_code as module
+from cypresskit.today.machine_code import CHIPS, machine_code
+from tools.fuzz.programs import random_program
+
+
+def turn_of_the_text(program: ck.Program) -> list[int]:
+    """The lines of the multiply-adds, one for each component, of the innermost loop that has the
+    most.
+    """
+    most: list[int] = []
+    open_loops: list[list[int]] = []
+    for instruction in program.body:
+        if instruction.opcode == "whileloop":
+            open_loops.append([])
+        elif instruction.opcode == "endloop":
+            most = max(most, open_loops.pop(), key=len)
+            if open_loops:
+                open_loops[-1] = []
+        elif open_loops and instruction.op.flops == 2:
+            count = len(instruction.dest.written) // (2 if instruction.op.double else 1)
+            open_loops[-1] += [instruction.line] * count
+    return most
+
+
+@pytest.mark.parametrize("name", ck.kernels)
+def test_a_turn_has_the_multiply_adds_of_the_text(name):
+    lines = turn_of_the_text(ck.kernels[name].program)
+    for chip in CHIPS if name in ("sgemm_tn", "dgemm_nn", "sgemm_64x64_lds") else ["RX 9070"]:
+        code = machine_code(name, chip)
+        assert code.multiply_adds == len(lines), chip
+        alone = (one for one in code.loop if "::" not in one.text)  # a pair has the line of one half
+        listed = {one.line for one in alone if one.multiply_adds}
+        assert listed <= {*lines}, f"{chip}: a multiply-add of a line that has none"
+        assert code.loads and code.registers and code.wavefronts
+
+
+def operands(operation: str) -> tuple[int | None, list[int | None]]:
+    """The vector registers that half of a pair writes and reads: its result, its sources in their
+    order; None for a scalar register or a number.
+    """
+    result, *sources = (
+        int(word[1:]) if re.fullmatch(r"v\d+", word) else None
+        for word in operation.split(" ", 1)[1].split(", ")
+    )
+    return result, sources
+
+
+def breaks_a_rule(pair: str) -> str:
+    """Which rule of AMD's RDNA ISA documents, "Dual issue VALU", a pair breaks; "" if none: first
+    sources in different banks of four, second ones too, and of two results one even and one odd.
+    On RDNA 4 two copies may read one bank.
+    """
+    (result_x, sources_x), (result_y, sources_y) = map(operands, pair.split(" :: "))
+    if result_x % 2 == result_y % 2:
+        return "both results even, or odd"
+    if pair.count("v_dual_mov") == 2:
+        return ""
+    for x, y in zip(sources_x[:2], sources_y[:2], strict=False):
+        if x is not None and y is not None and x != y and x % 4 == y % 4:
+            return f"v{x} and v{y} lie in one bank"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("pair", "broken"),
+    [
+        ("v_dual_fmac_f32 v0, v4, v8 :: v_dual_fmac_f32 v1, v5, v9", ""),
+        ("v_dual_fmac_f32 v0, v4, v8 :: v_dual_fmac_f32 v2, v5, v9", "even"),
+        ("v_dual_fmac_f32 v0, v4, v8 :: v_dual_fmac_f32 v1, v8, v9", "v4 and v8"),
+        ("v_dual_fmac_f32 v0, v4, v8 :: v_dual_fmac_f32 v1, v5, v12", "v8 and v12"),
+        ("v_dual_fmac_f32 v0, s4, v8 :: v_dual_fmac_f32 v1, v8, v9", ""),
+        ("v_dual_mov_b32 v0, v4 :: v_dual_fmac_f32 v1, v5, v8", ""),
+        ("v_dual_mov_b32 v0, v4 :: v_dual_fmac_f32 v1, v8, v9", "v4 and v8"),
+        ("v_dual_mov_b32 v0, v4 :: v_dual_mov_b32 v1, v8", ""),
+    ],
+)
+def test_the_checker_of_pairs_finds_what_is_wrong(pair, broken):
+    said = breaks_a_rule(pair)
+    assert broken in said and bool(said) == bool(broken)
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn_buffer", "sgemm_64x64_lds", "sgemv_n"])
+def test_every_pair_obeys_the_rule_of_the_banks(name):
+    code = machine_code(name, "RX 9070")
+    pairs = [one.text for one in code.code if "::" in one.text]
+    assert len(pairs) >= code.pairs > 0
+    assert [breaks_a_rule(pair) for pair in pairs] == [""] * len(pairs)
+
+
+def test_random_programs_become_machine_code_or_are_told_why():
+    made = 0
+    for seed in random.sample(range(10**6), 12):
+        text, _ = random_program(random.Random(seed))
+        try:
+            made += len(machine_code(text, random.choice([*CHIPS])).code) > 0
+        except ck.CompileError as error:
+            assert "not known to the way through LLVM" in str(error), seed
+    assert made > 6
+
+
+def test_a_workgroup_of_two_wavefronts_waits_for_both():
+    """On a chip with wavefronts of 32, a workgroup of 64 needs its barriers."""
+    barriers = {
+        chip: sum("barrier" in one.text for one in machine_code("sgemm_64x64_lds", chip).code)
+        for chip in CHIPS
+    }
+    assert barriers["HD 7970"] == barriers["MI300X"] == 0 < barriers["RX 9070"]
+
+
+def test_a_kernel_by_its_text_and_what_is_refused(monkeypatch):
+    text = ck.kernels["sgemm_tn"].text
+    code = machine_code(text, "RX 9070")
+    assert f"{code.pairs} are pairs" in str(code)
+    assert {one.line for one in code.code} <= set(range(len(text.splitlines()) + 1))
+    with pytest.raises(ValueError, match="chip is one of HD 7970, MI300X, RX 9070, not 'H200'"):
+        machine_code("sgemm_tn", "H200")
+    without = re.sub(r"(?s)define internal float @MULADD_IEEE.*?\n}\n", "", module.OPERATIONS)
+    monkeypatch.setattr(module, "OPERATIONS", without)
+    with pytest.raises(ck.CompileError, match=r"(?s)mad .*MULADD_IEEE is not known"):
+        machine_code("sgemm_tn", "RX 9070")
