@@ -38,7 +38,7 @@ def test_a_turn_has_the_multiply_adds_of_the_text(name):
     for chip in CHIPS if name in ("sgemm_tn", "dgemm_nn", "sgemm_64x64_lds") else ["RX 9070"]:
         code = machine_code(name, chip)
         assert code.multiply_adds == len(lines), chip
-        alone = (one for one in code.loop if "::" not in one.text)  # a pair has the line of one half
+        alone = (one for one in code.loop if "::" not in one.text)  # a pair has one half's line
         listed = {one.line for one in alone if one.multiply_adds}
         assert listed <= {*lines}, f"{chip}: a multiply-add of a line that has none"
         assert code.loads and code.registers and code.wavefronts

@@ -238,7 +238,9 @@ def test_the_record_is_of_a_real_gpu_and_steady():
     assert {"cypresskit", "numba-cuda", "numba"} <= gpu["versions"].keys() and re.fullmatch(
         r"\d{4}-\d\d-\d\d", gpu["date"]
     )
-    assert all(row["value"] > 0 and row["spread"] < 0.05 for row in gpu["rows"])
+    for row in gpu["rows"]:
+        host = row["case"] in ("128", "pageable")  # what the host does is in it
+        assert row["value"] > 0 and row["spread"] < (0.15 if host else 0.05), row
     assert len({(row["experiment"], row["case"]) for row in gpu["rows"]}) == len(gpu["rows"])
 
 
@@ -297,3 +299,167 @@ def test_each_other_lesson_names_a_number_of_the_record(number, named):
     assert named in " ".join(said.split())
     paragraph = said.strip().split("\n\n")[0] + "\n"
     assert len(re.findall(r"\.\s", paragraph.replace("x 8.\n", ""))) == 3, "three sentences"
+
+
+def waits(warps: str) -> float:
+    """Clocks of one warp from step to step, with so many on a multiprocessor."""
+    return int(warps) * lesson.step_clocks(figures("warps")[warps])
+
+
+def clocks(ns: float) -> float:
+    return ns * lesson.clock_ghz()
+
+
+def near(figure: float, said: float, off: float = 0.05) -> bool:
+    return abs(figure / said - 1) < off
+
+
+def step(kind: str) -> float:
+    return lesson.step_clocks(figures("layout")[kind])
+
+
+#: What lesson 13 says of the record, and whether it is so.
+CLAIMS = {
+    "the H200 28 % (N = 4096)": lambda: near(figures("block")["8 x 8"], 0.28 * 66_908, 0.02),
+    "2. From 4 x 4.": lambda: (
+        lesson.gain("block", "2 x 2", "4 x 4") > 1.5 > 1.2 > lesson.gain("block", "4 x 4", "8 x 8")
+    ),
+    "both are idle for more than half of the time": lambda: (
+        step("TN") > 2 * max(lesson.step_needs()[unit] for unit in ("TN", "multiply-adds"))
+    ),
+    "the speed is 3.2 times as high": lambda: near(lesson.gain("warps", "5", "16"), 3.2, 0.02),
+    "each warp brings the same, however many there are": lambda: all(
+        near(waits(warps), waits("5"), 0.15) for warps in figures("warps")
+    ),
+    "almost 900 clocks from step to step, with 5 warps as with 16": lambda: (
+        near(waits("5"), 880) and near(waits("16"), 880)
+    ),
+    "a load from memory takes about 700 clocks": lambda: near(
+        clocks(figures("latency")["memory"]), 700
+    ),
+    "From there a load takes less than half as long": lambda: (
+        figures("latency")["L2"] < figures("latency")["memory"] / 2
+        and 4 * step_of_1024() < 0.65 * waits("5")
+    ),
+    "a quarter of the loads, and gain 7 %": lambda: near(
+        lesson.gain("layout", "TN", "TN, wide"), 1.07, 0.01
+    ),
+    "L1 is busy for 48 of the 57 clocks that a step takes, in TN for 24": lambda: (
+        (lesson.step_needs()["NN"], lesson.step_needs()["TN"]) == (48, 24)
+        and near(step("NN"), 57, 0.02)
+        and near(step("TN"), 57, 0.02)
+    ),
+    "NN is at the limit of L1, and TN waits for memory": lambda: (
+        lesson.step_needs()["NN"] > 0.8 * step("NN")
+        and lesson.step_needs()["TN"] < step("TN") / 2
+        and near(waits("16"), waits("5"))
+    ),
+    "from there on, the last column is twice the number of words": lambda: all(
+        near(clocks(figures("bank, 32 warps")[f"{pitch}"]), 2 * pitch, 0.03)
+        for pitch in (2, 4, 8, 16, 32)
+    ),
+    "pitch 32 costs 32 clocks": lambda: near(clocks(figures("L1, 32 words")["32"]), 32, 0.02),
+    "at pitch 33 the words lie in 33 lines": lambda: near(
+        clocks(figures("L1, 32 words")["33"]), 33 / 4
+    ),
+    "What takes one clock by the rule takes one and a half here": lambda: near(
+        clocks(figures("L1, 32 words")["1"]), 1.5
+    ),
+    "One place is served 3.4 times a clock": lambda: near(
+        figures("slices")["1"] / lesson.clock_ghz() / 32, 3.4, 0.02
+    ),
+    "Places 256 bytes apart lie on slices of their own, more or less": lambda: (
+        lesson.gain("slices", "1", "32") > 4
+    ),
+    "memory gives whole lines twice as many useful bytes": lambda: near(
+        lesson.gain("memory", "sectors", "lines"), 2.1, 0.1
+    ),
+    "At N = 1024 it is at 45 %": lambda: near(
+        figures("size")["1024"] / figures("size")["4096"], 0.45, 0.02
+    ),
+    "By banks it doesn't: L1 needs 24 clocks for a step's loads, the arithmetic 16": lambda: (
+        [lesson.step_needs()[unit] for unit in ("TN", "multiply-adds")] == [24, 16]
+    ),
+    "our double kernel does so for less than a third": lambda: (
+        max(figures("double").values()) < 66_908 / 2 / 3
+    ),
+    "they are a dozen times as fast as the ordinary lanes": lambda: near(
+        figures("library")["half"] / figures("library")["single"], 12.5
+    ),
+    "The bus is nine times as fast": lambda: near(figures("bus")["pinned"], 9 * 6, 0.05),
+}
+#: What it said once, and the record denies.
+DENIED = {
+    "loads take as long as the arithmetic": lambda: near(
+        lesson.step_needs()["TN"], lesson.step_needs()["multiply-adds"], 0.2
+    ),
+    "a part of the gain is the cache's": lambda: waits("5") > 1.1 * waits("16"),
+    "each line stays until its 32 numbers have been used": lambda: (
+        lesson.step_needs()["NN"] < step("NN") / 2
+    ),
+}
+
+
+def step_of_1024() -> float:
+    return lesson.step_clocks(figures("size")["1024"])
+
+
+def prose() -> str:
+    text = (ROOT / "notebooks/source/13_what_is_left.md").read_text(encoding="utf-8")
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("said", CLAIMS)
+def test_what_lesson_13_says_is_in_its_record(said):
+    assert said in prose() and CLAIMS[said]()
+
+
+@pytest.mark.parametrize("said", DENIED)
+def test_what_the_record_denies_is_no_longer_said(said):
+    assert said not in prose() and not DENIED[said]()
+
+
+def test_a_record_that_says_otherwise_is_noticed(monkeypatch):
+    """Every claim fails on some record: here with one figure three times or a third as large."""
+    rows = record()["rows"]
+    noticed = set()
+    for n, row in enumerate(rows):
+        for factor in (3, 1 / 3):
+            other = [*rows[:n], row | {"value": row["value"] * factor}, *rows[n + 1 :]]
+            with monkeypatch.context() as changed:
+                changed.setitem(record(), "rows", other)
+                noticed |= {said for said, holds in CLAIMS.items() if not holds()}
+    by_rule = "By banks it doesn't: L1 needs 24 clocks for a step's loads, the arithmetic 16"
+    assert noticed == CLAIMS.keys() - {by_rule}
+
+
+def test_loads_of_l1_cost_what_lesson_07_says():
+    """The rule against every measured pattern: within 7 %, but where the measuring loop is the
+    limit.
+    """
+    for words in (32, 8):
+        for pitch, ns in figures(f"L1, {words} words").items():
+            places = [int(pitch) * (thread * words // 32) for thread in range(32)]
+            rule = lesson.load_clocks(places)
+            assert near(clocks(ns), max(rule, 1.51), 0.07), (words, pitch)
+
+
+def test_the_exercises_kernel_was_measured_as_the_lesson_has_it():
+    """The kernel that was timed is the solution, operation by operation."""
+    import ast
+
+    measured = (ROOT / "cypresskit/today/cuda_kernels.py").read_text(encoding="utf-8")
+    source = (ROOT / "notebooks/source/13_what_is_left.md").read_text(encoding="utf-8")
+    (cell,) = re.findall(r"```python\n(def product.*?)```", source, re.DOTALL)
+    kernels = []
+    for text, name in ((measured, "as_written"), (cell, "kernel")):
+        functions = [f for f in ast.walk(ast.parse(text)) if isinstance(f, ast.FunctionDef)]
+        (kernel,) = (function for function in functions if function.name == name)
+        body = [line for line in ast.unparse(kernel.body).splitlines() if line.strip() != "pass"]
+        kernels.append([line for line in body if "exercise 3" not in line])
+    assert kernels[0] == kernels[1]
+
+
+def test_without_numbas_cuda_target_the_lesson_says_what_is_missing():
+    if not lesson.find_spec("numba_cuda"):
+        assert "numba-cuda isn't installed here" in lesson.nvidia_code(lambda a, b: None)

@@ -34,7 +34,7 @@ from cypresskit.devices import HD5870
 from cypresskit.kernels.own import Source, resolve_program
 
 
-class Chip(NamedTuple):
+class Gpu(NamedTuple):
     """LLVM's name of a processor; what a texture is, "image" or "array"; work-items of a
     wavefront; bytes of LDS that SIMDs share, and how many SIMDs do.
     """
@@ -47,9 +47,9 @@ class Chip(NamedTuple):
 
 
 CHIPS = {
-    "HD 7970": Chip("tahiti", "image", 64, 65536, 4),
-    "MI300X": Chip("gfx942", "array", 64, 65536, 4),
-    "RX 9070": Chip("gfx1201", "image", 32, 131072, 4),
+    "HD 7970": Gpu("tahiti", "image", 64, 65536, 4),
+    "MI300X": Gpu("gfx942", "array", 64, 65536, 4),
+    "RX 9070": Gpu("gfx1201", "image", 32, 131072, 4),
 }
 OPERATIONS, MEMORY = (
     files("cypresskit.today").joinpath(f"{name}.ll").read_text(encoding="utf-8")
@@ -161,14 +161,15 @@ class ModuleWriter:
         if name not in self.signatures:
             raise self.refused(op, op.name)
         result, parameters = self.signatures[name]
-        numbers, rest, given = [*map(str, more)], [*srcs], []
+        operands = [*srcs]
+        numbers = [str(number) for number in more]
+        given = []
         for kind, parameter in parameters:
             if parameter in ("descriptors", "constants", "memory"):
                 value = f"%{parameter}"
-            elif rest:
-                count = 2 if kind == "double" else 1
-                value = self.operand(kind, *rest[:count])
-                del rest[:count]
+            elif operands:
+                words = [operands.pop(0) for _ in range(2 if kind == "double" else 1)]
+                value = self.operand(kind, *words)
             else:
                 value = numbers.pop(0)
             given.append(f"{kind} {value}")

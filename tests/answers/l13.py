@@ -48,7 +48,7 @@ def product(a, b):
         {more}
 
     c = np.zeros((a.shape[1], b.shape[1]), np.float32)
-    kernel[(b.shape[1] // 16, a.shape[1] // 16), (2, 2)](a, b, c)
+    kernel[(b.shape[1] // 64, a.shape[1] // 32), (8, 4)](a, b, c)
     {last}
 """
     names = {"np": np, "multiply": multiply}

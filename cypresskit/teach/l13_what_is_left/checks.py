@@ -2,13 +2,21 @@
 it, and the checks of the exercises.
 """
 
+import re
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from inspect import isfunction
+from itertools import islice
+from math import ceil
+from pathlib import Path
 from shutil import which
+from subprocess import run
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +24,9 @@ import numpy as np
 from cypresskit.isolated import Answer
 from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l07_lds.checks import busiest
 from cypresskit.today import figures, record
+from cypresskit.today.machine_code import TodaysCode
 
 
 def has_gpu() -> bool:
@@ -54,6 +64,53 @@ def gain(experiment: str, before: str, after: str) -> float:
     """
     then, now = (figures(experiment)[case] for case in (before, after))
     return then / now if experiment.startswith("bank") else now / then
+
+
+def clock_ghz() -> float:
+    """The clock at which the record's GPU was found at work."""
+    return float(record()["clock at work"].split()[0]) / 1e3
+
+
+def step_clocks(gflops: float, side: int = 8) -> float:
+    """For how many clocks a multiprocessor of the record's GPU is busy with a warp's step of k:
+    the warp adds ``side`` x ``side`` products in each of 32 threads.
+    """
+    return 2 * 32 * side**2 * record()["multiprocessors"] * clock_ghz() / gflops
+
+
+def load_clocks(words: list[int]) -> int:
+    """Clocks of a warp's load in L1, by lesson 07's rule: different words of the busiest bank, four
+    lines of 32 words at most.
+    """
+    return max(busiest(words), ceil(len({word // 32 for word in words}) / 4))
+
+
+def step_needs() -> dict[str, int]:
+    """Clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs of the arithmetic for a step
+    of k, and of L1 for its loads with A transposed (TN) or not (NN).
+    """
+    row = record()["n"]
+    of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
+    of_a = {
+        kind: load_clocks([apart * (lane // 8) for lane in range(32)])
+        for kind, apart in (("TN", 8), ("NN", 8 * row))
+    }
+    needs = {"multiply-adds": 8 * 8 * 32 // 128}
+    return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
+
+
+def pairs(code: TodaysCode, most: int = 8) -> str:
+    """A table of the first pairs of a loop, and of the banks that their registers lie in."""
+    both = (line.text.split(" :: ") for line in code.loop if "::" in line.text)
+    lines = [f"{'':62} results  1st sources  2nd sources"]
+    for pair in islice(both, most):
+        places = zip(*(re.findall(r" ([vs]\d+)", half) for half in pair), strict=False)
+        banks = [
+            " and ".join(f"{int(name[1:]) % 4}" if name[0] == "v" else "-" for name in names)
+            for names in places
+        ]
+        lines.append(f"{' :: '.join(pair):62} {''.join(f'{bank:>9}' for bank in banks)}")
+    return "\n".join(lines)
 
 
 def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = None) -> str:
@@ -147,7 +204,7 @@ def check_product(product: Answer) -> Verdict:
     thread; run in numba's simulator at three shapes.
     """
     rng = np.random.default_rng(200)
-    for k, m, n in ((3, 16, 16), (5, 16, 32), (8, 32, 16)):
+    for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
         shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
         run = partial(product.through, "cypresskit.today.second_run", "run_twice")
@@ -155,11 +212,11 @@ def check_product(product: Answer) -> Verdict:
         c, launches = tried("product(a, b)", run, a, b, hint=hint)
         _compare_product(c, a, b, shapes)
         _check_launches(launches)
-    speed = figures("block")["8 x 8"]
+    speed = figures("exercise")["8 x 8"]
     return Verdict(
         True,
         "C is right at three shapes, in numba's simulator. On an"
-        f" {record()['device']} such a kernel was measured at {speed:,.0f} Gflop/s.",
+        f" {record()['device']} this kernel was measured at {speed:,.0f} Gflop/s.",
     )
 
 
@@ -242,7 +299,10 @@ def kernel_of(product: Callable) -> Any:
     try:
         cuda.jit = kept
         with _small_launches_allowed():
-            product(*(part[:, :64].copy() for part in operands(64, "float32")))
+            product(*operands(64, "float32"))
+    except Exception:
+        if not kernels or has_gpu():  # without a GPU a kernel is compiled, and then not launched
+            raise
     finally:
         cuda.jit = compile_kernel
     if not kernels:
@@ -260,7 +320,7 @@ def timed(product: Callable, n: int = 4096) -> str:
     and can't be used, or numba's simulator stands in its place, and ``ValueError`` for a
     ``product`` that compiles no kernel.
     """
-    speed = figures("block")["8 x 8"]
+    speed = figures("exercise")["8 x 8"]
     known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
     if not has_gpu():
         return f"No CUDA GPU and numba-cuda here. {known}"
@@ -276,3 +336,42 @@ def timed(product: Callable, n: int = 4096) -> str:
     with _small_launches_allowed():
         bench.product("block", "mine", kernel, n, 8)
     return f"Here: {bench.rows[-1]['value']:,.0f} Gflop/s at N = {n}. {known}"
+
+
+def nvidia_code(product: Callable) -> str:
+    """The machine code of the loop in ``product``'s kernel for an H200, by NVIDIA's own compiler,
+    which needs no GPU; or what is missing here.
+    """
+    if not find_spec("numba_cuda"):
+        return "numba-cuda isn't installed here, which compiles without a GPU: cypresskit[gpu]"
+    kernel = kernel_of(product)
+    from numba import cuda, float32
+
+    matrix = float32[:, ::1]
+    ptx, _ = cuda.compile_ptx(kernel.py_func, (matrix, matrix, matrix), cc=(9, 0))
+    tools = []
+    for name in ("ptxas", "nvdisasm"):
+        wheels = (Path(place).glob(f"nvidia/*/bin/{name}*") for place in sys.path)
+        tools.append(next((str(tool) for here in wheels for tool in here), which(name)))
+    if not all(tools):
+        return (
+            f"{ptx}\nFor machine code: nvidia-cuda-nvcc and nvidia-cuda-nvdisasm are missing here."
+        )
+    with TemporaryDirectory() as folder:
+        source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        about = _said(tools[0], "-v", "-arch=sm_90", source, "-o", made)
+        code = _said(tools[1], "-c", made)
+    loops = re.findall(r"(?ms)^(\.L_x_\d+):\n((?:(?!^\.L_x).)*BRA `\(\1\))", code)
+    loop = max((body for _, body in loops), key=lambda body: body.count("FFMA"))
+    lines = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?) ;", loop)
+    names = Counter(re.sub(r"^@\S+\s+", "", line).split()[0].split(".")[0] for line in lines)
+    counted = ", ".join(f"{count} {name}" for name, count in names.most_common())
+    registers = re.search(r"Used (\d+) registers", about)[1]
+    head = f"{registers} registers; a turn: {len(lines)} instructions, {counted}"
+    return "\n".join([head, "", *lines])
+
+
+def _said(*command: Any) -> str:
+    done = run(list(map(str, command)), check=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
