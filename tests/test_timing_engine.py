@@ -303,7 +303,7 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
         for n, (pattern, base) in enumerate(packed.entries[first : first + len(made.cost)]):
             begin, end, cost, asked, _ = packed.patterns[pattern]
             own = slice(made.ptr[n], made.ptr[n + 1])
-            assert (packed.lines[begin:end, 0] + base).tolist() == made.line[own].tolist()
-            assert packed.lines[begin:end, 1].tolist() == made.offset[own].tolist()
+            assert (packed.lines["line"][begin:end] + base).tolist() == made.line[own].tolist()
+            assert packed.lines["offset"][begin:end].tolist() == made.offset[own].tolist()
             assert (cost, asked) == (made.cost[n], made.asked[n])
     assert len(packed.patterns) <= len(packed.entries)

@@ -95,7 +95,7 @@ def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
         done = move_on(self, *looks)
         if done:
             last = looks[-2]
-            left = self.chip.work.segments[last.segment, 2] - self.chip.slots.turn
+            left = self.chip.work.segments["turns"][last.segment] - self.chip.slots.turn
             ends.append(left[self.chip.slots.turn != was].min())
         return done
 

@@ -117,7 +117,7 @@ def run_chip(chip, room, until):
     e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
     while engines.next_clock[e] < NEVER and log.over[0] < until:
         s = engines.next_slot[e]
-        kind = chip.work.clauses[slots.clause[e, s], 0]
+        kind = chip.work.clauses[slots.clause[e, s]].kind
         now = slots.ready[e, s]
         # Slot and engine are out of the choice until their next clocks are known: a processor that
         # has just stored one number waits long for a vector with it.

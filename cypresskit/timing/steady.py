@@ -62,7 +62,7 @@ class Steady:
         self.pace = 0.0  # before it
         # Rows of the timeline from before anything was skipped, if anything was.
         self.logged: int | None = None
-        self.phases = int(np.lcm.reduce(chip.work.streams[:, 1], initial=1))
+        self.phases = int(np.lcm.reduce(chip.work.streams["phases"], initial=1))
 
     @property
     def stretch(self) -> int:
@@ -98,7 +98,7 @@ class Steady:
         slots = self.chip.slots
         segments = self.chip.work.segments
         segment = np.where(slots.wavefront >= 0, slots.segment, 0)
-        turn = slots.turn + (slots.clause - segments[segment, 0]) / self.length[segment]
+        turn = slots.turn + (slots.clause - segments["first"][segment]) / self.length[segment]
         clock = float(self.chip.engines.next_clock.min())
         clauses = int(self.chip.log.over[0])
         tally = self.chip.tally
@@ -115,9 +115,9 @@ class Steady:
         early, late = self.early + middle.turn - first.turn, self.late + last.turn - middle.turn
         rate = _rates(early[occupied], late[occupied], engine)
         rate *= (last.turn - first.turn)[occupied].mean() / rate.mean()
-        left = (self.chip.work.segments[last.segment, 2] - last.turn)[occupied] - TURNS
+        left = (self.chip.work.segments["turns"][last.segment] - last.turn)[occupied] - TURNS
         self.most = max(self.most, int(occupied.sum()))
-        longest = self.chip.work.segments[last.segment, 2][occupied] / GAPS
+        longest = self.chip.work.segments["turns"][last.segment][occupied] / GAPS
         most = self.farthest * occupied.sum() / self.most
         times = min((np.minimum(left, longest) / rate).min(), most)
         turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases

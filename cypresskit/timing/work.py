@@ -23,10 +23,21 @@ ALU, TEX, WRITE, BARRIER = range(4)
 BANK_SHIFT = 4  # a bank of L1 gives a word of 2**4 bytes a clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
-# Columns of Packed's arrays: of entries, of patterns (whose lines are FIRST to END), of lines.
-PATTERN, MOVED = range(2)
-FIRST, END, COST, ASKED, DELIVERED = range(5)
-LINE, OFFSET = range(2)
+
+
+def _row(*fields: str) -> np.dtype:
+    """The type of a table's row: 64 bits for each field."""
+    return np.dtype([(field, np.int64) for field in fields])
+
+
+# The rows of Packed's tables. ``first`` to ``end`` are rows of another: a clause's streams, a
+# segment's clauses, a pattern's lines; a stream's ``first`` is its first entry.
+CLAUSE = _row("kind", "bundles", "first", "end")
+SEGMENT = _row("first", "end", "turns")
+STREAM = _row("first", "phases", "step", "uncached")
+ENTRY = _row("pattern", "moved")  # moved by so many lines
+PATTERN = _row("first", "end", "cost", "asked", "delivered")
+LINE = _row("line", "offset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,21 +105,21 @@ class Path:
 class Packed(NamedTuple):
     """Paths as flat arrays; see ``pack``."""
 
-    clauses: np.ndarray  # kind, bundles, first stream, end of streams
-    segments: np.ndarray  # first clause, end of clauses, repeats
+    clauses: np.ndarray  # rows of CLAUSE, and so on
+    segments: np.ndarray
     paths: np.ndarray  # first segment of each path, and the end
     path: np.ndarray  # of each wavefront
     member: np.ndarray  # its number within the path
-    streams: np.ndarray  # first entry, phases, step, uncached
-    entries: np.ndarray  # PATTERN, and by how many lines it is MOVED
-    patterns: np.ndarray  # FIRST and END of its lines, COST, ASKED, DELIVERED
-    lines: np.ndarray  # LINE of a pattern, OFFSET
+    streams: np.ndarray
+    entries: np.ndarray
+    patterns: np.ndarray
+    lines: np.ndarray
     group: int = 1
 
     @property
     def clauses_run(self) -> np.ndarray:
         """The number of clauses that a wavefront of each path runs, repeats counted."""
-        clauses = self.clauses_a_turn * self.segments[:, 2]
+        clauses = self.clauses_a_turn * self.segments["turns"]
         return np.diff(np.concatenate(([0], np.cumsum(clauses)))[self.paths])
 
     @property
@@ -116,8 +127,8 @@ class Packed(NamedTuple):
         """The number of clauses in one turn of each segment. Barriers don't count: nothing works on
         them, and the engine's log (``units.sequencer.note_clause``) has no row for them.
         """
-        counted = np.concatenate(([0], np.cumsum(self.clauses[:, 0] != BARRIER)))
-        return counted[self.segments[:, 1]] - counted[self.segments[:, 0]]
+        counted = np.concatenate(([0], np.cumsum(self.clauses["kind"] != BARRIER)))
+        return counted[self.segments["end"]] - counted[self.segments["first"]]
 
 
 def pack(paths: list[Path], group: int = 1) -> Packed:
@@ -148,12 +159,12 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     first_entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(first_entries, streams)]
     return Packed(
-        np.array(clauses, np.int64).reshape(-1, 4),
-        np.array(segments, np.int64).reshape(-1, 3),
+        np.array(clauses, CLAUSE),
+        np.array(segments, SEGMENT),
         np.array(bounds, np.int64),
         path_of,
         member,
-        np.array(rows, np.int64).reshape(-1, 4),
+        np.array(rows, STREAM),
         *_shared_patterns(streams),
         group,
     )
@@ -165,9 +176,9 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
     caches.
     """
     count = sum(len(s.cost) for s in streams)
-    entries = np.zeros((count, 2), np.int64)
-    patterns = np.zeros((count, DELIVERED + 1), np.int64)
-    lines = np.zeros((sum(len(s.line) for s in streams), 2), np.int64)
+    entries = np.zeros(count, ENTRY)
+    patterns = np.zeros(count, PATTERN)
+    lines = np.zeros(sum(len(s.line) for s in streams), LINE)
     sizes = np.zeros(3, np.int64)  # entries, patterns and lines so far
     for stream in streams:
         amounts = np.zeros((len(stream.cost), 3), np.int64)
@@ -194,30 +205,32 @@ def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, 
         first = ptr[n]
         count = ptr[n + 1] - first
         base = line[first] if count > 0 else 0
-        pattern = entries[entry - phases, PATTERN] if n >= phases else -1
+        pattern = entries[entry - phases].pattern if n >= phases else -1
         same = pattern >= 0
         if same:
-            same = patterns[pattern, END] - patterns[pattern, FIRST] == count
+            same = patterns[pattern].end - patterns[pattern].first == count
         if same:
-            for column in range(3):
-                same &= patterns[pattern, COST + column] == amounts[n, column]
+            same &= patterns[pattern].cost == amounts[n, 0]
+            same &= patterns[pattern].asked == amounts[n, 1]
+            same &= patterns[pattern].delivered == amounts[n, 2]
             for p in range(count):
-                known = patterns[pattern, FIRST] + p
-                same &= lines[known, LINE] == line[first + p] - base
-                same &= lines[known, OFFSET] == offset[first + p]
+                known = patterns[pattern].first + p
+                same &= lines[known].line == line[first + p] - base
+                same &= lines[known].offset == offset[first + p]
         if not same:
             pattern = sizes[1]
-            patterns[pattern, FIRST] = sizes[2]
+            patterns[pattern].first = sizes[2]
             for p in range(first, first + count):
-                lines[sizes[2], LINE] = line[p] - base
-                lines[sizes[2], OFFSET] = offset[p]
+                lines[sizes[2]].line = line[p] - base
+                lines[sizes[2]].offset = offset[p]
                 sizes[2] += 1
-            patterns[pattern, END] = sizes[2]
-            for column in range(3):
-                patterns[pattern, COST + column] = amounts[n, column]
+            patterns[pattern].end = sizes[2]
+            patterns[pattern].cost = amounts[n, 0]
+            patterns[pattern].asked = amounts[n, 1]
+            patterns[pattern].delivered = amounts[n, 2]
             sizes[1] += 1
-        entries[entry, PATTERN] = pattern
-        entries[entry, MOVED] = base
+        entries[entry].pattern = pattern
+        entries[entry].moved = base
         sizes[0] += 1
 
 

@@ -8,7 +8,6 @@ serves clauses one after another, needs for them. Left out: what happens within 
 
 from cypresskit.timing.native import part
 from cypresskit.timing.units.sequencer import stream_entry
-from cypresskit.timing.work import COST
 
 
 @part
@@ -24,7 +23,7 @@ def run_alu_clause(chip, e, s, now):
         if engines.alu_free[e, other] < engines.alu_free[e, place]:
             place = other
     begin = max(now, engines.alu_free[e, place])
-    bundles = work.clauses[slots.clause[e, s], 1]
+    bundles = work.clauses[slots.clause[e, s]].bundles
     served = lds_over(chip, e, s, begin + clocks.clause)
     slots.served[e, s] = begin + clocks.clause + bundles * clocks.result
     over = max(slots.served[e, s], served)
@@ -45,9 +44,9 @@ def lds_over(chip, e, s, begin):
     tally = chip.tally
     c = slots.clause[e, s]
     over = 0.0
-    for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
+    for stream in range(work.clauses[c].first, work.clauses[c].end):
         pattern, _ = stream_entry(chip, e, s, stream)
-        clocks = work.patterns[pattern, COST]
+        clocks = work.patterns[pattern].cost
         over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
         tally.lds[e] += clocks
     return over

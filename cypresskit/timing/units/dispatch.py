@@ -37,7 +37,7 @@ def place_group(chip, g, e, first, clock):
         slots.wavefront[e, s] = w
         slots.segment[e, s] = work.paths[work.path[w]]
         slots.turn[e, s] = 0
-        slots.clause[e, s] = work.segments[slots.segment[e, s], 0]
+        slots.clause[e, s] = work.segments[slots.segment[e, s]].first
         slots.ready[e, s] = slots.came[e, s] = groups.wavefront_start[w] = clock
         groups.wavefront_engine[w] = e
 

@@ -5,7 +5,7 @@ A program is a list of segments, each so many turns of a list of clauses (``timi
 
 from cypresskit.timing.native import part
 from cypresskit.timing.units.state import LOGGED, NEVER, SNAPSHOTS
-from cypresskit.timing.work import MOVED, PATTERN, TEX
+from cypresskit.timing.work import TEX
 
 
 @part
@@ -15,13 +15,13 @@ def stream_entry(chip, e, s, stream):
     """
     work, slots = chip.work, chip.slots
     row = work.streams[stream]
-    first, phases, step = row[0], row[1], row[2]
+    phases = row.phases
     turn = slots.turn[e, s]
-    entry = first + work.member[slots.wavefront[e, s]] * phases
+    entry = row.first + work.member[slots.wavefront[e, s]] * phases
     if phases > 1:  # a division for each fetch would be felt
         entry += turn % phases
         turn //= phases
-    return work.entries[entry, PATTERN], work.entries[entry, MOVED] + turn * step
+    return work.entries[entry].pattern, work.entries[entry].moved + turn * row.step
 
 
 @part
@@ -33,13 +33,13 @@ def next_clause(chip, e, s, clock):
     w = slots.wavefront[e, s]
     at = slots.segment[e, s]
     clause = slots.clause[e, s] + 1
-    if clause == work.segments[at, 1]:
+    if clause == work.segments[at].end:
         slots.turn[e, s] += 1
-        if slots.turn[e, s] == work.segments[at, 2]:
+        if slots.turn[e, s] == work.segments[at].turns:
             slots.turn[e, s] = 0
             at += 1
             slots.segment[e, s] = at
-        clause = work.segments[at, 0] if at < work.paths[work.path[w] + 1] else -1
+        clause = work.segments[at].first if at < work.paths[work.path[w] + 1] else -1
     slots.clause[e, s] = clause
     if clause >= 0:
         return False

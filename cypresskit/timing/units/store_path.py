@@ -8,7 +8,6 @@ transfer itself.
 from cypresskit.timing.native import part
 from cypresskit.timing.units.dram import place, send_pending
 from cypresskit.timing.units.sequencer import stream_entry
-from cypresskit.timing.work import COST, END, FIRST, LINE
 
 
 @part
@@ -24,11 +23,11 @@ def run_store_clause(chip, e, s, now):
     c = slots.clause[e, s]
     begin = max(now, engines.store_free[e])
     taken, accepted = begin, begin
-    for stream in range(work.clauses[c, 2], work.clauses[c, 3]):
+    for stream in range(work.clauses[c].first, work.clauses[c].end):
         pattern, moved = stream_entry(chip, e, s, stream)
-        taken += work.patterns[pattern, COST]
-        for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
-            channel, _, _ = place(work.lines[p, LINE] + moved, memory.geometry)
+        taken += work.patterns[pattern].cost
+        for p in range(work.patterns[pattern].first, work.patterns[pattern].end):
+            channel, _, _ = place(work.lines[p].line + moved, memory.geometry)
             send_pending(chip, taken, channel)
             memory.pending[channel] += clocks.dram_line
             tally.dram[channel] += clocks.dram_line

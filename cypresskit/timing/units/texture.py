@@ -11,7 +11,6 @@ from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.l2 import read_l2
 from cypresskit.timing.units.sequencer import stream_entry
 from cypresskit.timing.units.state import NEVER
-from cypresskit.timing.work import ASKED, COST, DELIVERED, END, FIRST, LINE, OFFSET
 
 
 @part
@@ -26,23 +25,23 @@ def run_texture_clause(chip, e, s, now):
     if start > now:
         return -1.0, start
     if slots.fetch[e, s] < 0:
-        slots.fetch[e, s] = work.clauses[c, 2]
+        slots.fetch[e, s] = work.clauses[c].first
         slots.data[e, s] = now
         slots.began[e, s] = now
     l1_asked = False
-    while slots.fetch[e, s] < work.clauses[c, 3]:
+    while slots.fetch[e, s] < work.clauses[c].end:
         stream = slots.fetch[e, s]
         pattern, moved = stream_entry(chip, e, s, stream)
-        asks = work.patterns[pattern, FIRST] < work.patterns[pattern, END]
+        asks = work.patterns[pattern].first < work.patterns[pattern].end
         if l1_asked and asks:
             break  # what others ask for meanwhile comes first
         l1_asked = l1_asked or asks
-        uncached = work.streams[stream, 3] != 0
+        uncached = work.streams[stream].uncached != 0
         slots.data[e, s] = fetch(chip, e, stream, pattern, moved, now, uncached)
         slots.fetch[e, s] += 1
-        now += work.patterns[pattern, COST]
+        now += work.patterns[pattern].cost
     slots.served[e, s] = now
-    if slots.fetch[e, s] < work.clauses[c, 3]:
+    if slots.fetch[e, s] < work.clauses[c].end:
         return -1.0, now
     slots.fetch[e, s] = -1
     leave(chip, e, now)
@@ -86,14 +85,14 @@ def fetch(chip, e, stream, pattern, moved, now, uncached):
     engines = chip.engines
     memory = chip.memory
     tally = chip.tally
-    cost = work.patterns[pattern, COST]
-    tally.delivered[e] += work.patterns[pattern, DELIVERED]
+    cost = work.patterns[pattern].cost
+    tally.delivered[e] += work.patterns[pattern].delivered
     if not uncached and memory.l1.size > 0:
-        tally.l1_asked[e] += work.patterns[pattern, ASKED]
+        tally.l1_asked[e] += work.patterns[pattern].asked
     data = max(engines.data_free[e] + cost, now + cost + clocks.l1)
-    for p in range(work.patterns[pattern, FIRST], work.patterns[pattern, END]):
-        line = work.lines[p, LINE] + moved
-        offset = work.lines[p, OFFSET]
+    for p in range(work.patterns[pattern].first, work.patterns[pattern].end):
+        line = work.lines[p].line + moved
+        offset = work.lines[p].offset
         memory.lines[0] += 1
         if uncached or memory.l1.size == 0:
             come = read_l2(chip, stream, line, now + offset)
