@@ -28,6 +28,8 @@ VIEWS = {
     "wavefronts": "wavefronts",
 }
 
+__all__ = list(VIEWS)
+
 import_later(__name__, VIEWS)
 
 # The same for type checkers and editors.
