@@ -20,8 +20,8 @@ from cypresskit.kernels.probes import (
     Elements,
     MatrixElement,
     Probes,
-    Question,
     Stores,
+    TracedElement,
     low,
     product_of,
 )
@@ -186,15 +186,15 @@ def trace_element(
     m, n, _ = size
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(Question(known, product(known, size, alpha, beta, seed), row, column))
+    return _traced(TracedElement(known, product(known, size, alpha, beta, seed), row, column))
 
 
-def _traced(question: Question) -> ElementTrace:
+def _traced(traced: TracedElement) -> ElementTrace:
     """The trace of an element of a small product."""
-    kernel, given = question.kernel, question.given
-    row, column = question.row, question.column
+    kernel, given = traced.kernel, traced.given
+    row, column = traced.row, traced.column
     arguments = given.arguments(kernel)
-    stores = Stores(question.place)
+    stores = Stores(traced.place)
     got = float("nan")
     try:
         launch(
@@ -216,9 +216,9 @@ def _traced(question: Question) -> ElementTrace:
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
-        probes = Probes(question, item)
+        probes = Probes(traced, item)
         place = probes.whole.place(item)
-        terms, notes = _Judge(question, probes, line).judged()
+        terms, notes = _Judge(traced, probes, line).judged()
         blamed = [term.blame for term in terms if not term.right and term.blame]
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     if not notes and got != expected:
@@ -267,10 +267,10 @@ def _smallest(kernel: Kernel) -> Size:
 class _Judge:
     """Says of a work-item's probes which terms of an element are right, and what went wrong."""
 
-    def __init__(self, question: Question, probes: Probes, line: int) -> None:
-        self.question, self.probes, self.line = question, probes, line
-        self.kernel, self.given = question.kernel, question.given
-        self.old: Elements = (MatrixElement("C", question.row, question.column),)
+    def __init__(self, traced: TracedElement, probes: Probes, line: int) -> None:
+        self.traced, self.probes, self.line = traced, probes, line
+        self.kernel, self.given = traced.kernel, traced.given
+        self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
         self.times = dict(probes.terms)
         self.right = {probes.wanted(k): k for k in range(self.given.size[2])}
 
@@ -353,7 +353,7 @@ class _Judge:
     def _never_set(self) -> str:
         """The nearest component behind the stored word that no line of the kernel sets, or ""."""
         program = self.kernel.program
-        word = self.question.place.word
+        word = self.traced.place.word
         waiting = [
             key
             for n, source, positions in uses(program, self.probes.instruction(self.store))
@@ -616,7 +616,7 @@ class _Judge:
     def _outside(self) -> list[tuple[int, MatrixElement]]:
         """The fetches of the work-item beyond the edge of a matrix, and what they asked for."""
         kernel, probes = self.kernel, self.probes
-        across = kernel.texel // (4 * self.question.words)
+        across = kernel.texel // (4 * self.traced.words)
         return [
             (fetch.step, MatrixElement("ABC"[fetch.resource], fetch.y, fetch.x * across))
             for fetch in probes.steps.outside

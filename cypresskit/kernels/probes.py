@@ -187,7 +187,7 @@ def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class TracedElement:
     """A small product that a kernel computes, and the element of C that is asked about."""
 
     kernel: Kernel
@@ -221,8 +221,8 @@ class Question:
 class Probes:
     """The terms of one element of C, and the steps by which they came there."""
 
-    def __init__(self, question: Question, item: int) -> None:
-        self.question, self.kernel, self.given = question, question.kernel, question.given
+    def __init__(self, traced: TracedElement, item: int) -> None:
+        self.traced, self.kernel, self.given = traced, traced.kernel, traced.given
         self.body = self.kernel.program.body
         self.rng = np.random.default_rng(3)
         self._number_elements()
@@ -276,8 +276,8 @@ class Probes:
             explain.run(launch, observers)
         except KernelError:
             pass  # after the element was stored: else nobody would have asked
-        number, word, stream = self.question.place
-        words = min(self.question.words, 2)
+        number, word, stream = self.traced.place
+        words = min(self.traced.words, 2)
         if stream is None:
             stored = launch.memory.reshape(len(table), -1, 4)[:, number, word : word + words]
         else:
@@ -344,7 +344,7 @@ class Probes:
         tried = dict.fromkeys([(), *singles, *pairs, *self._wanted_numbers()])
         tried |= dict.fromkeys((n,) for numbers in list(tried) for n in numbers)
         rows = np.stack([self._ones(*numbers) for numbers in tried])
-        self.steps = Steps(self.members, self.item, self.question.place)
+        self.steps = Steps(self.members, self.item, self.traced.place)
         values = dict(zip(tried, self._launched(rows, (self.steps,)).tolist(), strict=True))
         self.copy = {self._named(numbers): n for n, numbers in enumerate(tried)}
         self.plain = values[()]
@@ -367,11 +367,11 @@ class Probes:
             if low(a) in self.number:
                 yield self.number[low(a)], self.number[b]
                 yield self.number[a], self.number[low(b)]
-        yield (self.number[MatrixElement("C", self.question.row, self.question.column)],)
+        yield (self.number[MatrixElement("C", self.traced.row, self.traced.column)],)
 
     def wanted(self, k: int) -> Elements:
         """The elements of A and B whose product is term ``k`` of the right sum."""
-        return product_of(self.kernel, self.question.row, self.question.column, k)
+        return product_of(self.kernel, self.traced.row, self.traced.column, k)
 
     # Steps
 
@@ -423,8 +423,8 @@ class Probes:
     def way(self) -> set[int]:
         """The steps whose results reach the stored number through the work-item's registers."""
         i = self.instruction(self.steps.store)
-        word = self.question.place.word
-        stored = tuple(range(word, word + min(self.question.words, 2)))
+        word = self.traced.place.word
+        stored = tuple(range(word, word + min(self.traced.words, 2)))
         read = [
             (n, source, tuple(p for p in positions if p in stored or i.op.double))
             for n, source, positions in uses(self.kernel.program, i)
