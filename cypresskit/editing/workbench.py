@@ -14,6 +14,7 @@ from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.pure_answers import Answer
+from cypresskit.editing.stairs import Stairs
 from cypresskit.editing.steps import (
     FILE,
     FIRST,
@@ -251,6 +252,11 @@ class Workbench:
         """The edits so far: each has ``text``, ``right``, ``gflops`` and what it became."""
         self._conversation.look()
         return self._edits
+
+    @property
+    def climb(self) -> Stairs:
+        """The climb so far as one picture to send round, with buttons that save it."""
+        return Stairs(self.history)
 
     @property
     def still(self) -> "Still":
