@@ -19,10 +19,10 @@ from conftest import ROOT
 
 from cypresskit import cli
 from cypresskit.devices import HD5870
+from cypresskit.editing import steps
 from cypresskit.guessed import KEPT
 from cypresskit.isolated import process
 from cypresskit.isolated.process import Family, walls
-from cypresskit.kernels import generated
 from cypresskit.marks import course, gradebook, judging, submissions
 from cypresskit.teach import check, sentences
 from tools import book
@@ -163,48 +163,6 @@ def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, famil
     asked = "ck.teach.what_is_left.check_product(product)"
     verdict = judging.judge(["import numpy as np", answer], asked, family=family)
     assert verdict.right == (name == "right") and said in verdict.finding, verdict
-
-
-ENTRY = [
-    "import cypresskit as ck",
-    'mine = ck.workbench(step="contest")',
-]
-
-
-@pytest.mark.parametrize("kernel", ["fast", "", "nonsense", "il_ps_2_0\nend\n"])
-def test_a_students_own_kernel_is_judged_where_it_is_handed_in(kernel, family):
-    if kernel == "fast":  # the book's: the loop's body twice in a turn
-        fast = generated.write(12, 8, 3).text
-        body = fast.partition("whileloop\n")[2].partition("endloop")[0]
-        kernel = fast.replace(body, 2 * body)
-    asked = "ck.teach.contest.check_entry(mine)"
-    verdict = judging.judge(ENTRY, asked, family=family, kernel=kernel)
-    assert not verdict.broken and verdict.right == (len(kernel) > 99), verdict
-
-
-def test_the_kernel_beside_a_notebook_is_read_with_care(tmp_path):
-    def found() -> tuple:
-        students, _ = submissions.students(tmp_path)
-        return students[0].notebooks[0][1], students[0].notes
-
-    place = tmp_path / "ada"
-    place.mkdir()
-    file = place / submissions.KERNEL
-    (place / "12_beat_the_paper.ipynb").write_text("{}")
-    assert found() == (None, [])
-    file.write_text("il_ps_2_0")
-    assert submissions.own_kernel(found()[0]) == "il_ps_2_0"
-    for data, said in ((b"\xff\xfe", "isn't text"), (b"x" * 300_000, "more than")):
-        file.write_bytes(data)
-        with pytest.raises(ValueError, match=said):
-            submissions.own_kernel(file)
-    for make, why in (
-        (lambda: file.symlink_to("/dev/zero"), "link"),
-        (lambda: os.mkfifo(file), "pipe"),
-    ):
-        file.unlink()
-        make()
-        assert found()[0] is None and why in found()[1][0]
 
 
 def test_a_sandbox_has_no_right_answers(walled):
@@ -351,6 +309,27 @@ def test_a_check_is_broken_only_if_a_known_right_answer_fails(right_works, monke
     nothing_known = judging.Task(["student's"], CHECK)
     ((verdict,), _) = judging.judged([nothing_known], "", {}, None)
     assert not verdict.broken
+
+
+def kept(step: object, text: object) -> dict:
+    return {"output_type": "display_data", "data": {steps.MIME: {"step": step, "text": text}}}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, family):
+    """The last kept text of the step, whatever else stands in the outputs."""
+    chance = random.Random(seed)
+    exercise = course.Exercise(1, "x", "ck.teach.start_here.check_half(half)", "why?", step="02")
+    lesson = course.Lesson("x", [], {}, (exercise,), {})
+    odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
+    outputs = chance.sample(odd, len(odd)) + [kept("02", "a'\n\"\\")] + chance.sample(odd, 3)
+    opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
+    task = judging.task([course._cell(opens)], lesson, exercise)
+    assert task.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
+    for cells in (task.cells, [opens["source"]]):
+        verdict = judging.judge([SETUP, *cells], exercise.check, family=family)
+        assert not verdict.right and not verdict.broken, verdict
+        assert "There is no half" not in verdict.finding and "stops" not in verdict.finding
 
 
 def test_a_value_found_by_asking_the_check_earns_nothing(family):
@@ -625,7 +604,7 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
     everybody = submissions.with_roster(found, listed)
     assert [student.id for student in everybody[:3]] == [student.id for student in listed]
     told = "\n".join(note for student in everybody for note in student.notes)
-    taken = [path for student in everybody for pair in student.notebooks for path in pair if path]
+    taken = [path for student in everybody for path in student.notebooks]
     for root, folders, files in os.walk(folder):
         inside = Path(root).relative_to(folder).parts
         if any(submissions.hidden(part) for part in inside):
@@ -636,8 +615,6 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
             shown = submissions._shown(path)
             if submissions.hidden(name):
                 assert inside or shown in hidden
-            elif name.endswith(submissions.KERNEL) and path.is_file() and not path.is_symlink():
-                continue  # of a student who handed in no notebook beside it
             else:
                 assert path in taken or f"{shown}: " in told, path
     owners = {student.id for student in found}

@@ -157,13 +157,8 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
     tasks = []
-    for notebook, kernel_file in student.notebooks:
+    for notebook in student.notebooks:
         shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
-        kernel = ""
-        try:
-            kernel = submissions.own_kernel(kernel_file)
-        except ValueError as error:
-            student.notes.append(f"{shown} is marked without its kernel: {error}")
         try:
             cells = submissions.read_cells(notebook)
             wrong = ""
@@ -182,7 +177,7 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
             parts.setdefault(stem, []).append(([], [fault] * len(exercises)))
             continue
         handed.append((stem, cells, len(tasks)))
-        tasks += [judging.task(cells, lessons[stem], exercise, kernel) for exercise in exercises]
+        tasks += [judging.task(cells, lessons[stem], exercise) for exercise in exercises]
     verdicts, kept = judging.judged(tasks, seed, stored, family, sandbox)
     for stem, cells, begin in handed:
         count = len(lessons[stem].exercises)

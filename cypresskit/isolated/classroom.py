@@ -54,17 +54,11 @@ class Absent:
         return f"<{self.name}, which isn't there while an answer is judged>"
 
 
-#: The text of the reader's own kernel, where it was handed in beside the notebook.
-handed_in = {"text": ""}
-
-
-def workbench(*_: Any, step: str = "", text: str = "", **__: Any) -> str:
-    """What ``ck.workbench`` gives here: the text that its cell gives, or, in the lesson of the
-    contest, the kernel that was handed in. What a workbench kept is in the notebook.
+def workbench(*_: Any, text: str = "", **__: Any) -> str:
+    """What ``ck.workbench`` gives here: the text that its cell gives. What a workbench kept is in
+    the notebook, and is judged in the place of its cell.
     """
-    if text:
-        return book_text(text)
-    return handed_in["text"] if step in ("12", "contest") else ""
+    return book_text(text) if text else ""
 
 
 contest: Any = Absent("ck.teach.contest")
@@ -87,9 +81,8 @@ def absent(name: str) -> Any:
     return sys.modules["cypresskit.teach"] if name == "cypresskit.teach" else Absent(name)
 
 
-def install(text: str = "") -> None:
-    """Put this in the place of ``cypresskit.teach``; ``text`` is the reader's own kernel, or ""."""
-    handed_in["text"] = text
+def install() -> None:
+    """Put this in the place of ``cypresskit.teach``."""
     teach: Any = ModuleType("cypresskit.teach", "What of the lessons is there for an answer.")
     teach.__getattr__ = _lesson
     teach.published, teach.contest = published, contest

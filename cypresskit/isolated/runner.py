@@ -125,7 +125,7 @@ class Server:
         self.limits |= how["first"]
         for file, lines in how.get("lines", {}).items():
             linecache.cache[file] = (0, None, lines, file)
-        classroom.install(how.get("kernel", ""))
+        classroom.install()
         if "gemm" in how["services"]:
             card.install(self.ask)
         if "cells" in how:

@@ -58,14 +58,12 @@ def judge(
     *,
     seed: str = "",
     family: Family | None = None,
-    kernel: str = "",
 ) -> Verdict:
     """The verdict on the answer in a notebook's code ``cells``, whatever they do.
 
     asked : the check, spelled as in the lesson, ``ck.teach.bus.check_seconds(seconds)``.
     seed : what the numbers that the check draws belong to.
     family : where processes come from; by default a new one, in a sandbox.
-    kernel : the text of the student's own kernel, ``my_kernel.il``, with which lesson 12 begins.
     """
     match = CALL.fullmatch(asked)
     if not match:
@@ -74,7 +72,7 @@ def judge(
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = family or Family(walls())
     try:
-        return _judged([plain(cell) for cell in cells], answer, run, seed, own, kernel)
+        return _judged([plain(cell) for cell in cells], answer, run, seed, own)
     except Exception as error:
         return check.broken(error)
     finally:
@@ -82,7 +80,7 @@ def judge(
             own.end()
 
 
-def _judged(cells: list[str], answer: str, run, seed: str, family: Family, kernel: str) -> Verdict:
+def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Verdict:
     numbers = bindings.needed(cells, answer)
     wanted = bindings.names_behind([cells[number] for number in numbers], answer)
     if not any(bindings.sets(cells[number], answer) for number in numbers):
@@ -97,7 +95,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family, kerne
     ]
     limits = CallLimits(check.SECONDS, check.WALL, check.MEGABYTES)
     made = Answer(
-        {"cells": taken, "name": answer, "kernel": kernel},
+        {"cells": taken, "name": answer},
         services=dict.fromkeys(run.services, not_served),
         limits=limits,
         making=MAKING,
@@ -137,30 +135,29 @@ def plain(cell: str) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """An answer to be judged: a notebook's code ``cells``, the ``check``, the student's own
-    ``kernel``, and the cells with a known ``right`` answer.
+    """An answer to be judged: a notebook's code ``cells``, the ``check``, and the cells with a
+    known ``right`` answer.
     """
 
     cells: Sequence[str]
     check: str
-    kernel: str = ""
     right: Sequence[str] = field(default=(), compare=False)
 
 
-def task(cells: list[Cell], lesson: Lesson, exercise: Exercise, kernel: str = "") -> Task:
+def task(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Task:
     """What is to be judged of a student's notebook. What a workbench keeps stands for the cell that
     opens it.
     """
     code = course.answers(cells, lesson)
-    if exercise.step:
-        kept = course.kept_steps(cells).get(exercise.step, "")
+    kept = course.kept_steps(cells).get(exercise.step)
+    if kept is not None:
         code.append(f"{exercise.answer} = {kept!r}")
-    return Task(code, exercise.check, kernel, lesson.solved(exercise))
+    return Task(code, exercise.check, lesson.solved(exercise))
 
 
 def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
-    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check``, the
-    ``cells`` and the ``kernel`` beside them. ``holds`` is KEPT, ONCE_MORE or NEVER; ``walls`` are
+    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check`` and the
+    ``cells``. ``holds`` is KEPT, ONCE_MORE or NEVER; ``walls`` are
     those of the sandbox, or None.
     """
     family = Family(Walls(*walls) if walls else None)
@@ -173,9 +170,7 @@ def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
                 late = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
                 verdicts.append([False, late.finding, late.hint, False, NEVER])
                 continue
-            verdict = judge(
-                part["cells"], part["check"], seed=seed, family=family, kernel=part["kernel"]
-            )
+            verdict = judge(part["cells"], part["check"], seed=seed, family=family)
             holds = KEPT
             if verdict.broken:
                 holds = NEVER
@@ -230,7 +225,7 @@ def _results(work: Sequence[Task], seed: str, family: Family, walls: Walls | Non
     """What ``judge_all`` gives for some work, in a process of its own."""
     if not work:
         return []
-    parts = [{"cells": _cut(t.cells), "check": t.check, "kernel": t.kernel} for t in work]
+    parts = [{"cells": _cut(t.cells), "check": t.check} for t in work]
     where = "cypresskit.marks.judging", "judge_all"
     try:
         return call(*where, parts, seed, walls and [*walls], limits=STUDENT, family=family)
@@ -254,7 +249,7 @@ def _how_long(verdict: object) -> str:
 
 def key_of(task: Task, seed: str, sandboxed: bool) -> str:
     """The hash of all that a verdict depends on."""
-    words = [task.check, seed, version(), f"sandboxed: {sandboxed}", task.kernel]
+    words = [task.check, seed, version(), f"sandboxed: {sandboxed}"]
     parts = "\0".join([*words, *_cut(task.cells)])
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 

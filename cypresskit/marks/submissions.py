@@ -21,21 +21,17 @@ from cypresskit.tables import one_line
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
-KERNEL = "my_kernel.il"  # the student's own, beside the notebooks
-LONGEST = 200_000  # bytes of it that are looked at
 LARGEST = 30_000_000  # bytes of a notebook; a lesson with all its outputs has less than one million
 NAME = 100  # characters of a page's name
 
 
 @dataclass
 class Student:
-    """A student: the ``notebooks`` that were handed in, each with the file of the student's own
-    kernel that lies beside it, or None; and ``notes`` on what isn't read.
-    """
+    """A student: the ``notebooks`` that were handed in, and ``notes`` on what isn't read."""
 
     id: str
     name: str
-    notebooks: list[tuple[Path, Path | None]] = field(default_factory=list)
+    notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -81,16 +77,11 @@ def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
     """Give a student the notebooks among ``files``: each is a path, the file's name as the student
     gave it, and what keeps it from being read.
     """
-    read = []
-    kernels = dict[Path, Path]()
     for path, name, why in files:
         if not why and NOTEBOOK in name.lower():
-            read.append(path)
-        elif not why and re.sub(r"-\d+(?=\.il$)", "", name) == KERNEL:  # Canvas counts versions
-            kernels[path.parent] = path
+            student.notebooks.append(path)
         else:
             student.notes.append(f"{_shown(path)}: {why or 'it is no notebook'}")
-    student.notebooks += [(path, kernels.get(path.parent)) for path in read]
 
 
 def _shown(path: Path) -> str:
@@ -100,18 +91,6 @@ def _shown(path: Path) -> str:
 def read_cells(notebook: Path) -> list[Cell]:
     """A notebook's cells. Raises ``ValueError`` for what is no notebook, or can't be read."""
     return cells_of(read_plain(notebook, LARGEST))
-
-
-def own_kernel(file: Path | None) -> str:
-    """The text of a student's own kernel, "" if there is none. Raises ``ValueError`` for a file
-    that is no text, or longer than ``LONGEST`` bytes.
-    """
-    if file is None:
-        return ""
-    try:
-        return read_plain(file, LONGEST).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{KERNEL} isn't text: {error}"[:200]) from None
 
 
 def roster(file: Path) -> list[Student]:
