@@ -26,7 +26,7 @@ from cypresskit.machine.shape import Shape
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.state import Ledger
 from cypresskit.timing.walk import walk
-from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Stream
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Stream, clause_runs
 
 UNITS = ("ALU", "texture", "LDS", "stores")
 WAITS = ("unit", "data", "barrier")
@@ -173,20 +173,18 @@ def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, p
 def worked_clocks(paths: list[Path], device: Device) -> float:
     """The clocks for which wavefronts on ``paths`` are worked on, or change their clause."""
     clocks = 0.0
+    for clause, turns, wavefronts in clause_runs(paths):
+        if clause.kind == BARRIER:
+            continue
+        clocks += turns * wavefronts * device.switch_clocks
+        if clause.kind == ALU:
+            length = clause.bundles * device.result_clocks + device.clause_clocks
+            clocks += turns * wavefronts * length
+        else:
+            clocks += sum(stream_clocks(stream, turns) for stream in clause.streams)
     for path in paths:
-        wavefronts = len(path.wavefronts)
-        for body, turns in path.segments:
-            for clause in body:
-                if clause.kind == BARRIER:
-                    continue
-                clocks += turns * wavefronts * device.switch_clocks
-                if clause.kind == ALU:
-                    length = clause.bundles * device.result_clocks + device.clause_clocks
-                    clocks += turns * wavefronts * length
-                else:
-                    clocks += sum(stream_clocks(stream, turns) for stream in clause.streams)
-        ends_at_once = path.segments[-1][0][-1].kind != BARRIER
-        clocks -= ends_at_once * wavefronts * device.switch_clocks
+        if path.segments[-1][0][-1].kind != BARRIER:  # nothing follows the last clause
+            clocks -= len(path.wavefronts) * device.switch_clocks
     return clocks
 
 
@@ -223,20 +221,18 @@ def lines_of_work(
     runs: dict[tuple[LineId, int], int] = defaultdict(int)  # by line and clause
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
     clocks = {sources[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
-    for path in paths:
-        for clauses, turns in path.segments:
-            for clause in clauses:
-                times = turns * len(path.wavefronts)
-                ran = set()
-                for at, share in bundle_shares(code, clause):
-                    clocks[sources[at]]["ALU"] += times * bundle_clocks * share
-                    ran.add(sources[at])
-                unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
-                for stream, at in zip(clause.streams, clause.sources, strict=True):
-                    clocks[sources[at]][unit] += stream_clocks(stream, turns)
-                    ran.add(sources[at])
-                for source in ran:
-                    runs[source, clause.control] += times
+    for clause, turns, wavefronts in clause_runs(paths):
+        times = turns * wavefronts
+        ran = set()
+        for at, share in bundle_shares(code, clause):
+            clocks[sources[at]]["ALU"] += times * bundle_clocks * share
+            ran.add(sources[at])
+        unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
+        for stream, at in zip(clause.streams, clause.sources, strict=True):
+            clocks[sources[at]][unit] += stream_clocks(stream, turns)
+            ran.add(sources[at])
+        for source in ran:
+            runs[source, clause.control] += times
     most: dict[LineId, int] = defaultdict(int)
     for (source, _), count in runs.items():
         most[source] = max(most[source], count)

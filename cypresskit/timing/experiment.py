@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.timing.account import LineId, bundle_shares, stream_clocks
-from cypresskit.timing.work import ALU, TEX, WRITE, Clause, Path, combined_stores, fetch_clause
+from cypresskit.timing.work import (
+    ALU,
+    TEX,
+    WRITE,
+    Clause,
+    Path,
+    clause_runs,
+    combined_stores,
+    fetch_clause,
+)
 
 ALL = 1 << 30  # bundles
 BRIEF = 8  # turns of a loop that isn't cut
@@ -55,19 +64,17 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
     accesses: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     units: dict[int, tuple] = {}
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
-    for path in paths:
-        for clauses, turns in path.segments:
-            for clause in clauses:
-                times = float(turns * len(path.wavefronts))
-                for at, share in bundle_shares(code, clause):
-                    part = parts[clause.control, clause.first]
-                    part[sources[at]] += times * device.bundle_clocks * share
-                for stream, at in zip(clause.streams, clause.sources, strict=True):
-                    whole = stream.whole or stream
-                    per_access = turns * len(whole.line) / whole.phases
-                    amounts = times, stream_clocks(stream, turns), per_access
-                    accesses[at] = [a + b for a, b in zip(accesses[at], amounts)]
-                    units[at] = clause.kind, clause.control if clause.kind == ALU else None
+    for clause, turns, wavefronts in clause_runs(paths):
+        times = float(turns * wavefronts)
+        for at, share in bundle_shares(code, clause):
+            part = parts[clause.control, clause.first]
+            part[sources[at]] += times * device.bundle_clocks * share
+        for stream, at in zip(clause.streams, clause.sources, strict=True):
+            whole = stream.whole or stream
+            per_access = turns * len(whole.line) / whole.phases
+            amounts = times, stream_clocks(stream, turns), per_access
+            accesses[at] = [a + b for a, b in zip(accesses[at], amounts)]
+            units[at] = clause.kind, clause.control if clause.kind == ALU else None
     demands = [
         Demand(("bundle", part), Experiment({part: 1}), lines) for part, lines in parts.items()
     ]
@@ -80,14 +87,12 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
 def free_clocks(paths: Iterable[Path], experiment: Experiment, device: Device) -> float:
     """The clocks that units have to work less."""
     clocks = 0.0
-    for path in paths:
-        for clauses, turns in path.segments:
-            for clause in clauses:
-                free = experiment.bundles.get((clause.control, clause.first), 0)
-                bundles = min(free, clause.bundles) if clause.kind == ALU else 0
-                clocks += turns * len(path.wavefronts) * bundles * device.bundle_clocks
-                for stream, at in zip(clause.streams, clause.sources, strict=True):
-                    clocks += stream_clocks(stream, turns) if at in experiment.accesses else 0.0
+    for clause, turns, wavefronts in clause_runs(paths):
+        free = experiment.bundles.get((clause.control, clause.first), 0)
+        bundles = min(free, clause.bundles) if clause.kind == ALU else 0
+        clocks += turns * wavefronts * bundles * device.bundle_clocks
+        for stream, at in zip(clause.streams, clause.sources, strict=True):
+            clocks += stream_clocks(stream, turns) if at in experiment.accesses else 0.0
     return clocks
 
 

@@ -11,7 +11,7 @@ lines further.
 ``pack`` turns paths into flat arrays for the compiled engine. Data values are not modelled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -100,6 +100,14 @@ class Path:
     def amount(self, measure: Callable[[Clause], Any]) -> Any:
         """The sum of ``measure`` over all clauses that a wavefront runs."""
         return sum(turns * measure(clause) for body, turns in self.segments for clause in body)
+
+
+def clause_runs(paths: Iterable[Path]) -> Iterator[tuple[Clause, int, int]]:
+    """Each clause of ``paths``, with its turns and the number of wavefronts that take them."""
+    for path in paths:
+        for body, turns in path.segments:
+            for clause in body:
+                yield clause, turns, len(path.wavefronts)
 
 
 class Packed(NamedTuple):

@@ -19,7 +19,7 @@ from cypresskit.timing import DataDependentError, Prices
 from cypresskit.timing.account import LineId, TimedLaunch
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.experiment import ALL, Experiment, demands_of, free_clocks, freed
-from cypresskit.timing.work import ALU, BARRIER, Packed, Path, pack
+from cypresskit.timing.work import ALU, BARRIER, Packed, Path, clause_runs, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 
 NEAR = 0.003  # of a launch: how far a bundle's price may be from its work
@@ -100,7 +100,7 @@ def _bundle_faults(prices: Prices) -> list[str]:
     report = prices.report
     launch = report.launch
     paths = launch.walk(report.wavefronts)
-    kinds = {clause.kind for path in paths for body, _ in path.segments for clause in body}
+    kinds = {clause.kind for clause, *_ in clause_runs(paths)}
     if BARRIER in kinds or occupied(paths, report.device) < BOUND * report.clocks:
         return []
     idle = idle_with_lines(launch)
@@ -146,14 +146,10 @@ def _clocks_and_idle(launch: TimedLaunch, paths: list[Path]) -> tuple[float, flo
 def occupied(paths: list[Path], device: Device) -> float:
     """The clocks for which clauses keep the ALU: with bundles, or to get going."""
     clocks = 0.0
-    for path in paths:
-        for body, turns in path.segments:
-            lengths = [
-                clause.bundles * device.result_clocks + device.clause_clocks
-                for clause in body
-                if clause.kind == ALU
-            ]
-            clocks += turns * len(path.wavefronts) * sum(lengths)
+    for clause, turns, wavefronts in clause_runs(paths):
+        if clause.kind == ALU:
+            length = clause.bundles * device.result_clocks + device.clause_clocks
+            clocks += turns * wavefronts * length
     together = device.result_clocks / device.bundle_clocks
     return clocks / together / device.simd_engines
 
