@@ -1,7 +1,7 @@
 """A teacher's afternoon: lessons for a class, what comes back, and marks for all.
 
-The tests mark fourteen students of twenty on a roster. ``python tests/test_class.py FOLDER`` does
-it at full size, with a sandbox and without, and says what became of each of sixty names.
+The tests mark fourteen students of twenty on a roster. ``PYTHONPATH=. python tests/test_class.py
+FOLDER`` does it at full size, with a sandbox and without, and says what became of sixty names.
 """
 
 import csv
