@@ -4,7 +4,9 @@ import json
 import random
 import re
 import threading
+import warnings
 
+import numpy as np
 import pytest
 
 import cypresskit as ck
@@ -15,6 +17,7 @@ from cypresskit.editing.answering import FORGET, JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.small_product import small_product
 from cypresskit.il import dataflow
 from cypresskit.kernels import own
 from cypresskit.kernels.generated import block_kernel
@@ -179,17 +182,20 @@ def test_a_macros_line_says_the_price_of_all_its_instructions():
         assert abs(float(price) - 100 * row["price"]) < 0.06, row
 
 
-def test_a_wrong_element_is_in_the_map_of_wrong_ones():
-    _, answer = verdict(TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1))
-    product = answer["product"]
-    assert not answer["right"]
-    m, n, _ = product["size"]
-    bits = measured_answers.np.unpackbits(
-        measured_answers.np.frombuffer(measured_answers.base64.b64decode(product["wrong"]), "u1"),
-        count=m * n,
-    ).reshape(m, n)
-    assert bits.sum() == product["count"]
-    assert measured_answers.np.argwhere(bits)[0].tolist() == [product["row"], product["column"]]
+def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
+    for name in ("sgemm_naive", "sgemm_tn", "dgemm_nn", "sgemm_64x64_lds"):
+        small = small_product(ck.kernels[name])
+        product = np.array(small["a"]) @ np.array(small["b"])
+        assert small["c"] == small["right"]
+        assert small["k"] > len(small["b"]) or (product == small["c"]).all()
+    warnings.simplefilter("ignore")
+    wrong = ck.kernel(NAIVE.replace("r2.x, r3.x", "r2.x, r2.x"), like="sgemm_naive")
+    small = small_product(wrong)
+    assert (np.array(small["c"]) == (np.array(small["a"]) ** 2).sum(1)[:, None]).all()
+    assert small_product(ck.kernels["sgemv_n"]) is None
+    assert (
+        small_product(ck.kernel(NAIVE.replace("add r0.z", "add r0.w"), like="sgemm_naive")) is None
+    )
 
 
 def test_an_endless_loop_ends_by_its_instructions():
@@ -616,7 +622,11 @@ def test_a_full_history_drops_a_text_that_was_never_judged_before_a_right_one():
     assert len(edits) == MOST
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]", "[" * 9_999 + "]" * 9_999],
+    ids=range(7),
+)
 def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path = tmp_path / ".my.il.history.json"
     path.write_text(content)

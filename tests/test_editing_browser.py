@@ -1,6 +1,7 @@
 """The workbench in Chromium: journeys at the keyboard, over a real conversation and its process."""
 
 import json
+import random
 import re
 import time
 from queue import SimpleQueue
@@ -130,7 +131,7 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
         "", "mad r10.x, r2.x, r3.x, r10.x", "mul r4.x, r2.x, r3.x\nadd r10.x, r4.x, r10.x"
     )
     bench.dots(2)
-    assert "\n    add r10.x, r4.x, r10.x\n" in bench.path.read_text()
+    assert "\nadd r10.x, r4.x, r10.x\n" in bench.path.read_text()
     bench.paste(BLOCK_4)
     bench.dots(3)
     bench.paste(BLOCK_8)
@@ -287,7 +288,7 @@ def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
     bench.dots(1)
     page.focus(AREA)
     seen = []
-    for _ in range(6):
+    for _ in range(16):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("() => document.activeElement.className"))
     assert seen[0] != "ckw-area"
@@ -331,6 +332,98 @@ def test_at_200_per_cent_nothing_is_cut_off(begin, page):
     bench.verdict("right")
     wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
+
+
+SHOW_BENCH = "() => { document.querySelector('#bench').style.display = '' }"
+HIDE_BENCH = "() => { document.querySelector('#bench').style.display = 'none' }"
+
+
+class Nobody:
+    """In a process's place: says nothing."""
+
+    def __init__(self, *_):
+        pass
+
+    def ask(self, job):
+        pass
+
+    def stop(self):
+        pass
+
+
+class Reader(Bench):
+    """A notebook with a workbench, a kernel of its own, and a cell beside it."""
+
+    def __init__(self, page, path):
+        self.page, self.path = page, path
+        self.queue, self.typed = SimpleQueue(), 0
+        settings = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 64}
+        self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings, Nobody)
+        self.talk.connect(self.queue.put)
+        page.expose_function("say", lambda message: self.hear(json.loads(message)))
+        page.expose_function("poll", self.poll)
+        page.set_content(PAGE % (page_files.style(), page_files.joined(*page_files.MODULES)))
+        page.evaluate("() => document.body.append(document.createElement('textarea'))")
+        page.wait_for_selector(AREA)
+        page.wait_for_function("() => document.querySelector('.ckw-area').value")
+
+    def hear(self, message):
+        self.typed += message["type"] == "text"
+        self.talk.hear(message)
+
+    @property
+    def shown(self):
+        return self.page.input_value(AREA)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_file_holds_what_a_person_did_last_and_nothing_is_typed_elsewhere(
+    page, context, tmp_path, seed
+):
+    """The law: two notebooks, each with a kernel, and another editor; workbenches hidden and shown,
+    the caret in them or in a cell; texts from all sides, in any order. What only follows writes
+    nothing, and what was there before is in the history.
+    """
+    rng = random.Random(seed)
+    path = tmp_path / "my_kernel.il"
+    path.write_text(NAIVE)
+    other = context.new_page()
+    readers = [Reader(page, path), Reader(other, path)]
+    for reader in readers:
+        reader.page.wait_for_function(SHOWS, arg=NAIVE)
+    before, last, lasting = [reader.typed for reader in readers], NAIVE, [NAIVE]
+    for number in range(12):
+        reader = rng.choice(readers)
+        kind = rng.choice(["type", "outside", "outside", "hide", "cell", "cell"])
+        if kind == "type":
+            reader.page.evaluate(SHOW_BENCH)
+            reader.page.evaluate(SELECT, ["endmain", ""])
+            reader.page.keyboard.type(f" ; {number}")
+            last = reader.shown
+            before[readers.index(reader)] = None
+        elif kind == "outside":
+            last = rng.choice([NAIVE, BLOCK_4]) + f"; theirs {number}\n"
+            path.write_text(last)
+        elif kind == "hide":
+            reader.page.evaluate(rng.choice([HIDE_BENCH, HIDE_BENCH, SHOW_BENCH]))
+        else:
+            reader.page.evaluate("() => document.querySelector('main ~ textarea').focus()")
+        for each in readers:
+            each.page.wait_for_function(SHOWS, arg=last)
+        if kind in ("type", "outside"):
+            lasting.append(last)
+        reader.page.wait_for_timeout(rng.choice([0, 500]))
+        assert path.read_text() == last
+        for each, count in zip(readers, before, strict=True):
+            assert each.page.input_value("main ~ textarea") == ""
+            assert count is None or each.typed == count, "a page that only followed has written"
+        before = [reader.typed for reader in readers]
+    kept = {edit.text for edit in Edits(history_path(path))} | {last}
+    theirs = {text for text in lasting if "; theirs" in text and " ; " not in text}
+    assert theirs <= kept
+    for reader in readers:
+        reader.talk.close()
+    other.close()
 
 
 def test_the_page_says_when_nobody_answers(begin, page):

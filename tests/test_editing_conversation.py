@@ -5,14 +5,17 @@ import random
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 import cypresskit as ck
 from cypresskit.editing import conversation
 from cypresskit.editing.conversation import CLOSED, OVER, SLOW, Conversation
-from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.il.parser import MAX_TEXT
+from cypresskit.saving import save_file
 
 NAIVE = ck.kernels["sgemm_naive"].text
 SETTINGS = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 128}
@@ -434,6 +437,105 @@ def test_a_file_that_becomes_a_folder_isnt_called_saved(talk):
     talk.path.mkdir()
     talk.type("a-1", NAIVE)
     assert not next(m for m in talk.said if m["type"] == "heard")["saved"]
+
+
+def into_pipe(path):
+    os.mkfifo(path)
+
+
+def into_link(path):
+    path.symlink_to("/dev/null")
+
+
+def into_binary(path):
+    path.write_bytes(b"\xff\xfe\x00 of mine")
+
+
+def into_large(path):
+    path.write_bytes(b"; of mine\n" * (MAX_TEXT // 10 + 1))
+
+
+@pytest.mark.parametrize("become", [into_pipe, into_link, into_binary, into_large])
+def test_what_is_no_text_is_neither_written_nor_waited_for(talk, become):
+    """What lay there is kept, and so is the text."""
+    talk.path.unlink()
+    become(talk.path)
+    held = talk.path.read_bytes() if talk.path.is_file() else None
+    typing = threading.Thread(target=talk.type, args=("a-1", NAIVE + "; mine\n"), daemon=True)
+    typing.start()
+    typing.join(20)
+    assert not typing.is_alive()
+    heard = next(m for m in talk.said if m["type"] == "heard")
+    assert not heard["saved"] and str(talk.path) in heard["problem"]
+    assert held is None or talk.path.read_bytes() == held
+    assert Edits(history_path(talk.path)).known(NAIVE + "; mine\n")
+    talk.path.unlink()
+    talk.talk.look()
+    assert talk.path.read_text() == NAIVE + "; mine\n"
+
+
+def test_a_full_disk_keeps_a_text_in_the_cache(talk, monkeypatch):
+    def full(path, data):
+        if Path(path).parent == talk.path.parent:
+            raise OSError(28, "No space left on device")
+        return save_file(path, data)
+
+    with monkeypatch.context() as disk:
+        for module in ("kernel_file", "edits"):
+            disk.setattr(f"cypresskit.editing.{module}.save_file", full)
+        talk.type("a-1", NAIVE + "; mine\n")
+        talk.talk.close()
+    (kept,) = Edits(history_path(talk.path))
+    assert (kept.text, kept.note) == (NAIVE + "; mine\n", "never reached the file")
+
+
+def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk):
+    place = str(talk.path)
+    mine, older = NAIVE + "; mine\n", NAIVE + "; older\n"
+    talk.talk.hear({"type": "hello", "unsent": {place: {"text": mine, "base": NAIVE}}})
+    assert talk.path.read_text() == mine and talk.said[-1]["text"] == mine
+    talk.talk.hear({"type": "hello", "unsent": {place: {"text": older, "base": NAIVE}}})
+    assert talk.path.read_text() == mine
+    assert talk.talk.edits.known(older).note == "never reached the file"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
+    """Each adds, keeps and answers, in any order; whoever reads it then finds all of it."""
+    rng = random.Random(seed)
+    path = tmp_path / ".my.il.history.json"
+    both = [Edits(path), Edits(path)]
+    texts, kept, answers = set(), {}, {}
+    for number in range(30):
+        edits, text = rng.choice(both), f"text {number}"
+        kind = rng.choice(["add", "keep", "answer"])
+        step = rng.choice(["00", "01", "02"])
+        if kind == "answer":
+            edits.answer(step, text)
+            answers[step] = text
+            continue
+        if kind == "add":
+            edits.add(Edit(0, text, right=True, gflops=float(number)))
+        else:
+            edits.keep(step, text, float(number))
+            kept[step] = text
+        texts.add(text)
+    found = Edits(path)
+    assert {edit.text for edit in found} == texts
+    assert len({edit.number for edit in found}) == len(found)
+    assert {step: found.kept(step).text for step in kept} == kept
+    assert found.answers == answers
+
+
+def test_what_a_step_keeps_is_never_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("cypresskit.editing.edits.MOST", 10)
+    edits = Edits(tmp_path / ".my.il.history.json")
+    for number in range(40):
+        edits.add(Edit(0, f"text {number}", right=True, gflops=50.0 + number))
+        if number in (3, 9):
+            edits.keep("01", f"text {number}", 50.0 + number)
+    assert edits.kept("01").text == "text 9"
+    assert edits.known("text 3").kept
 
 
 def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, monkeypatch):

@@ -78,7 +78,7 @@ RANDOM_EDITS = """async (count) => {
             document.execCommand("insertText", false, `mad r1, r2, r3, r${n}\\n`.repeat(9))
         }
         look()
-        const all = [...host.querySelectorAll(".ckw-slot, .ckw-term, .ckw-map, .ckw-row")]
+        const all = [...host.querySelectorAll(".ckw-slot, .ckw-term, .ckw-matrices button, .ckw-row")]
         const places = all.filter((one) => one.getClientRects().length)
         if (kind === 5 && places.length) places[random(0, places.length)].click()
         if (kind === 6) channel.silent = !channel.silent
@@ -362,7 +362,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
     page.keyboard.type("wrong")
     page.wait_for_selector("#bench[data-stale='']")
     controls = page.evaluate(
-        """() => [...host.querySelectorAll("button, [tabindex='0']")]
+        """() => [...host.querySelectorAll("button:not([tabindex='-1']), [tabindex='0']")]
             .filter((one) => one.getClientRects().length && !one.disabled).length"""
     )
     reached = set()
@@ -448,7 +448,7 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     page.focus(AREA)
     page.keyboard.type("wrong")
     page.wait_for_selector(".ckw-term")
-    page.click(".ckw-map")
+    page.locator(".ckw-matrices .ckw-wrong").click()
     assert page.evaluate("() => channel.heard.at(-1).type") == "replay"
     page.hover(".ckw-term")
     assert page.locator(".ckw-slot.ckw-lit").count() == 2, "of all lines that touched the term"

@@ -50,16 +50,25 @@ function answersTo(text) {
   const right = fate === "right"
   const verdict = {part: "verdict", right, message: `verdict ${stamp}`, findings: []}
   verdict.launched = `launched ${stamp}`
+  const ones = [
+    [1, 1],
+    [1, 1],
+  ]
+  const c = [
+    [2, right ? 2 : stamp],
+    [2, 2],
+  ]
+  verdict.small = {k: 2, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
   if (!right) {
     verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
-    verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1, wrong: "QA=="}
+    verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1}
   }
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
   const replay = {part: "replay", message: `replay ${stamp}`, notes, terms: [term], more: 0}
   return [
     ...answers,
-    {part: "code", rows, gone: 0, card},
+    {part: "code", rows, card},
     verdict,
     {
       part: "clocks",

@@ -20,7 +20,9 @@ from cypresskit.compiler import forget_code
 from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
+from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import book_kernel
+from cypresskit.editing.views import view_page
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import forget_kernels
@@ -94,7 +96,8 @@ class Case:
         except (ValueError, TypeError) as error:
             return unknown_launch(error, self.job.get("like"))
         assert self.seen is not None
-        return measured_answers.verdict_answer(self.seen)
+        small = small_product(self.mine) if self.mine is not None else None
+        return measured_answers.verdict_answer(self.seen) | ({"small": small} if small else {})
 
     def _judge(self) -> Kernel:
         """The kernel that the text is. Raises what ``ck.kernel`` does."""
@@ -138,6 +141,15 @@ class Case:
         mine = self._judge()
         assert self.seen is not None
         return measured_answers.replay_answer(mine, self.seen, *place)
+
+    def view(self) -> Answer:
+        """A view of the kernel, as a page that plays."""
+        view = str(self.job.get("view"))
+        try:
+            return {"view": view, "page": view_page(self._judge(), view)}
+        except Exception as error:  # whatever a view finds that it can't show
+            last = (str(error).splitlines() or [type(error).__name__])[-1].strip()
+            return {"view": view, "problem": f"It can't be played: {last}"}
 
     def prices(self) -> Answer:
         n = self.job.get("n") or measured_answers.SIZES[-1]
@@ -251,6 +263,7 @@ def answer_job(
         "best": case.best,
         "prices": case.prices,
         "replay": case.replay,
+        "view": case.view,
     }
     try:
         for part in job["parts"]:

@@ -65,9 +65,8 @@ export class BundleTable {
   }
 
   /** Show an answer's rows. */
-  show({rows, gone}) {
+  show({rows}) {
     this.rows = rows
-    this.gone = gone
     this.draw()
   }
 
@@ -77,14 +76,8 @@ export class BundleTable {
     this.more.hidden = !loops
     const shown = this.rows.filter(({loop}) => this.whole || !loops || loop)
     const bundles = shown.filter(({kind}) => kind === "alu").length
-    const fresh = shown.filter((row) => row.new).length
     const what = this.whole || !loops ? "bundles" : "bundles in the loop"
     this.title.textContent = `${bundles} ${what}`
-    if (fresh || this.gone) {
-      const gone = this.gone ? ` −${this.gone}` : ""
-      const small = make(this.title, "small", {}, ` +${fresh}${gone}`)
-      small.title = `${fresh} that the text before this one didn't have, ${this.gone} that are gone`
-    }
     const {scrollTop} = this.box
     this.box.replaceChildren()
     this.cells = []

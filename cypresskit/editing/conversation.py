@@ -25,6 +25,7 @@ from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
 from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
 QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
@@ -44,6 +45,9 @@ MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 MOST_LETTERS = 200  # of an answer to a step's question
 LOOK = 0.4  # seconds between two looks at the file
+
+#: What a pixel kernel's launch puts into its one input.
+PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 OVER = "The process that answers ended at this text, and was started anew."
 SLOW = "This text had no answer for too long; it was given up."
@@ -191,6 +195,7 @@ class Conversation:
                 "recall": self._recall,
                 "compare": self._compare,
                 "replay": self._replay,
+                "play": self._play,
             }
             if str(kind) not in answers:
                 return
@@ -244,7 +249,7 @@ class Conversation:
             "question": asdict(self.step.question),
             "guess": self.edits.answers.get(self.step.name, ""),
             "hint": self.step.hint,
-            "views": list(self.step.views),
+            "views": [[view, VIEWS[view]] for view in self.step.views],
             "kept": None if kept is None else kept.shown(),
         }
 
@@ -254,7 +259,8 @@ class Conversation:
         constants = [
             [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)
         ]
-        return known | {"others": constants + known["others"]}
+        beside = [[rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)]
+        return known | {"others": constants + known["others"], "beside": [PLACE, *beside]}
 
     def _history(self) -> list[Message]:
         return self.edits.shown(self.arguments)
@@ -548,14 +554,14 @@ class Conversation:
                 return
             kind = message["type"]
             if kind == "done":
-                if message["parts"] == ["replay"]:
+                if message["parts"] in (["replay"], ["view"]):
                     self._replayed()
                 else:
                     self._done()
                 return
             if kind == "working":
                 self._begun(message["part"])
-            if kind == "answer":
+            if kind == "answer" and message["part"] != "view":
                 self.answers[message["part"]] = message
                 if message["part"] == "clocks":
                     self._note_edit()
@@ -720,13 +726,21 @@ class Conversation:
             self.say({"type": "comparison", **answer, "lines": lines})
 
     def _replay(self, message: Message) -> None:
-        """Which terms went into an element? Asked of the process that answers."""
+        """Which terms went into an element?"""
         place = [int(message["row"]), int(message["column"])]
+        self._ask_more(message, "replay", {"element": place})
+
+    def _play(self, message: Message) -> None:
+        """A view of the kernel is wanted."""
+        self._ask_more(message, "view", {"view": str(message["view"])})
+
+    def _ask_more(self, message: Message, part: str, more: Message) -> None:
+        """Ask the process that answers for a part that a reader wants of the current text."""
         if message.get("edit", self.edit) != self.edit or self.closed.is_set():
             return
         self.prepare()
         assert self.quick is not None
-        self.quick.ask(self._job(("replay",)) | {"element": place})
+        self.quick.ask(self._job((part,)) | more)
         if not self.waiting:
             act = partial(self._give_up, self.edit, self.quick_number)
             self._set_guard(LONGEST, act)

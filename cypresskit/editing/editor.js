@@ -25,7 +25,8 @@ export class Editor {
   /**
    * @param {HTMLElement} parent
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   meaning: (word: string, line: number) => string[] | undefined}} owner */
+   *   meaning: (word: string, line: number) => string[] | undefined,
+   *   beside: (text: string) => string}} owner what to paint beside a line */
   constructor(parent, owner) {
     this.owner = owner
     this.faults = []
@@ -33,7 +34,7 @@ export class Editor {
     const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
     for (const [name, text, title] of COLUMNS)
       make(heads, "span", {class: `ckw-${name}`, title}, text)
-    this.lines = new PaintedLines(this.frame, (line) => this.goTo(line))
+    this.lines = new PaintedLines(this.frame, (line) => this.goTo(line), owner.beside)
     this.area = /** @type {HTMLTextAreaElement} */ (
       make(this.lines.code, "textarea", {
         class: "ckw-area",

@@ -222,13 +222,13 @@ class Edits(Sequence[Edit]):
             self._unwritten, self.answers = _read(self.spare)
         self._stamp = stamp
         rows, answers = _read(self.path)
+        self.answers = self.answers | answers
         known = {(edit.text, edit.time) for edit in rows}
         for edit in self._unwritten:
             if (edit.text, edit.time) not in known:
                 last = rows[-1].number if rows else 0
                 rows.append(replace(edit, number=max(last + 1, edit.number)))
         self.rows = rows
-        self.answers = answers | self.answers
 
     def save(self) -> None:
         """Write the file, or what stands for it in the cache."""

@@ -26,34 +26,14 @@ export class Figures {
   /**
    * @param {HTMLElement} parent
    * @param {{parts: string[], goTo: (line: number, column?: number) => void,
-   *   light: (lines: Set<number>) => void, ask: (question: object) => void, below: HTMLElement}} owner */
+   *   light: (lines: Set<number>) => void, below: HTMLElement, card: HTMLElement}} owner */
   constructor(parent, owner) {
     this.owner = owner
-    this.replays = owner.parts.includes("replay")
     const measured = owner.parts.includes("clocks")
-    this.product = make(parent, "section", {class: "ckw-product ckw-of-product", hidden: ""})
-    this.productTitle = make(this.product, "h3")
-    this.map = make(this.product, "div", {class: "ckw-map", tabindex: "0", role: "img"})
-    this.cells = /** @type {HTMLCanvasElement} */ (make(this.map, "canvas"))
-    this.cursor = make(this.map, "i")
-    this.place = make(this.product, "p", {class: "ckw-soft"})
-    const pointed = ({clientX, clientY}) => {
-      const box = this.map.getBoundingClientRect()
-      const [m, n] = this.size
-      const part = [(clientY - box.top) / box.height, (clientX - box.left) / box.width]
-      if (this.turned) part.reverse()
-      this.point(Math.floor(part[0] * m), Math.floor(part[1] * n))
-    }
-    this.map.addEventListener("mousemove", pointed)
-    this.map.addEventListener("click", (event) => {
-      pointed(event)
-      this.askTerms()
-    })
-    this.map.addEventListener("keydown", (event) => this.pressMap(event))
     this.terms = make(owner.below, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
     this.units = make(parent, "section", {class: "ckw-units ckw-of-clocks"})
     this.units.hidden = !measured
-    this.cardBox = make(parent, "section", {class: "ckw-card ckw-of-code"})
+    this.cardBox = make(owner.card, "section", {class: "ckw-card"})
     this.dear = make(parent, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
     this.working = make(parent, "p", {class: "ckw-working"})
     this.rows = new Map()
@@ -138,55 +118,6 @@ export class Figures {
     for (const words of notes) make(this.units, "p", {class: "ckw-soft"}, words)
   }
 
-  /** C as a map of its elements: green where it is right, red where it is wrong. */
-  verdict({product, right}) {
-    this.works("")
-    this.terms.hidden = true
-    this.product.hidden = !product || right
-    if (this.product.hidden) return
-    const {size, wrong, row, column, count, name = "C"} = product
-    this.name = name
-    const [m, n] = size
-    this.size = [m, n]
-    this.turned = n === 1 // a vector is drawn as a row
-    const bits = Uint8Array.from(atob(wrong), (letter) => letter.charCodeAt(0))
-    const isWrong = (at) => (bits[at >> 3] >> (7 - (at & 7))) & 1
-    const [high, wide] = this.turned ? [n, m] : [m, n]
-    this.cells.width = wide
-    this.cells.height = high
-    const context = this.cells.getContext("2d")
-    const style = getComputedStyle(this.product)
-    for (let at = 0; at < m * n; at++) {
-      context.fillStyle = style.getPropertyValue(isWrong(at) ? "--ckw-red" : "--ckw-green")
-      context.fillRect(at % wide, Math.floor(at / wide), 1, 1)
-    }
-    this.map.style.aspectRatio = this.turned ? "auto" : `${wide} / ${high}`
-    this.map.style.height = this.turned ? "16px" : ""
-    this.map.style.width = this.turned ? "100%" : `${Math.min(100, (150 * n) / m / 1.78)}%`
-    this.productTitle.textContent = `${count} of ${m * n} wrong`
-    this.point(row, column)
-  }
-
-  /** Point at an element of the map. */
-  point(row, column) {
-    const [m, n] = this.size
-    this.at = [Math.max(0, Math.min(row, m - 1)), Math.max(0, Math.min(column, n - 1))]
-    const [y, x] = this.at
-    const [down, across] = this.turned ? [x, y] : [y, x]
-    const [high, wide] = this.turned ? [n, m] : [m, n]
-    this.cursor.style.left = `${(100 * across) / wide}%`
-    this.cursor.style.top = `${(100 * down) / high}%`
-    this.cursor.style.width = `${100 / wide}%`
-    this.cursor.style.height = `${100 / high}%`
-    this.map.setAttribute(
-      "aria-label",
-      `${this.name}, ${this.productTitle.textContent}. At ${this.name}[${y}, ${x}].` +
-        (this.replays ? " Arrows move, Enter shows its terms." : " Arrows move."),
-    )
-    const hint = this.replays ? ": click for its terms" : ""
-    this.place.textContent = `${this.name}[${y}, ${x}]${hint}`
-  }
-
   /** The terms that went into an element, those that don't belong there in red. */
   replay({message, notes, terms, more, problem}) {
     this.works("")
@@ -208,24 +139,6 @@ export class Figures {
         button.addEventListener(event, () => this.owner.light(new Set(lines)))
     }
     if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
-  }
-
-  pressMap(event) {
-    const [y, x] = this.at
-    const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
-    const step = steps[event.key]
-    if (this.turned) step?.reverse()
-    if (step) this.point(y + step[0], x + step[1])
-    else if (event.key === "Enter" || event.key === " ") this.askTerms()
-    else return
-    event.preventDefault()
-    event.stopPropagation()
-  }
-
-  askTerms() {
-    if (!this.replays) return
-    const [row, column] = this.at
-    this.owner.ask({type: "replay", row, column})
   }
 
   /** The dearest line, a button to it. */

@@ -13,8 +13,14 @@ export function wordAt(line, column) {
 
 /** What IL's words mean. */
 export class Words {
-  /** @param {{opcodes: string[][], others: string[][]}} words */
-  constructor({opcodes, others}) {
+  /** @param {{opcodes: string[][], others: string[][], beside?: string[][]}} words */
+  constructor({opcodes, others, beside = []}) {
+    this.puts = beside.map(([pattern, text]) => ({
+      pattern: new RegExp(`${pattern}\\.([xyzw]+)`, "g"),
+      parts: [...text.matchAll(/\b([xyzw]+): ([^;]*?)(?: as [^;]*| in [^;]*|, not [^;]*)?(?=;|$)/g)].map(
+        ([, letters, what]) => [letters, what],
+      ),
+    }))
     this.opcodes = new Map(opcodes.map((entry) => [entry[0], entry]))
     this.others = others.map(([name, pattern, text]) => ({
       name,
@@ -31,6 +37,20 @@ export class Words {
       if (entry) return entry
     }
     return undefined
+  }
+
+  /** What the launch puts into the words of a line that has no remark, in words. */
+  beside(line) {
+    if (/;|\/\//.test(line)) return ""
+    const said = this.puts.flatMap(({pattern, parts}) =>
+      [...line.matchAll(pattern)].flatMap(([name, components]) =>
+        [...new Set(components ?? "")].flatMap((one) => {
+          const part = parts.find(([letters]) => letters.includes(one))
+          return part ? [`${name.split(".")[0]}.${one}: ${part[1]}`] : []
+        }),
+      ),
+    )
+    return said.join("; ")
   }
 
   /** What a word means, as [name, rest], or undefined. */

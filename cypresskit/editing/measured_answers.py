@@ -5,17 +5,14 @@ Plain data (for JSON) comes out. Nothing here raises for what a kernel does: wha
 or timed says why.
 """
 
-import base64
 import math
 import re
 import warnings
 from collections.abc import Sequence
 from time import process_time
 
-import numpy as np
-
 from cypresskit.compiler import CompileError, compile
-from cypresskit.editing.next_steps import bottleneck, next_steps, wavefront_life
+from cypresskit.editing.next_steps import bottleneck, dropped_components, next_steps, wavefront_life
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.editing.steps import book_kernel
 from cypresskit.il import Program, assemble
@@ -135,9 +132,8 @@ def verdict_answer(seen: Verification) -> Answer:
     It holds whether it is ``right``; ``message``, a sentence; ``launched``, in words how the kernel
     is launched; ``findings``, each with kind,
     line, column, length, message and advice (line 0 for what concerns no line); and of a wrong
-    product ``product``: its ``size``, the first wrong element's row and column, what it is
-    (``got``) and should be (``wanted``), and ``wrong``, a bit for each element of C, row by row,
-    in base64.
+    product ``product``: its ``size``, how many elements are wrong, the first one's row and column,
+    what it is (``got``) and should be (``wanted``).
     """
     findings = [row_of(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
@@ -185,19 +181,6 @@ def launch_in_words(mine: Kernel) -> str:
     return f"{words}."
 
 
-def dropped_components(mine: Kernel) -> list[str]:
-    """The components of output streams that a kernel writes, and that no texel of C holds."""
-    room = mine.texel // 4
-    written = {i.dest for i in mine.program.body if i.dest and i.dest.register.kind == "o"}
-    lost = {
-        (dest.register.index, component)
-        for dest in written
-        for component in dest.written
-        if component >= room
-    }
-    return [f"o{number}.{'xyzw'[component]}" for number, component in sorted(lost)]
-
-
 def _sentence(seen: Verification) -> str:
     """The verdict in one sentence."""
     result = "y" if seen.kernel.vector else "C"
@@ -237,21 +220,16 @@ def finding_row(
 
 
 def _wrong_product(seen: Verification) -> Answer | None:
-    """Which elements of C are wrong, if it was computed to the end."""
+    """Which element of C is the first wrong one, if it was computed to the end."""
     if seen.wrong is None or seen.result is None or seen.expected is None or seen.size is None:
         return None
-    m, n, k = seen.size
-    result = seen.result[..., 0] if seen.result.ndim > seen.expected.ndim else seen.result
-    bad = ~np.isclose(result, seen.expected, rtol=1e-6, atol=1e-6)
-    bits = np.packbits(bad.reshape(-1, m, n)[0])
     return {
-        "size": [m, n, k],
+        "size": list(seen.size),
         "count": seen.wrong_count,
         "row": seen.wrong.row,
         "column": seen.wrong.column,
         "got": json_number(seen.wrong.got),
         "wanted": json_number(seen.wrong.expected),
-        "wrong": base64.b64encode(bits.tobytes()).decode(),
     }
 
 

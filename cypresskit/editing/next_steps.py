@@ -124,11 +124,31 @@ def _narrow_texels(facts: Facts) -> NextStep | None:
     numbers = kernel.texel // facts.number_bytes
     whole = TEXEL // facts.number_bytes
     stores = [i.line for i in kernel.program.body if i.dest and i.dest.register.kind == "o"]
+    if written := dropped_components(kernel):
+        return NextStep(
+            f"{', '.join(written)} are written, and the work-item still computes"
+            f" {kernel.block[0]} x {kernel.block[1]} of C: each must be a sum of its own, with a"
+            " number of another column of B.",
+            tuple(stores),
+        )
     return NextStep(
         f"A fetch brings {quantity(numbers, 'number')}, and could bring {whole}: where all of o0"
         f" is stored, {whole} neighbours in a row of C, the texels of A and B hold {whole}, too.",
         tuple(stores),
     )
+
+
+def dropped_components(mine: Kernel) -> list[str]:
+    """The components of output streams that a kernel writes, and that no texel of C holds."""
+    room = mine.texel // 4
+    written = {i.dest for i in mine.program.body if i.dest and i.dest.register.kind == "o"}
+    lost = {
+        (dest.register.index, component)
+        for dest in written
+        for component in dest.written
+        if component >= room
+    }
+    return [f"o{number}.{'xyzw'[component]}" for number, component in sorted(lost)]
 
 
 def _small_block(facts: Facts) -> NextStep | None:

@@ -14,6 +14,8 @@ MODULES = (
     "editing/bundle_table.js",
     "editing/figures.js",
     "editing/history.js",
+    "editing/small_product.js",
+    "editing/step_head.js",
     "editing/legend.js",
     "editing/workbench.js",
 )

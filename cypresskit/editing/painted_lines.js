@@ -33,8 +33,10 @@ function newLine(text) {
 
 export class PaintedLines {
   /** @param {HTMLElement} parent
-   * @param {(line: number) => void} goTo called when a line's gutter is clicked */
-  constructor(parent, goTo) {
+   * @param {(line: number) => void} goTo called when a line's gutter is clicked
+   * @param {(text: string) => string} beside what is painted beside a line, or "" */
+  constructor(parent, goTo, beside) {
+    this.beside = beside
     this.goTo = goTo
     this.all = [newLine("")]
     this.painted = []
@@ -209,10 +211,12 @@ export class PaintedLines {
       price: column("price ckw-of-prices"),
       chip: column("chip ckw-of-code"),
       paint: document.createElement("div"),
+      beside: document.createElement("i"),
       ranges: [],
       said: [],
     }
     this.letter(row, line.text)
+    row.paint.append(row.beside)
     return row
   }
 
@@ -222,6 +226,7 @@ export class PaintedLines {
     for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
     row.ranges = []
     writeInto(row.paint, text || "\n")
+    writeInto(row.beside, this.beside(text))
     if (window.CSS?.highlights)
       for (const {kind, start, end} of parts(text)) this.colour(row, kind, start, end)
   }
@@ -292,7 +297,7 @@ export class PaintedLines {
     row.gutter.classList.toggle("ckw-bad", fresh.length > 0)
     row.gutter.classList.toggle("ckw-wasbad", faults.length > fresh.length)
     row.gutter.title = fresh[0]?.message ?? ""
-    const length = row.paint.textContent.length
+    const length = row.paint.firstChild.length
     for (const {column, length: letters, old} of faults) {
       const start = Math.min(column - 1, Math.max(0, length - 1))
       this.colour(row, old ? "was-fault" : "fault", start, Math.min(length, start + letters))

@@ -17,6 +17,8 @@ The page says:
 ``shown``: edit
     The page shows a text that came in ``state`` or ``text``, and wants its answers. A workbench
     that no page asks works on nothing: its cell may be gone.
+``play``: edit, view
+    A view of this kernel is wanted (``views.VIEWS``). The answer is a part "view".
 ``guess``: words
     The reader's answer to the step's question; the answer is ``step``.
 ``book``
@@ -33,9 +35,10 @@ Whoever answers says:
 ``state``: name, file, like, text, edit, words, parts, n, history, problem, step
     All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
     whose place it stands (or ""), its text, what the language's words mean
-    (``pure_answers.words``), which parts of an answer can come (without a clock, "text" and "code"
-    alone), the N that is timed, the history, the problem of ``heard``, and the ``step`` of the
-    climb, or None. Only the page that said ``hello`` hears it.
+    (``pure_answers.words``; ``beside``: what this launch puts into them), which parts of an answer
+    can come (without a clock, "text" and "code" alone), the N that is timed, the history, the
+    problem of ``heard``, and the ``step`` of the climb, or None. Only the page that said ``hello``
+    hears it.
 ``heard``: edit, saved, problem
     The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
     where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
@@ -48,10 +51,12 @@ Whoever answers says:
 
     - "text" (``pure_answers.text_answer``): faults, live registers. With faults it is the last.
     - "code" (``pure_answers.code_answer``): what the compiler made of it, and its card.
-    - "verdict" (``measured_answers.verdict_answer``): right or wrong, and findings.
+    - "verdict" (``measured_answers.verdict_answer``): right or wrong, and
+      findings; with ``small`` (``small_product``), A, B and C to be checked by head.
     - "clocks" (``measured_answers.clocks_answer``): how fast it is, and what binds it.
     - "replay" (``measured_answers.replay_answer``): of a wrong product, what went into its first
       wrong element, or into the one that was asked for.
+    - "view": a ``view`` that was asked for, as a ``page`` that plays, or the ``problem``.
     - "best" (``measured_answers.best_answer``): what a compiler could make of it.
     - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
 ``done``: edit

@@ -115,7 +115,7 @@ def code_answer(
     k_per_iteration, flops : of a turn of the main loop, where the kernel's launch tells them.
 
     The answer holds either ``refusal``, the line and the message of a program that the chip can't
-    run; or ``rows``, ``gone`` (how many rows of the code before there are no longer), ``dropped``
+    run; or ``rows``, ``dropped``
     (the lines of which no operation is left, for nothing uses the result), ``folded`` (those of
     which none is left though something uses it) and ``card``.
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
@@ -128,11 +128,11 @@ def code_answer(
         return {"refusal": _refusal(program, error)}, None, []
     rows = list(_rows(code))
     signatures = [_signature(row, program) for row in rows]
-    count_gone = _mark_new(rows, signatures, before)
+    _mark_new(rows, signatures, before)
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
     dropped, folded = _without_operation(program, rows)
-    answer = {"rows": rows, "gone": count_gone, "card": shown}
+    answer = {"rows": rows, "card": shown}
     answer |= {"dropped": dropped, "folded": folded}
     return answer, code, signatures
 
@@ -246,18 +246,15 @@ def bare(program: Program, line: int) -> str:
 
 def _mark_new(
     rows: Sequence[Answer], signatures: Sequence[Signature], before: Sequence[Signature]
-) -> int:
-    """Mark the rows that the code before hadn't; how many of that are gone."""
+) -> None:
+    """Mark the rows that the code before hadn't."""
     if not before:
-        return 0
+        return
     matcher = SequenceMatcher(None, before, signatures, autojunk=False)
-    count_gone = 0
-    for kind, first, last, start, end in matcher.get_opcodes():
+    for kind, _, _, start, end in matcher.get_opcodes():
         if kind != "equal":
-            count_gone += max(0, (last - first) - (end - start))
             for row in rows[start:end]:
                 row["new"] = True
-    return count_gone
 
 
 def comparison(first: str, second: str) -> list[list]:

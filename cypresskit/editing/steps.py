@@ -275,7 +275,7 @@ STEPS = {
             question=_DEAR,
             hint="is a number of A still fetched eight times, instead of once and then read "
             "from the LDS?",
-            views=("lds",),
+            views=("texture_fetch", "chip"),
         ),
         Step(
             name="12",

@@ -7,6 +7,8 @@ import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {Words, wordAt} from "./il_text.js"
 import {Legend} from "./legend.js"
+import {SmallProduct} from "./small_product.js"
+import {StepHead} from "./step_head.js"
 
 const PAUSE = 60 // milliseconds without a key before a text is sent
 const SILENCE = 900 // milliseconds after which nobody has heard a text
@@ -116,6 +118,7 @@ class Workbench {
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "saved") this.heard({saved: true})
     else if (message.type === "history") this.history.show(message.entries)
+    else if (message.type === "step") this.step?.show(message)
     else if (message.type === "comparison") this.history.compare(message)
     else if (message.type === "trouble") this.say(message.message, true)
     else if (message.type === "gone") this.lose()
@@ -132,6 +135,7 @@ class Workbench {
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
     host.toggleAttribute("data-unpriced", !state.parts.includes("prices"))
+    const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
@@ -146,6 +150,7 @@ class Workbench {
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       meaning: (word, line) => this.meaning(word, line),
+      beside: (text) => this.words.beside(text),
     })
     const foot = make(left, "div", {class: "ckw-foot"})
     this.help = make(foot, "p", {class: "ckw-help"})
@@ -161,21 +166,29 @@ class Workbench {
     })
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
-    this.figures = new Figures(make(main, "div", {class: "ckw-right"}), {
+    const right = make(main, "div", {class: "ckw-right"})
+    this.small = new SmallProduct(right, (row, column) => {
+      this.asked = true
+      this.post({type: "replay", row, column, edit: this.edit})
+    })
+    this.figures = new Figures(right, {
       parts: state.parts,
       goTo: (line, column) => this.editor.goTo(line, column),
       light: (lines) => this.light(lines),
-      ask: (question) => {
-        this.asked = true
-        this.post({...question, edit: this.edit})
-      },
       below,
+      card: middle,
     })
     this.steps = make(below, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
       recall: (entry) => this.post({type: "recall", entry}),
       compare: (first, second) => this.post({type: "compare", first, second}),
     })
+    if (state.step) {
+      host.classList.add("ckw-climbs")
+      const post = (message) => this.post({...message, edit: this.edit})
+      this.step = new StepHead(above, make(host, "div"), post)
+      this.step.show(state.step)
+    }
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
@@ -216,6 +229,8 @@ class Workbench {
     this.folded = new Set()
     this.editor.ageFaults()
     this.figures.works("")
+    this.step?.age()
+    if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
     clearTimeout(this.speaking)
     this.spoken.textContent = ""
     this.note("")
@@ -301,6 +316,7 @@ class Workbench {
       best: () => this.showBest(answer),
       prices: () => this.showPrices(answer),
       replay: () => this.showReplay(answer),
+      view: () => this.step?.view(answer),
     }[answer.part]
     show?.()
     const last = this.state.parts.at(-1)
@@ -377,7 +393,9 @@ class Workbench {
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
     this.list(answer.findings)
-    this.figures.verdict(answer)
+    this.figures.works("")
+    this.figures.terms.hidden = true
+    this.small.show(answer.small)
     this.fresh.renew("product", "terms")
     this.speak(answer.message)
   }
@@ -390,6 +408,7 @@ class Workbench {
     if (answer.problem) return
     const {gflops, size, bound} = answer
     const right = Boolean(this.judged?.right)
+    this.step?.clocks(gflops, right)
     const shown = inDigits(gflops)
     make(this.speed, "b", {}, shown)
     const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
@@ -446,6 +465,7 @@ class Workbench {
     this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
+    this.step?.prices(answer.dearest)
     this.fresh.renew("prices")
     this.explain(this.editor.caret.line)
   }

@@ -1,0 +1,99 @@
+// A, B and C of a product that can be multiplied by head: the element of C under the pointer lights
+// its row of A and its column of B, and the sum is written out; a wrong element is orange, with what
+// belongs there.
+import {make} from "../draw/shell.js"
+
+export class SmallProduct {
+  /**
+   * @param {HTMLElement} parent
+   * @param {(row: number, column: number) => void} picked an element of C was clicked */
+  constructor(parent, picked) {
+    this.picked = picked
+    this.box = make(parent, "section", {class: "ckw-small ckw-of-product", hidden: ""})
+    this.grid = make(this.box, "div", {class: "ckw-matrices", role: "group"})
+    this.sum = make(this.box, "p", {class: "ckw-sum"})
+    this.grid.addEventListener("mouseover", ({target}) => this.point(target))
+    this.grid.addEventListener("focusin", ({target}) => this.point(target))
+    this.grid.addEventListener("keydown", (event) => this.press(event))
+  }
+
+  /** Show a product, or none. */
+  show(product) {
+    this.box.hidden = !product
+    this.grid.replaceChildren()
+    if (!product) return
+    this.product = product
+    const {a, b, c, right} = product
+    this.grid.style.gridTemplateColumns = `repeat(${a[0].length}, auto) 6px repeat(${b[0].length}, auto)`
+    this.grid.setAttribute("aria-label", "A at the left, B above, and C, their product")
+    const gap = (columns) => make(this.grid, "i", {style: `grid-column: span ${columns}`})
+    b.forEach((row, k) => {
+      const name = gap(a[0].length + 1)
+      if (!k) name.textContent = "B →"
+      row.forEach((value, n) => this.cell("b", k, n, value))
+    })
+    gap(a[0].length + 1 + b[0].length).className = "ckw-apart"
+    this.elements = c.map((row, m) => {
+      a[m].forEach((value, k) => this.cell("a", m, k, value))
+      gap(1)
+      return row.map((value, n) => this.element(m, n, value, right[m][n]))
+    })
+    const wrong = this.elements.flat().find((one) => one.classList.contains("ckw-wrong"))
+    this.light(wrong ?? this.elements[0][0])
+  }
+
+  cell(matrix, row, column, value) {
+    make(this.grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, String(value))
+  }
+
+  element(row, column, value, right) {
+    const wrong = value !== right
+    const state = wrong ? `wrong: ${right} belongs there` : "right"
+    const button = make(
+      this.grid,
+      "button",
+      {
+        type: "button",
+        tabindex: row || column ? "-1" : "0",
+        class: wrong ? "ckw-wrong" : "",
+        "data-at": `${row},${column}`,
+        "aria-label": `C[${row}, ${column}] is ${value}, ${state}`,
+      },
+      String(value),
+    )
+    button.addEventListener("click", () => this.picked(row, column))
+    return button
+  }
+
+  point(target) {
+    if (target.tagName === "BUTTON") this.light(target)
+  }
+
+  /** Light an element, its row of A and its column of B, and write its sum. */
+  light(element) {
+    const [row, column] = element.dataset.at.split(",")
+    for (const each of this.grid.children) {
+      const [y, x] = (each.dataset.at ?? "").split(",")
+      const {m} = each.dataset
+      const lit = each === element || (m === "a" && y === row) || (m === "b" && x === column)
+      each.classList.toggle("ckw-lit", lit)
+    }
+    const {a, b, c, right, k} = this.product
+    const terms = a[row].map((value, n) => `${value}·${b[n][column]}`)
+    const more = k > terms.length ? " + …" : ""
+    const wanted = right[row][column]
+    const got = c[row][column]
+    const end = got === wanted ? "" : `, not ${got}`
+    this.sum.textContent = `C[${row}, ${column}] = ${terms.join(" + ")}${more} = ${wanted}${end}`
+  }
+
+  press(event) {
+    const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
+    const step = steps[event.key]
+    if (!step || !event.target.dataset.at) return
+    const [row, column] = event.target.dataset.at.split(",").map(Number)
+    this.elements[row + step[0]]?.[column + step[1]]?.focus()
+    event.preventDefault()
+    event.stopPropagation()
+  }
+}

@@ -1,0 +1,126 @@
+// What a step of the climb says above its workbench: its idea, what it asks for, the question before
+// the edit, and below it its views.
+import {make} from "../draw/shell.js"
+
+export class StepHead {
+  /**
+   * @param {HTMLElement} parent
+   * @param {HTMLElement} below where views are shown
+   * @param {(message: object) => void} post */
+  constructor(parent, below, post) {
+    this.post = post
+    this.box = make(parent, "section", {class: "ckw-step"})
+    this.idea = make(this.box, "p", {class: "ckw-idea"})
+    this.pars = make(this.box, "p", {class: "ckw-pars"})
+    this.question = make(this.box, "form", {class: "ckw-question"})
+    this.question.addEventListener("submit", (event) => {
+      event.preventDefault()
+      const words = this.field?.value.trim()
+      if (words) this.post({type: "guess", words})
+    })
+    this.hint = make(this.box, "p", {class: "ckw-hint", hidden: ""})
+    this.buttons = make(below, "p", {class: "ckw-play"})
+    this.played = make(below, "div", {class: "ckw-played"})
+  }
+
+  /** @param {Record<string, any>} step */
+  show(step) {
+    this.step = step
+    const {title, idea, views, name} = step
+    this.idea.replaceChildren()
+    make(this.idea, "b", {}, `${name.split(" ")[0]} ${title}. `)
+    make(this.idea, "span", {}, idea)
+    this.buttons.replaceChildren()
+    make(this.buttons, "span", {class: "ckw-name"}, "Play it: ")
+    for (const [view, words] of views) {
+      const button = make(this.buttons, "button", {type: "button"}, words)
+      button.addEventListener("click", () => {
+        this.played.textContent = "It is being made …"
+        this.post({type: "play", view})
+      })
+    }
+    const book = make(this.buttons, "button", {type: "button", class: "ckw-book"}, "start from the book's")
+    book.title = "Your text stays in the history below"
+    book.addEventListener("click", () => this.post({type: "book"}))
+    this.showPars()
+    this.showQuestion()
+  }
+
+  /** The text is another: what was asked of it is answered by what comes. */
+  age() {
+    this.gflops = undefined
+    this.right = false
+    this.showPars()
+  }
+
+  /** How fast the text is, and whether it is right. */
+  clocks(gflops, right) {
+    this.gflops = gflops
+    this.right = right
+    this.showPars()
+    this.showQuestion()
+  }
+
+  /** What the dearest line is. */
+  prices(dearest) {
+    this.dearest = dearest
+    this.showQuestion()
+  }
+
+  showPars() {
+    const {pars, within, kept, hint} = this.step
+    this.pars.replaceChildren()
+    const shown = (gflops) => Math.round(gflops).toLocaleString("en")
+    const names = {right: "right", good: "good", paper: "the paper's"}
+    for (const [name, words] of Object.entries(names)) {
+      const speed = this.right ? (this.gflops ?? 0) : 0
+      const reached = this.right && Math.round(speed) >= Math.round(pars[name])
+      const near = this.right && !reached && speed >= pars[name] * (1 - within)
+      const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
+      const of = name === "right" && !pars.right ? "" : ` ${shown(pars[name])}`
+      make(this.pars, "span", {class: reached || near ? "ckw-reached" : ""}, `${state}${words}${of}`)
+    }
+    if (kept)
+      make(this.pars, "b", {class: "ckw-kept"}, `kept as your ${this.step.name}: ${shown(kept.gflops)} Gflop/s`)
+    this.hint.textContent = `To go on: ${hint}`
+    this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
+  }
+
+  /** The question until it is answered; then the answer, beside what came out. */
+  showQuestion() {
+    const {question, guess, kept} = this.step
+    const state = JSON.stringify([guess, kept?.gflops, guess && this.dearest])
+    if (this.asked === state) return
+    this.asked = state
+    this.question.replaceChildren()
+    make(this.question, "span", {}, `${question.text} `)
+    if (!guess) {
+      const words = question.about === "line" ? "line" : "Gflop/s"
+      this.field = /** @type {HTMLInputElement} */ (
+        make(this.question, "input", {"aria-label": question.text, placeholder: words, size: "8"})
+      )
+      make(this.question, "button", {type: "submit"}, "say")
+      return
+    }
+    make(this.question, "b", {}, `You said ${guess}. `)
+    const came =
+      question.about === "line"
+        ? this.dearest && `It is line ${this.dearest}.`
+        : kept && `It is ${Math.round(kept.gflops).toLocaleString("en")} Gflop/s.`
+    if (came) make(this.question, "b", {class: "ckw-came"}, came)
+  }
+
+  /** A view that was asked for, as a page of its own. */
+  view({page, problem}) {
+    this.played.replaceChildren()
+    if (problem) {
+      make(this.played, "p", {class: "ckw-bad"}, problem)
+      return
+    }
+    const frame = /** @type {HTMLIFrameElement} */ (
+      make(this.played, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
+    )
+    frame.srcdoc = page
+    frame.scrollIntoView({block: "nearest"})
+  }
+}
