@@ -78,7 +78,8 @@ RANDOM_EDITS = """async (count) => {
             document.execCommand("insertText", false, `mad r1, r2, r3, r${n}\\n`.repeat(9))
         }
         look()
-        const all = [...host.querySelectorAll(".ckw-slot, .ckw-term, .ckw-matrices button, .ckw-row")]
+        const picks = ".ckw-slot, .ckw-term, .ckw-matrices button, .ckw-row"
+        const all = [...host.querySelectorAll(picks)]
         const places = all.filter((one) => one.getClientRects().length)
         if (kind === 5 && places.length) places[random(0, places.length)].click()
         if (kind === 6) channel.silent = !channel.silent
