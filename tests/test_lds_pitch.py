@@ -9,7 +9,9 @@ from said import Rule, Said, assert_true
 import cypresskit as ck
 from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
+from cypresskit.teach.l13_what_is_left.checks import load_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
+from cypresskit.today import clock_ghz, figures
 
 TOY = ".cypresskit-toy"
 
@@ -133,3 +135,16 @@ def test_every_number_is_the_lds_own(page, toy, pitch):
         ]
         texts += [Said(text, 0, "tip", n) for n, text in enumerate(seen["tips"])]
         assert_true(texts, rules(pitch, pitch * np.arange(16) % 32, 0))
+
+
+def test_the_banks_of_today_stand_beside_them(page, toy):
+    """At any pitch what lesson 13's rule says, and the record's figure where there is one."""
+    measured = figures("L1, 32 words")
+    for pitch in (4, 9, 16, 33, int(np.random.default_rng().integers(34, 128))):
+        page.locator("input").fill(str(pitch))
+        told = toy.locator(".today").inner_text()
+        rule = load_clocks([pitch * thread for thread in range(32)])
+        assert f"take {rule} clocks" in told
+        ns = measured.get(str(pitch))
+        assert ("measured" in told) == (ns is not None)
+        assert ns is None or f"{ns * clock_ghz():.1f} measured" in told

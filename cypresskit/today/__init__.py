@@ -26,3 +26,8 @@ def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
         for row in (another or record())["rows"]
         if row["experiment"] == experiment
     }
+
+
+def clock_ghz() -> float:
+    """The clock at which the record's GPU was found at work."""
+    return float(record()["clock at work"].split()[0]) / 1e3

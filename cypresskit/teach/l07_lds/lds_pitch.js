@@ -7,7 +7,7 @@ import {dressToy} from "../../draw/toy.js"
 
 /** Bring the rows to life. */
 export function beginPitch(host, data, _place, ends) {
-  const {banks, groups, rows, pitches, choices, most, series} = data
+  const {banks, groups, rows, pitches, choices, most, series, gpu, today, ghz} = data
   const button = (parent, text, act, title) => makeButton(parent, host, text, act, title)
   dressToy(host, data)
   const SIDE = 16,
@@ -84,6 +84,20 @@ export function beginPitch(host, data, _place, ends) {
       "right. Each work-item stores a row; eight work-items load one. What waits is framed in red.",
   )
 
+  const below = make(host, "p", {class: "soft today"})
+  // A warp's load of a word each, in L1: the busiest bank, and four lines of all banks in a clock.
+  function tellOfToday() {
+    const words = Array.from({length: banks}, (_, thread) => pitch * thread)
+    const busiest = Math.max(
+      ...words.map((word) => words.filter((other) => (other - word) % banks === 0).length),
+    )
+    const lines = new Set(words.map((word) => Math.floor(word / banks))).size
+    const measured = today[pitch] ? `, ${(today[pitch] * ghz).toFixed(1)} measured` : ""
+    below.textContent =
+      `The same rule on an ${gpu}: ${banks} threads that load a word each through L1, ` +
+      `${pitch} words apart, take ${Math.max(busiest, Math.ceil(lines / 4))} clocks${measured}.`
+  }
+
   function lay(value) {
     pitch = typed.value = value
     start = laid(pitch)
@@ -123,6 +137,7 @@ export function beginPitch(host, data, _place, ends) {
   }
 
   function draw() {
+    tellOfToday()
     const [store, load] = turn(start),
       byPitch = start.every((bank, n) => bank === laid(pitch)[n])
     status.textContent =

@@ -9,6 +9,7 @@ out: the other units.
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.toy import Toy
+from cypresskit.today import clock_ghz, figures, record
 
 PITCHES = range(4, 36)  # that have a bar; any up to what the LDS holds can be typed
 CHOICES = 4, 5, 6, 8, 16, 32
@@ -26,6 +27,9 @@ def lds_pitch() -> Toy:
         "pitches": list(PITCHES),
         "choices": CHOICES,
         "most": HD5870.lds_bytes // 256,
+        "gpu": record()["device"],
+        "today": figures("L1, 32 words"),  # nanoseconds by pitch
+        "ghz": clock_ghz(),
     }
     title = "Rows of A in the LDS, and the pitch between them"
     keys = (

@@ -25,7 +25,7 @@ from cypresskit.isolated import Answer
 from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l07_lds.checks import busiest
-from cypresskit.today import figures, record
+from cypresskit.today import clock_ghz, figures, record
 from cypresskit.today.machine_code import TodaysCode
 
 
@@ -64,11 +64,6 @@ def gain(experiment: str, before: str, after: str) -> float:
     """
     then, now = (figures(experiment)[case] for case in (before, after))
     return then / now if experiment.startswith("bank") else now / then
-
-
-def clock_ghz() -> float:
-    """The clock at which the record's GPU was found at work."""
-    return float(record()["clock at work"].split()[0]) / 1e3
 
 
 def step_clocks(gflops: float, side: int = 8) -> float:
