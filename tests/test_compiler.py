@@ -77,6 +77,7 @@ def same_bits(program, arguments, *codes) -> bool:
     return True
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_amds_style_matches_the_published_figures(name):
     """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
@@ -114,6 +115,7 @@ OVER_THE_BOUND = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_the_best_style_stays_as_near_to_the_bound(name):
     card = compiled(name).card()
@@ -126,6 +128,7 @@ def test_compiling_twice_gives_the_same():
         assert len(listings) == 1, name
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_catalogue_is_legal_and_gives_the_same_bits(name):
     kernel = ck.kernels[name]
@@ -151,6 +154,7 @@ def test_a_double_whose_words_come_from_one_bank_gets_copies():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(n, n + 10) for n in range(0, 60, 10)], ids=lambda s: s[0])
 def test_random_programs(seeds):
     for seed in seeds:

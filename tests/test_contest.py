@@ -298,6 +298,7 @@ CHEATS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", CHEATS)
 def test_wrong_entries_and_cheats_have_no_speed(name):
     n, mine, said = CHEATS[name]

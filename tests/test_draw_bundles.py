@@ -88,6 +88,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", LOOPS)
 def test_every_number_is_the_codes(kernels):
     player = draw.bundles(*kernels)

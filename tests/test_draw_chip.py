@@ -154,6 +154,7 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
     }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kernel", "n"), CHOICES)
 def test_every_number_is_the_reports(kernel, n):
     report = simulate(kernel, n)

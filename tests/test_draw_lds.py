@@ -130,6 +130,7 @@ LAYOUTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", LAYOUTS)
 def test_every_number_is_the_banks(kernels):
     player = ck.teach.lds.lds_transpose(*kernels)

@@ -270,6 +270,7 @@ def test_a_tasks_bar_is_in_its_own_row_alone():
     assert frames(player, "worked one", "value")[-1].tolist() == [100, 10]
 
 
+@pytest.mark.slow
 def test_lesson_11_reads_its_answers_off_the_picture():
     """Answers 1 to 3: a mult is four times as long as a mult1 for twice the work, store1 runs
     beside mult1, and what is full is the bus.

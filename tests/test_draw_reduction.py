@@ -101,12 +101,14 @@ def rules(kernel: str) -> dict[str, Rule]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", HELPED)
 def test_every_number_is_the_recordings(kernel):
     player = ck.teach.small.reduction(kernel)
     assert_held(player, rules(kernel))
 
 
+@pytest.mark.slow
 def test_a_load_that_is_called_a_store_is_found(monkeypatch):
     side = sys.modules["cypresskit.teach.l08_small.reduction"]._Side
     true = side.say

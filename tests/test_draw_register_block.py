@@ -162,6 +162,7 @@ def test_a_run_that_is_cut_off_has_no_summary(recordings):
     assert "is done" in draw.register_block(recordings[0]).captions[-1]
 
 
+@pytest.mark.slow
 def test_every_step_of_a_work_item_matches_the_recording(recordings):
     player = draw.register_block(recordings[4])
     frames = sorted({*range(0, len(player), 9), *range(100, 118)})

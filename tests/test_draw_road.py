@@ -72,6 +72,7 @@ def rules() -> dict[str, Rule]:
     }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("lesson", [None, *range(14)])
 def test_every_number_is_the_figures(lesson):
     player = draw.road(lesson)
@@ -87,6 +88,7 @@ def test_a_ceiling_in_place_of_a_speed_is_found(monkeypatch):
     assert unheld(draw.road(), rules())
 
 
+@pytest.mark.slow
 def test_the_roads_figures_are_the_models():
     pars = {RoadLaunch(step.good, step.n) for step in STEPS.values()}
     assert set(FIGURES) == pars | {

@@ -67,6 +67,7 @@ def published_crosses(precision: str) -> list[tuple[float, float]]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_every_number_is_its_sources():
     for player in (ck.teach.why_blocks.roofline(), ck.teach.why_blocks.roofline(reports()[1:])):
         assert_held(player, rules(player))

@@ -181,6 +181,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", RUNS)
 def test_every_number_is_the_units(kernels):
     player = texture_fetch(*kernels)

@@ -198,6 +198,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [256, 1024])
 def test_every_number_is_the_reports(n):
     reports = [simulate(kernel, n) for kernel in ("sgemm_tn", "sgemm_tn_37")]
@@ -231,6 +232,7 @@ def test_a_lie_about_a_wavefronts_arithmetic_is_found(monkeypatch):
     assert faults and all("about" in fault for fault in faults)
 
 
+@pytest.mark.few
 #: What lesson 04's control offers.
 @pytest.mark.parametrize(("compute", "wait"), [*product((1, 2, 3, 4), (2, 4, 6, 8, 12))])
 def test_the_toy_counts_as_one_counts_by_hand(compute, wait):

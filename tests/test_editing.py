@@ -474,6 +474,7 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
         talk.close()
 
 
+@pytest.mark.slow
 def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
     memory = JobMemory()

@@ -103,6 +103,7 @@ def added_numbers():
 LAUNCHES = {"check_sum": added_numbers}
 
 
+@pytest.mark.slow
 def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
     counts = defaultdict(int)
     missed = []

@@ -74,6 +74,7 @@ def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
     return ck.assemble(text, "random.il"), arguments
 
 
+@pytest.mark.slow
 @examples(25)
 @given(st.integers(0, 10**9), st.integers(1, 50))
 def test_random_programs_match_the_explaining_engine(seed, statements):
@@ -150,6 +151,7 @@ def test_threads_change_nothing(seed):
     assert_equal(*random_case(seed, 15), threads=3)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
 @pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8), (8, 40, 264)])
 def test_gemm_kernels_on_odd_domains(name, shape):
@@ -164,6 +166,7 @@ def test_gemm_kernels_on_odd_domains(name, shape):
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
 def test_every_kernel_gives_the_explaining_engines_bits(kernel):
     arrays = matrices(kernel, 35, 33, 9, np.random.default_rng(8))

@@ -28,6 +28,7 @@ def test_fuzzing_finds_nothing():
     assert fuzz.run(3, seed=3, say=said.append) == 0, "\n".join(said)
 
 
+@pytest.mark.slow
 def test_walks_through_memory_stay_between_the_guard_pages():
     with Children(fuzz.LIMIT) as children:
         for seed in range(60):

@@ -183,6 +183,7 @@ def test_packed_products_as_blas_has_them():
     assert (ck.gemm_packed(ones[:, :, :0], ones[:, :0]) == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_cases_of_the_reference_test_program(dtype):
     """Sizes, scalars, transposes and leading dimensions as the level 3 test programs of the
@@ -234,6 +235,7 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
     assert found[0, 0] == k
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
 def test_products_that_the_usual_limit_of_a_launch_would_end(kernel):
     """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""

@@ -216,6 +216,7 @@ def slip(rng: random.Random, line: str) -> str:
     return rng.choices(forms, [10, 2, 2, 1, 1])[0]
 
 
+@pytest.mark.slow
 def test_every_report_of_a_random_slip_names_it_and_gives_a_cure():
     rng = random.Random(7)
     lines = [

@@ -85,6 +85,7 @@ def size_of(kernel, m, n, k):
     return m, 1 if kernel.vector else n, k
 
 
+@pytest.mark.few
 @every_kernel
 @pytest.mark.parametrize("flags", FLAGS, ids=["nn", "tn", "nt", "tt"])
 def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):

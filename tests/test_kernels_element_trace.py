@@ -32,6 +32,7 @@ def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
     return mine(name, text)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_a_right_element_has_each_product_once_and_the_old_c(name):
     kernel = ck.kernels[name]
@@ -90,6 +91,7 @@ def found(fault: Fault, name: str) -> tuple[bool, ElementTrace] | None:
     return bool(gone & missing), trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_line_to_mend_is_the_planted_one(seed):
     rng = random.Random(f"planted {seed}")
@@ -176,6 +178,7 @@ def test_a_layout_of_the_lds_is_followed_through_it():
     assert all(set(reading.path) & set(stores) for reading in readings)
 
 
+@pytest.mark.slow
 def test_names_the_planted_line_of_wrong_answers():
     """The lines that differ from a right answer; where those add nothing, what is missing."""
     outcomes: list[bool] = []

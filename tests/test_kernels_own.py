@@ -33,6 +33,7 @@ def test_a_convention_has_every_field_that_a_launch_depends_on():
     assert {field.name for field in fields(Kernel)} == {"name", "teaches", *CONVENTION}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_the_convention_is_found_out(name):
     """Without the catalogue's name and comments, which nothing may be read from."""
@@ -151,6 +152,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
     rng = np.random.default_rng(list(name.encode()))
@@ -160,6 +162,7 @@ def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
         function(mine, name, rng)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     path = tmp_path / "mine.il"
@@ -169,6 +172,7 @@ def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
         function(source, "sgemm_tn", np.random.default_rng(7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_edited_texts_are_kernels_or_are_rejected_in_a_screenful(seed):
     """Whatever is edited, no function answers with a KeyError, or with the text."""

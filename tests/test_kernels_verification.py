@@ -18,6 +18,7 @@ def mine(name: str, text: str) -> ck.Kernel:
     return ck.kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_a_kernel_of_the_catalogue_is_right(name):
     kernel = ck.kernels[name]

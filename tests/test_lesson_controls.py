@@ -221,6 +221,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lesson", RULES)
 def test_every_number_that_a_control_shows_is_what_was_timed(lesson):
     shown = control(lesson)

@@ -419,6 +419,7 @@ def rows(path):
     return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     out = tmp_path / "out"

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -24,5 +26,6 @@ def test_rejects_a_part_that_there_is_not():
     assert "zooo: a part is one of kernels, zoo" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.slow
 def test_prints_what_was_asked_for():
     assert oracle("host").stdout.startswith("host: five stages: ")

@@ -179,6 +179,7 @@ def test_a_hostile_text_stays_text_in_every_picture(stage, view):
         assert wide < 3000, f"{kind}: {wide} pixels wide"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", hostile.TEXTS)
 @pytest.mark.parametrize("view", hostile.PICTURES)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, kind, tmp_path):

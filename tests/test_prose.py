@@ -94,6 +94,7 @@ def test_every_number_with_a_unit_comes_from_somewhere(path):
     assert not missing, "print it in the lesson, or say in tests/prose.toml how it is computed"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("stem", "phrase"),
     [(stem, phrase) for stem, table in TABLE.items() for phrase in table.get("computed", {})],

@@ -87,6 +87,7 @@ BODIES = {
 TEXTS = NO_HEAD | {name: (f"{HEAD}{body}\nend", said) for name, (body, said) in BODIES.items()}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_are_refused_in_words(name):
     text, words = TEXTS[name]

@@ -118,6 +118,7 @@ def test_reports_exit_in_an_answer_and_keeps_the_kernel(ipython, capsys):
     assert "tries to quit Python" in capsys.readouterr().out and not left
 
 
+@pytest.mark.slow
 def test_importing_changes_nothing_in_ipython_and_load_does():
     """In a new Python: what IPython has before `ck.teach` is imported, after, and after load()."""
     code = """

@@ -180,6 +180,7 @@ def test_one_wavefront_by_hand():
     assert report.gflops == 0 and report.wavefronts == 1
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "kernel, change, faster",
     [
@@ -223,6 +224,7 @@ def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "board", [HD5870, pytest.param(OLDER, marks=pytest.mark.slow)], ids=["HD5870", "older"]
 )

@@ -42,6 +42,7 @@ def check_account(report):
     assert math.isclose(report.lived, (end - start).sum(), rel_tol=1e-9)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_the_account_balances_for_every_kernel(name):
     sizes = {"k": 24} if KERNELS[name].vector else {"m": 130, "k": 24}

@@ -83,6 +83,7 @@ def touched(program, arguments):
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]

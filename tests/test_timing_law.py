@@ -111,6 +111,7 @@ def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
         assert spent[1] - spent[0] == pytest.approx(clocks * (128 - 64) / KERNELS[name].k_step)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
     kernel = KERNELS[name]
@@ -126,6 +127,7 @@ def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
         assert report.bytes["L1"] == run.fetch_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write_program", [random_program, random_walk])
 def test_so_they_are_in_random_programs(write_program):
     """A run counts fetches whose results nobody needs, too; compiled code leaves them out."""

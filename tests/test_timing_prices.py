@@ -273,6 +273,7 @@ SIBLINGS = [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("worse, better, size, change", SIBLINGS, ids=lambda value: str(value)[:24])
 def test_why_names_what_the_better_sibling_changed(worse, better, size, change):
     slow, fast = (ck.simulate(name, **size, progress=False) for name in (worse, better))

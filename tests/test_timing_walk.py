@@ -429,6 +429,7 @@ def by_wavefront(found):
     return result
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(14))
 def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
@@ -528,6 +529,7 @@ def broken(seed):
     return head + "\n".join(lines)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(16))
 def test_reports_an_endless_loop_within_the_work_of_a_launch(seed, monkeypatch):
     """By the walk where the launch reports it, after no more work; nothing is kept of its turns."""
@@ -626,6 +628,7 @@ def with_branches(seed, step, bound):
     return literals + "\n".join(lines)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(12))
 def test_a_loop_that_drifts_is_reported_after_few_of_its_turns(seed, monkeypatch):
     step = random.Random(seed).choice((-1.0, -2.0, -0.5))
@@ -645,6 +648,7 @@ def clauses(found):
     ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(8))
 def test_a_rehearsal_that_leaps_finds_the_end_of_a_loop(seed, monkeypatch):
     """However late it is; as the one that runs every turn does."""
