@@ -36,6 +36,7 @@ FLOORS = (
     "today",
     "session",
     "lazy",
+    "guessed",
     "draw",
     "editing",
     "isolated",
@@ -58,10 +59,11 @@ LATE = (
     "tqdm",
     "traitlets",
 )
-#: Our own modules that may be imported late, since they pull in numba, which takes longer than all
-#: the rest of `import cypresskit`, are a third of what that would load, or need a GPU.
+#: Our own modules that may be imported late, since they pull in Bokeh or numba, which takes longer
+#: than all the rest of `import cypresskit`, are a third of what that would load, or need a GPU.
 LATE_OF_OURS = {
     "blas/choice.py": ("blas/modelled.py",),
+    "editing/views.py": ("draw/__init__.py",),  # with the first view that is played
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/translate.py",),  # where no compiled code is kept
     "teach/l13_what_is_left/checks.py": ("today/experiments.py",),

@@ -303,10 +303,10 @@ def test_a_check_is_broken_only_if_a_known_right_answer_fails(right_works, monke
         return [[not fail, "It fails: x\nlines", "", fail, judging.NEVER] for fail in fails]
 
     monkeypatch.setattr(judging, "_results", results)
-    task = judging.Task(["student's"], CHECK, right=["known"])
-    ((verdict,), _) = judging.judged([task], "", {}, None)
+    attempt = judging.Attempt(["student's"], CHECK, right=["known"])
+    ((verdict,), _) = judging.judged([attempt], "", {}, None)
     assert not verdict.right and verdict.broken == (not right_works)
-    nothing_known = judging.Task(["student's"], CHECK)
+    nothing_known = judging.Attempt(["student's"], CHECK)
     ((verdict,), _) = judging.judged([nothing_known], "", {}, None)
     assert not verdict.broken
 
@@ -324,9 +324,9 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, family)
     odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
     outputs = chance.sample(odd, len(odd)) + [kept("02", "a'\n\"\\")] + chance.sample(odd, 3)
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
-    task = judging.task([course._cell(opens)], lesson, exercise)
-    assert task.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
-    for cells in (task.cells, [opens["source"]]):
+    attempt = judging.attempt([course._cell(opens)], lesson, exercise)
+    assert attempt.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
+    for cells in (attempt.cells, [opens["source"]]):
         verdict = judging.judge([SETUP, *cells], exercise.check, family=family)
         assert not verdict.right and not verdict.broken, verdict
         assert "There is no half" not in verdict.finding and "stops" not in verdict.finding
@@ -839,7 +839,7 @@ def test_the_same_answer_is_judged_twice_at_most(seed, monkeypatch):
     """
     chance = random.Random(seed)
     ends = [chance.choice([judging.KEPT, judging.ONCE_MORE, judging.NEVER]) for _ in range(8)]
-    work = [judging.Task([f"cell {n}"], CHECK) for n in range(len(ends))]
+    work = [judging.Attempt([f"cell {n}"], CHECK) for n in range(len(ends))]
     asked: list[str] = []
 
     def call(module, function, parts, *_, **__):
@@ -857,4 +857,4 @@ def test_the_same_answer_is_judged_twice_at_most(seed, monkeypatch):
         assert len(verdicts) == len(work)
         stored = json.loads(json.dumps(kept))
     times = {judging.KEPT: 1, judging.ONCE_MORE: 2, judging.NEVER: runs}
-    assert [asked.count(task.cells[0]) for task in work] == [times[end] for end in ends]
+    assert [asked.count(attempt.cells[0]) for attempt in work] == [times[end] for end in ends]

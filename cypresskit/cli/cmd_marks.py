@@ -156,7 +156,7 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
-    tasks = []
+    attempts = []
     for notebook in student.notebooks:
         shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
         try:
@@ -176,9 +176,9 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
             fault = Verdict(False, wrong, "hand in what JupyterLab saved.")
             parts.setdefault(stem, []).append(([], [fault] * len(exercises)))
             continue
-        handed.append((stem, cells, len(tasks)))
-        tasks += [judging.task(cells, lessons[stem], exercise) for exercise in exercises]
-    verdicts, kept = judging.judged(tasks, seed, stored, family, sandbox)
+        handed.append((stem, cells, len(attempts)))
+        attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
+    verdicts, kept = judging.judged(attempts, seed, stored, family, sandbox)
     for stem, cells, begin in handed:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))

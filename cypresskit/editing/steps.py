@@ -34,7 +34,7 @@ class Pars:
 
 
 @dataclass(frozen=True)
-class Question:
+class FirstGuess:
     """What is asked before the edit, and of what its answer will be known: the dearest ``"line"``
     of the text that stands there, or the ``"gflops"`` of the first kernel that is kept.
     """
@@ -64,7 +64,7 @@ class Step:
     share: float
     good: str
     paper: str
-    question: Question
+    question: FirstGuess
     hint: str
     views: tuple[str, ...]
     previous: str = ""
@@ -132,8 +132,8 @@ def step_named(name: object) -> Step:
     return STEPS[name]
 
 
-_SPEED = Question("How many Gflop/s will it reach?", "gflops")
-_DEAR = Question("Which line is dear: without which would the launch end soonest?", "line")
+_SPEED = FirstGuess("How many Gflop/s will it reach?", "gflops")
+_DEAR = FirstGuess("Which line is dear: without which would the launch end soonest?", "line")
 
 STEPS = {
     step.name: step

@@ -170,7 +170,7 @@ def gemm_out_of_core(
     return work.result, timeline
 
 
-class Step(NamedTuple):
+class KernelCall(NamedTuple):
     """A kernel call: it adds the product of the strips with number ``q`` to block (i, j) of C.
     ``unit`` numbers the blocks as computed; ``done`` is how many calls for this block went
     before.
@@ -231,20 +231,20 @@ class _Blocked:
         """
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
         forth = range(len(self.chunks))
-        steps = [
-            Step(unit, i, j, done, q)
+        calls = [
+            KernelCall(unit, i, j, done, q)
             for unit, (i, j) in enumerate(blocks)
             for done, q in enumerate(reversed(forth) if unit % 2 else forth)
         ]
-        for step, (a, b) in ahead(steps, self._arrive):
-            self._multiply(step, a, b)
-            if step.done == len(self.chunks) - 1:
-                self._leave(step)
+        for call, (a, b) in ahead(calls, self._arrive):
+            self._multiply(call, a, b)
+            if call.done == len(self.chunks) - 1:
+                self._leave(call)
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
-    def _arrive(self, step: Step) -> tuple[Strip, Strip]:
-        """Load the strips of a step and, for a block's first one, the block of C."""
-        unit, i, j, done, q = step
+    def _arrive(self, call: KernelCall) -> tuple[Strip, Strip]:
+        """Load the strips of a call and, for a block's first one, the block of C."""
+        unit, i, j, done, q = call
         rows = self._lines(i)
         columns = self._lines(j)
         depth = self.chunks[q]
@@ -253,21 +253,21 @@ class _Blocked:
         a = self.plan.load(0, of_a, size, lambda: self._take(self.a, rows, depth).T.copy())
         b = self.plan.load(0, of_b, size, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers = f"pinned 0 C{unit % 2}", self._card(step)
+            buffers = f"pinned 0 C{unit % 2}", self._card(call)
             size = float(self.size * self.block**2)
-            self.plan.send(0, step.before, size, buffers, lambda: self._take(self.c, rows, columns))
+            self.plan.send(0, call.before, size, buffers, lambda: self._take(self.c, rows, columns))
         return a, b
 
-    def _card(self, step: Step) -> str:
-        """The card's buffer for a step's block of C: every third block has the same."""
-        return self.plan.card_buffer(0, f"C{step.unit % 3}")
+    def _card(self, call: KernelCall) -> str:
+        """The card's buffer for a call's block of C: every third block has the same."""
+        return self.plan.card_buffer(0, f"C{call.unit % 3}")
 
-    def _multiply(self, step: Step, a: Strip, b: Strip) -> None:
-        """Plan the kernel call of a step."""
-        depth = self.chunks[step.q]
-        card = self._card(step)
+    def _multiply(self, call: KernelCall, a: Strip, b: Strip) -> None:
+        """Plan the kernel call."""
+        depth = self.chunks[call.q]
+        card = self._card(call)
         arrays = self.plan.arrays
-        beta = 1.0 if step.done else self.beta
+        beta = 1.0 if call.done else self.beta
 
         def action() -> None:
             arrays[card] = self.product(
@@ -278,28 +278,28 @@ class _Blocked:
         self.plan.add(
             "chip 0",
             "mult",
-            step.after,
+            call.after,
             uses={"chip 0": flops / self.rate},
-            reads=dict([a, b, (card, step.before.name)] if beta else [a, b]),
-            writes={card: step.after.name},
+            reads=dict([a, b, (card, call.before.name)] if beta else [a, b]),
+            writes={card: call.after.name},
             action=action,
             chip=0,
         )
 
-    def _leave(self, step: Step) -> None:
+    def _leave(self, call: KernelCall) -> None:
         """Plan a finished block's way back: by DMA into pinned memory, then without its padding
         into the result.
         """
-        pinned = f"pinned 0 out{step.unit % 2}"
-        block = step.after
+        pinned = f"pinned 0 out{call.unit % 2}"
+        block = call.after
         size = float(self.size * self.block**2)
 
         def action() -> None:
-            target = self.result[self._lines(step.i), self._lines(step.j)]
+            target = self.result[self._lines(call.i), self._lines(call.j)]
             target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
         self.plan.dma(
-            0, "store1", block, size=size, way=TO_HOST, source=self._card(step), target=pinned
+            0, "store1", block, size=size, way=TO_HOST, source=self._card(call), target=pinned
         )
         self.plan.copy(
             0,
@@ -308,7 +308,7 @@ class _Blocked:
             size=size,
             passes=2,
             reads={pinned: block.name},
-            writes={f"result[{step.i},{step.j}]": block.name},
+            writes={f"result[{call.i},{call.j}]": block.name},
             action=action,
         )
 

@@ -134,7 +134,7 @@ def plain(cell: str) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class Attempt:
     """An answer to be judged: a notebook's code ``cells``, the ``check``, and the cells with a
     known ``right`` answer.
     """
@@ -144,7 +144,7 @@ class Task:
     right: Sequence[str] = field(default=(), compare=False)
 
 
-def task(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Task:
+def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
     """What is to be judged of a student's notebook. What a workbench keeps stands for the cell that
     opens it.
     """
@@ -152,7 +152,7 @@ def task(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Task:
     kept = course.kept_steps(cells).get(exercise.step)
     if kept is not None:
         code.append(f"{exercise.answer} = {kept!r}")
-    return Task(code, exercise.check, lesson.solved(exercise))
+    return Attempt(code, exercise.check, lesson.solved(exercise))
 
 
 def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
@@ -188,7 +188,7 @@ def judging_family() -> Family:
 
 
 def judged(
-    work: Sequence[Task],
+    work: Sequence[Attempt],
     seed: str,
     stored: Mapping[str, list],
     family: Family,
@@ -197,13 +197,13 @@ def judged(
     """The verdicts on a student's answers, and those to be kept, by their keys. What is ``stored``
     as KEPT isn't judged again. ``walls`` are those of the sandbox; None for none.
     """
-    keys = [key_of(task, seed, walls is not None) for task in work]
+    keys = [key_of(one, seed, walls is not None) for one in work]
     before = [_how_long(stored.get(key)) for key in keys]
     new = [n for n, holds in enumerate(before) if holds != KEPT]
     results = dict(zip(new, _results([work[n] for n in new], seed, family, walls)))
     failed = [n for n in new if results[n][3]]
     known = [n for n in failed if work[n].right]
-    right = [Task(work[n].right, work[n].check) for n in known]
+    right = [Attempt(work[n].right, work[n].check) for n in known]
     tried = dict(zip(known, _results(right, seed, family, walls)))
     for number in failed:
         if number not in tried or not tried[number][3]:
@@ -221,7 +221,7 @@ def judged(
     return verdicts, kept
 
 
-def _results(work: Sequence[Task], seed: str, family: Family, walls: Walls | None) -> list[list]:
+def _results(work: Sequence[Attempt], seed: str, family: Family, walls: Walls | None) -> list[list]:
     """What ``judge_all`` gives for some work, in a process of its own."""
     if not work:
         return []
@@ -247,10 +247,10 @@ def _how_long(verdict: object) -> str:
     return verdict[-1] if verdict[-1] in (KEPT, ONCE_MORE) else NEVER
 
 
-def key_of(task: Task, seed: str, sandboxed: bool) -> str:
+def key_of(attempt: Attempt, seed: str, sandboxed: bool) -> str:
     """The hash of all that a verdict depends on."""
-    words = [task.check, seed, version(), f"sandboxed: {sandboxed}"]
-    parts = "\0".join([*words, *_cut(task.cells)])
+    words = [attempt.check, seed, version(), f"sandboxed: {sandboxed}"]
+    parts = "\0".join([*words, *_cut(attempt.cells)])
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 
 
