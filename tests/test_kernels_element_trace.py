@@ -208,10 +208,10 @@ def test_names_the_planted_line_of_wrong_answers():
 def test_a_product_in_another_register_is_named_with_it():
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mad r12, r2.x, r4, r12"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 adds it to r12.x, which isn't stored here." in trace.notes[0]
+    assert "line 54 leaves it in r12.x, which isn't stored here." in trace.notes[0]
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mul r10, r2.x, r4"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 adds it to r10.x, which the next turn overwrites." in trace.notes[0]
+    assert "line 54 leaves it in r10.x, which the next turn overwrites." in trace.notes[0]
 
 
 def test_a_register_that_is_never_set_is_the_cause_where_all_terms_are_missing():

@@ -595,8 +595,8 @@ class _Judge:
                 continue
             other = probes.line(later)
             again = "the next turn" if other == line else f"line {other}"
-            return f": line {line} adds it to {register}, which {again} overwrites", other
-        return f": line {line} adds it to {register}, which isn't stored here", line
+            return f": line {line} leaves it in {register}, which {again} overwrites", other
+        return f": line {line} leaves it in {register}, which isn't stored here", line
 
     def _steps_of(self, matrix: str) -> list[int]:
         """The steps in which the work-item read elements of a matrix that belong into the sum."""

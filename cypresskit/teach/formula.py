@@ -119,6 +119,8 @@ class Formula:
         hint = self.hint
         if not whether and all(map(_rounded, results, want)):
             hint = ROUNDED
+        if not any(results) and not whether:
+            hint = f"it returns 0 in every call (printing isn't returning); {hint}"
         if any(fine):
             # A number in every call, but not the 0 with which one begins.
             if results[0] and len(set(results)) == 1 and not whether:
