@@ -8,6 +8,7 @@ import re
 import pytest
 
 import cypresskit as ck
+from cypresskit.teach.l13_what_is_left.checks import pairs
 from cypresskit.today import machine_code as module
 from cypresskit.today.machine_code import CHIPS, machine_code
 from tools.fuzz.programs import random_program
@@ -128,3 +129,20 @@ def test_a_kernel_by_its_text_and_what_is_refused(monkeypatch):
     monkeypatch.setattr(module, "OPERATIONS", without)
     with pytest.raises(ck.CompileError, match=r"(?s)mad .*MULADD_IEEE is not known"):
         machine_code("sgemm_tn", "RX 9070")
+
+
+def test_the_loop_that_lesson_13_reads():
+    """Eight fetches, and a first wait until six of them are under way; most multiply-adds in
+    pairs.
+    """
+    code = machine_code("sgemm_tn", "RX 9070")
+    waits = [one.text for one in code.loop if one.text.startswith("s_wait_samplecnt")]
+    assert (code.loads, waits[0]) == (8, "s_wait_samplecnt 0x6")
+    paired = sum(one.multiply_adds for one in code.loop if "::" in one.text)
+    assert paired > 0.75 * code.multiply_adds
+    table = pairs(code).splitlines()[1:]
+    assert len(table) == 8
+    for row in table:
+        results, first, second = re.findall(r"(\d|-) and (\d|-)", row)
+        assert int(results[0]) % 2 != int(results[1]) % 2 and first[0] != first[1]
+        assert second[0] != second[1] or "- and -" in row
