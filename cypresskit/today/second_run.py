@@ -7,7 +7,8 @@ number, as on a GPU. Left out: device arrays in streams, and kernels that are no
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import current_thread
 from typing import Any
 
@@ -109,22 +110,31 @@ def run_twice(product: Callable, a: np.ndarray, b: np.ndarray) -> tuple[Any, lis
     other b, what it left in each array that is neither, and how many numbers one thread wrote at
     most.
     """
+    launches: list[Launch] = []
+    with compiled(lambda made: Repeated(made, a, b, launches)):
+        result = product(a, b)
+    return result, [list(launch) for launch in launches]
+
+
+@contextmanager
+def compiled(change: Callable[[Any], Any]) -> Iterator[None]:
+    """``cuda.jit``, with or without arguments, hands each kernel that it compiles through
+    ``change``.
+    """
     from numba import cuda
 
-    launches: list[Launch] = []
     compile_kernel = cuda.jit
 
-    def repeated(given: Any = None, **options: Any) -> Any:
+    def jit(given: Any = None, **options: Any) -> Any:
         made = compile_kernel(given, **options)
         if options.get("device"):
             return made
         if callable(given):
-            return Repeated(made, a, b, launches)
-        return lambda function: Repeated(made(function), a, b, launches)
+            return change(made)
+        return lambda function: change(made(function))
 
-    cuda.jit = repeated
+    cuda.jit = jit
     try:
-        result = product(a, b)
+        yield
     finally:
         cuda.jit = compile_kernel
-    return result, [list(launch) for launch in launches]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from inspect import isfunction
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -27,6 +26,7 @@ from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l07_lds.checks import busiest
 from cypresskit.today import clock_ghz, figures, record
 from cypresskit.today.machine_code import TodaysCode
+from cypresskit.today.second_run import compiled
 
 
 def has_gpu() -> bool:
@@ -274,32 +274,13 @@ def kernel_of(product: Callable) -> Any:
     """
     from cypresskit.today.experiments import operands  # first: it mends numba for a new numpy
 
-    from numba import cuda  # isort: skip
-
     kernels: list = []
-    compile_kernel = cuda.jit
-
-    def kept(given: Any = None, **options: Any) -> Any:
-        made = compile_kernel(given, **options)
-        if not isfunction(given):  # @cuda.jit(...), which gives a decorator
-
-            def decorated(function: Callable) -> Any:
-                kernels.append(made(function))
-                return kernels[-1]
-
-            return decorated
-        kernels.append(made)
-        return made
-
     try:
-        cuda.jit = kept
-        with _small_launches_allowed():
+        with compiled(lambda made: kernels.append(made) or made), _small_launches_allowed():
             product(*operands(64, "float32"))
     except Exception:
         if not kernels or has_gpu():  # without a GPU a kernel is compiled, and then not launched
             raise
-    finally:
-        cuda.jit = compile_kernel
     if not kernels:
         raise ValueError(
             "product compiled no kernel while it ran: it should have one inside, below @cuda.jit"
