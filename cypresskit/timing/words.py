@@ -48,12 +48,11 @@ class Value:
 
 
 class Comparison(NamedTuple):
-    """A comparison that was made, its operands, and by which lanes (bool), where that is wanted."""
+    """A comparison that was made, and its operands."""
 
     operation: Operation
     left: Value
     right: Value
-    active: np.ndarray | None = None
 
 
 ZERO = Value(np.zeros(1, np.uint32))
