@@ -13,7 +13,7 @@ from cypresskit.compiler import compile
 from cypresskit.draw.shown import Shown
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.machine.traffic import Traffic
-from cypresskit.timing import Prices, Report
+from cypresskit.timing import Report
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
 TEXTS = {
@@ -77,17 +77,6 @@ def commented(text: str) -> ck.Program:
     return replace(program, name=text)
 
 
-@cache
-def prices() -> Prices:
-    return ck.price(ck.simulate("sgemm_tn", 256))
-
-
-def renamed_prices(text: str) -> Prices:
-    """Prices of a kernel that is called so."""
-    true = prices()
-    return replace(true, report=replace(true.report, kernel=text))
-
-
 def sheet(text: str) -> Shown:
     """A picture of one's own."""
     made = draw.sheet.Sheet(text)
@@ -120,7 +109,6 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
     "roofline": lambda text: ck.teach.why_blocks.roofline([report(text)]),
-    "performance": lambda text: draw.performance([report(text).row()]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "card_memory": lambda text: ck.teach.larger.card_memory(buffers(text)),
     "critical_path": lambda text: draw.critical_path(buffers(text), name=text),
@@ -129,7 +117,6 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
     ),
     "bundle_game": lambda text: ck.teach.bundles.bundle_game(commented(text)),
-    "price": lambda text: draw.price(renamed_prices(text)),
     "a sheet": sheet,
     "dials": dials,
 }

@@ -264,11 +264,10 @@ def test_an_element_is_a_row_and_a_column(place):
         ),
         *(
             (
-                lambda draw=draw, window=window: draw("mine.il", window=window),
+                lambda window=window: ck.draw.wavefronts("mine.il", window=window),
                 ValueError,
                 "from a clock to a later one, as in (2000, 6000)",
             )
-            for draw in (ck.draw.price, ck.draw.wavefronts)
             for window in (*NO_NUMBER, (1, 2, 3), (5, 3), (-1, 3), (0, inf), (nan, 1), ("a", "b"))
         ),
         (lambda: ck.kernel("mine"), ValueError, "Did you mean the file `mine.il`?"),

@@ -25,12 +25,11 @@ def test_nothing_is_revealed_before_the_guess(name):
     clicks = [told if isinstance(told, str) else told[0][1] for _, told in tag["about"]]
     words = re.sub("<style>.*?</style>", "", player.still())
     words = " ".join(re.findall(r">([^<]+)<", words))
-    lesson = next(path for path in LESSONS if f"draw.{name}(" in path.read_text())
+    call = f".{name}("
+    lesson = next(path for path in LESSONS if call in path.read_text())
     cells = nbformat.read(lesson, 4).cells
     drawn_in = [
-        n
-        for n, cell in enumerate(cells)
-        if cell.cell_type == "code" and f"draw.{name}(" in cell.source
+        n for n, cell in enumerate(cells) if cell.cell_type == "code" and call in cell.source
     ]
     above = cells[: drawn_in[0]]
     outputs = [out.get("text", "") for cell in above for out in cell.get("outputs", [])]
@@ -104,12 +103,12 @@ def test_the_folded_answers_have_the_pictures_numbers():
     ]
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),
-        ('ck.teach.texture_cache.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
+        ('.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
         (
-            "ck.teach.lds.lds_transpose(",
+            ".lds_transpose(",
             [str(finish(layouts, name)) for name in ("lds_padded", "lds_worst")],
         ),
-        ("ck.teach.small.reduction(", [leaders]),
+        (".reduction(", [leaders]),
         ("ck.draw.timeline(runs[", list(map(str, even))),
     ):
         assert said and not [words for words in said if words not in folded(call)], (call, said)

@@ -49,12 +49,10 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundle_game": ("The bundle game: pack the loop yourself", teach.bundles.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
-    "price": ("The price of a line: which one is dear?", draw.price),
     "dial": ("The dial: registers, latency, clauses, and the speed", teach.registers.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "roofline": ("Rooflines: Cypress against Fermi", teach.why_blocks.roofline),
-    "performance": ("Gflop/s against N", draw.performance),
     "card_memory": (
         "What lies on the card while it multiplies larger matrices",
         lambda: teach.larger.card_memory(

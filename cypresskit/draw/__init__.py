@@ -19,9 +19,7 @@ VIEWS = {
     "explore": "explore",
     "follow": "element",
     "load": "player",
-    "performance": "performance",
     "predict": "predict",
-    "price": "price",
     "register_block": "register_block",
     "road": "road",
     "timeline": "pipelines",
@@ -41,13 +39,11 @@ if TYPE_CHECKING:
     from cypresskit.draw.curves import curves as curves
     from cypresskit.draw.element import follow as follow
     from cypresskit.draw.explore import explore as explore
-    from cypresskit.draw.performance import performance as performance
     from cypresskit.draw.pipelines import timeline as timeline
     from cypresskit.draw.player import Player as Player
     from cypresskit.draw.player import load as load
     from cypresskit.draw.predict import Prediction as Prediction
     from cypresskit.draw.predict import predict as predict
-    from cypresskit.draw.price import price as price
     from cypresskit.draw.register_block import register_block as register_block
     from cypresskit.draw.road import road as road
     from cypresskit.draw.wavefronts import wavefronts as wavefronts

@@ -61,7 +61,15 @@ def bundles(*codes: Code | Source) -> Player:
         " the bundle before, over PV or PS, needs no port."
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
-    return sheet.player(captions, lines, below=[note], step="Bundle", scenes=scenes)
+    filled = [bundle.filled for bundle in loops[0].bundles]
+    return sheet.player(
+        captions,
+        lines,
+        below=[note],
+        step="Bundle",
+        scenes=scenes,
+        still_frame=filled.index(max(filled)),
+    )
 
 
 def _compiled(given: Code | Source) -> Code:
@@ -229,7 +237,8 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
 
 class _Table(NamedTuple):
     """The slots of all bundles of a loop, each of shape (frames, slots): centres and sizes, colour
-    and key, and the width of a frame around the current bundle's.
+    and key, and the width of a frame around the current bundle's. Bundles get their colours when
+    they run.
     """
 
     x: np.ndarray
@@ -260,7 +269,9 @@ def _table(loop: _Loop) -> _Table:
     column, row = np.divmod(bundle, rows)
     x = TABLE_LEFT + column * column_width + 24 + (slot + 0.5) * width
     y = TOP + (row + 0.5) * height
-    now = 2 * (bundle == np.arange(count)[:, np.newaxis])
+    running = np.arange(count)[:, np.newaxis]
+    now = 2 * (bundle == running)
+    colour = np.where(bundle <= running, colour, IDLE)
     parts = (x, y, width - 2, height - 2, colour, key, now)
     return _Table(*(np.broadcast_to(part, now.shape) for part in parts))
 

@@ -73,6 +73,11 @@ class Player {
     return this.frame >= this.last
   }
 
+  /** Whether it still shows what a still shows: then playing begins at the beginning. */
+  get untouched() {
+    return this.shown === 1
+  }
+
   get words() {
     return plain(this.spec.captions[this.frame])
   }
@@ -135,7 +140,7 @@ class Player {
     const words = `${spec.step.toLowerCase()} ${step + 1} of ${this.frames}`
     part.slider.setAttribute("aria-valuetext", words)
     write(part.caption, spec.captions[to])
-    this.guess?.hide(step > 0) // later frames give the answer away
+    this.guess?.hide(step > 0 && this.shown > 0) // later frames give the answer away
     if (part.listing) write(part.listing, listed(spec.listing, spec.listing.current[to]))
     this.labels.forEach((figure, n) => {
       figure.setAttribute("aria-label", `${spec.labels[n]}. ${this.words}`)
@@ -223,9 +228,9 @@ class Player {
       this.stop()
       this.part.live.textContent = this.words
     } else if (CALM.matches) {
-      this.show(this.frame + 1)
+      this.show(this.untouched ? this.first : this.frame + 1)
     } else {
-      if (this.over) this.show(this.first, {quiet: true})
+      if (this.over || this.untouched) this.show(this.first, {quiet: true})
       this.start()
     }
   }

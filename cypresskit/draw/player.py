@@ -160,9 +160,8 @@ class Settings:
     dials: Sequence[tuple[str, Sequence[str]]] = ()
     guess: Guess | None = None  #: asked before the picture plays
     seconds: float = SECONDS  #: how many seconds it plays at normal speed
-    first_frame: int = 0  #: the frame that it shows first
-    #: The frame that a still shows: by default the last, or an early one if there is a guess,
-    #: which the last would answer.
+    #: The frame that a still shows, and the player until it is played: by default the last, or an
+    #: early one if there is a guess, which the last would answer.
     still_frame: int | None = None
 
 
@@ -197,7 +196,7 @@ class Player(Shown):
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess = settings.guess
-        usual = len(captions) // 3 if guess else -1
+        usual = len(captions) // 3 if guess else len(captions) - 1
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)
@@ -258,10 +257,16 @@ class Player(Shown):
             "figures": self.figures,
             "fitted": [list(text) for text in self._inks.fitted],
             "inks": [list(ink) for ink in self._inks.pairs],
+            "firstFrame": self._first_frame(firsts),
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "stillFrame": self.still_frame,
             "tracks": [track.as_dict() for track in self.tracks],
         }
+
+    def _first_frame(self, firsts: np.ndarray) -> int:
+        """The frame that is shown before it is played: the still's, in the first scene."""
+        scene = int(np.searchsorted(firsts, self.still_frame, "right")) - 1
+        return min(self.still_frame - int(firsts[scene]), self.scenes[0][1] - 1)
 
     def _keyboard_help(self) -> str:
         """What the keys of a moving picture do."""
@@ -308,7 +313,6 @@ def _settings_fields(settings: Settings) -> dict:
             [theme.readable(name), [theme.readable(value) for value in values]]
             for name, values in settings.dials
         ],
-        "firstFrame": settings.first_frame,
         "listing": {
             "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
             "current": current,

@@ -19,7 +19,7 @@ from cypresskit.draw.block import Block, find_block
 from cypresskit.draw.block_steps import MATRICES, BlockSteps, Cells
 from cypresskit.draw.element import follow
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, together
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
@@ -63,6 +63,7 @@ def register_block(
         ("written by this line", "wrote", "ring"),
         ("read by it", "read", "frame"),
         ("this work-item's part", "shade", "box"),
+        ("used so far", "read", "pale"),
         ("above zero", theme.TINTS[-1], "box"),
         ("below zero", theme.TINTS[0], "box"),
         *starred,
@@ -73,7 +74,6 @@ def register_block(
         (f"({', '.join(map(str, run.place))})", scene.steps) for run, scene in zip(runs, scenes)
     ]
     first = scenes[0]
-    is_fetch = np.isfinite(first.marks[:, :2, 0]).any(axis=1)
     return sheet.player(
         [caption for scene in scenes for caption in scene.captions],
         [_summary(first)],
@@ -82,7 +82,6 @@ def register_block(
         marks=marks,
         scenes=names if len(runs) > 1 else (),
         still_frame=3 * first.steps // 4,
-        first_frame=int(is_fetch.argmax()),
     )
 
 
@@ -305,11 +304,30 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     ]
     parts = _by_scene(scenes, stripes)
     sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
+    _draw_used(sheet, scenes, maps)
     _draw_items(sheet, scenes, maps)
     names = [f"{name}  {size}" for name, size in sizes.items()]
     sheet.words(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
     _draw_marks(sheet, scenes, maps)
     return fig
+
+
+def _draw_used(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
+    """Shade the numbers of A and B that the block's sums have used so far."""
+    places = []
+    for scene in scenes:
+        since: dict[tuple[int, int, int], int] = {}
+        for step, updates in scene.updates.items():
+            for origin in (part for update in updates for part in (update.from_a, update.from_b)):
+                since.setdefault((origin.resource, origin.row, origin.column), step)
+        resource, row, column = np.array(list(since)).reshape(-1, 3).T
+        left = np.array([maps.left[name] for name in MATRICES.values()])[resource]
+        is_used = np.arange(scene.steps)[:, np.newaxis] >= list(since.values())
+        places.append(
+            [np.where(is_used, middle, np.nan) for middle in (left + column + 0.5, row + 0.5)]
+        )
+    x, y = map(together, zip(*places))
+    sheet.boxes("used", x, y, 1, 1, ink="read", alpha=0.35)
 
 
 def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:

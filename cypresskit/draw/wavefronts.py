@@ -10,6 +10,8 @@ which count as computing.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +19,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
-from cypresskit.draw.window import check_window
-from cypresskit.kernels.own import Source
+from cypresskit.kernels.own import Source, shortened
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
@@ -140,7 +141,7 @@ def wavefronts(
     "sgemm_tn" (25 registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without
     timeline, or an empty window.
     """
-    check_window(window)
+    _check_window(window)
     given = [
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
@@ -434,3 +435,13 @@ def _stories(report: Report, window: Window) -> dict[int, str]:
             f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
         )
     return stories
+
+
+def _check_window(window: object) -> None:
+    """Raise ``ValueError`` for what is no window: two clocks, the later one last."""
+    pair = list(window) if isinstance(window, Sequence | np.ndarray) else []
+    if len(pair) == 2 and all(isinstance(clock, Real) for clock in pair):
+        begin, end = pair
+        if 0 <= begin < end < inf:
+            return
+    raise ValueError(f"window={shortened(window)}: from a clock to a later one, as in (2000, 6000)")

@@ -88,7 +88,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
         ("what it is off by", FILLS[ERROR_DIGIT], "box"),
         ("no bits for it", "soft", "pale"),
     )
-    return sheet.player(captions, lines, step="Product", below=[legend], first_frame=len(exact) - 1)
+    return sheet.player(captions, lines, step="Product", below=[legend])
 
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
