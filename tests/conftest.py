@@ -89,13 +89,10 @@ def compute(*lines: str) -> ck.Program:
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
-#: What fails most often: rules of the house, formats, notebooks that aren't those of their sources.
-#: It takes seconds.
-FIRST = ("test_house", "test_project", "test_book", "test_draw", "test_teach")
+#: What fails most often: files that disagree, notebooks that aren't those of their sources.
+FIRST = ("test_project", "test_book", "test_draw", "test_teach")
 #: What to do about a failure in these files.
 REMEDIES = {
-    "test_house": "`python tests/test_house.py` prints what breaks the rules of the house",
-    "test_project.py::test_clean": "`make format` puts the code in style",
     "test_book": "`make book` makes the notebooks anew from notebooks/source",
     "test_notebooks": "`make book` makes the notebooks anew; look at what `git diff` then shows",
     "test_factory": "its message has the command that writes the figures anew",

@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launches import HERE, programs
 from test_compiler import matrices, same_bits
-from test_house import PACKAGE, imports, sources
 
 import cypresskit as ck
 from cypresskit.compiler import STYLES, compile
@@ -38,6 +37,7 @@ from cypresskit.machine.fast.target import Target, target
 from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
 from cypresskit.machine.fast.translate import translate
 from tools.fuzz.programs import random_program
+from tools.house import PACKAGE, imports, sources
 
 PROGRAMS = HERE / "programs"
 pytestmark = pytest.mark.usefixtures("guard_pages")
