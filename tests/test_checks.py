@@ -445,9 +445,9 @@ def matrices(size: int = 32) -> list[np.ndarray]:
     return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
 
 
-def test_a_failing_store_in_a_loops_line_is_no_endless_loop():
+def test_a_failing_store_in_a_loop_is_no_endless_loop():
     program = compute(
-        "dcl_literal l0, 0, 0, 0, 0", "whileloop mov g[100000], l0", "break", "endloop"
+        "dcl_literal l0, 0, 0, 0, 0", "whileloop", "mov g[100000], l0", "break", "endloop"
     )
     (finding,) = check(program, 64, global_memory=np.zeros((256, 4), np.float32))
     assert finding.kind == "store outside" and "g[100000]" in finding.message

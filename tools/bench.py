@@ -23,6 +23,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from inspect import unwrap
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -183,7 +184,7 @@ def prices() -> Iterator[Row]:
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
         n = 512 if name == "sgemm_naive" else 2048
         report = ck.simulate(name, n, progress=False)
-        work = partial(price.__wrapped__, report)  # each time anew
+        work = partial(unwrap(price), report)  # each time anew
         note = f"{seconds(work, perf_counter):.2f} s on all processors"
         once = partial(seconds, work)
         yield row(f"{name} {n}", once, loop, least=1, most=2, note=note)

@@ -136,7 +136,8 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
     """The notebook with solutions in their places, or with what stands there before. A ``FOLD``
     shows the solutions marked between it and the fold before.
     """
-    cells, above, right = [], "", ""
+    cells: list[NotebookNode] = []
+    above, right = "", ""
     for cell in source.cells:
         text, part = cell.source, cell.metadata.get(ENTRY, {}).get("part")
         if part == "question":

@@ -89,7 +89,7 @@ def imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, st
     """Every import of a file, wherever it stands: the statement, and the file of the package or the
     other package.
     """
-    result = []
+    result: list[tuple[ast.stmt, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             result += [(node, _target(alias.name, files)) for alias in node.names]

@@ -16,11 +16,13 @@ import json
 import re
 from pathlib import Path
 
+import llvmlite.binding as llvm
+
 import cypresskit as ck
 from cypresskit.compiler.ir import BasicBlock, CompileError, Op, StoreDetail, Word
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
-from cypresskit.today.machine_code import OPERATIONS, ModuleWriter, assembled, llvm
+from cypresskit.today.machine_code import OPERATIONS, ModuleWriter, assembled
 
 FILE = Path(ck.__file__).parent / "data" / "llvm.json"
 MEMORY = (Path(__file__).parent / "cypress.ll").read_text(encoding="utf-8")

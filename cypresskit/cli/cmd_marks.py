@@ -156,7 +156,7 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
-    attempts = []
+    attempts: list = []
     for notebook in student.notebooks:
         shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
         try:

@@ -132,8 +132,7 @@ def code_answer(
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
     dropped, folded = _without_operation(program, rows)
-    answer = {"rows": rows, "card": shown}
-    answer |= {"dropped": dropped, "folded": folded}
+    answer = {"rows": rows, "card": shown, "dropped": dropped, "folded": folded}
     return answer, code, signatures
 
 

@@ -120,8 +120,11 @@ def workbench(
         raise FileNotFoundError(
             f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
         )
-    start = chosen.book if chosen is not None else known and known.text
-    start = start if text is None else text
+    start = text
+    if start is None and chosen is not None:
+        start = chosen.book
+    elif start is None and known is not None:
+        start = known.text
     if start is not None:
         begin_file(path, start)
     elif not path.exists():

@@ -116,8 +116,8 @@ def operand_slip(text: str) -> str:
     >>> operand_slip("-l0.x")
     'a sign stands behind the register: `l0.x_neg(xyzw)`'
     """
-    if register := re.match(r"\d+((?:r|l|o)\d+(?:\.[xyzw]+)?)\b", text):
-        return f"a register begins with its letter: `{register[1]}`"
+    if lettered := re.match(r"\d+((?:r|l|o)\d+(?:\.[xyzw]+)?)\b", text):
+        return f"a register begins with its letter: `{lettered[1]}`"
     if number := _NUMBER.match(text):
         declared = f"`dcl_literal l0, {number[0]}, 0, 0, 0`"
         return f"declare {declared} (l0, or another that is free), and write `l0.x`"

@@ -259,10 +259,11 @@ def built(value: Any) -> Any:
     if "source" not in given:
         return KERNELS.get(name, value)
     source, before = given["source"], given.get("before", "")
-    block, steps = given.get("block"), given.get("k_step")
-    pair = isinstance(block, list | tuple) and len(block) == 2
-    sizes = [*block, steps] if pair else [0]
-    if not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
+    block: Any = given.get("block")
+    steps: Any = given.get("k_step")
+    if not isinstance(block, list | tuple) or len(block) != 2:
+        return value
+    if not all(type(size) is int and 0 < size <= LARGEST for size in (*block, steps)):
         return value
     if not isinstance(source, str) or not isinstance(before, str):
         return value

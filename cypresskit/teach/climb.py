@@ -6,6 +6,7 @@ step keeps counts, or, until it keeps one, what stands there. ``editing/steps.py
 
 from collections.abc import Callable
 from functools import lru_cache, partial, wraps
+from typing import Any
 
 from cypresskit.compiler import compile, kernel_card
 from cypresskit.editing.measured_answers import judged_kernel
@@ -59,7 +60,7 @@ def climb_exercise(
         @of_workbench(step)
         @exercise
         @wraps(describe)
-        def check(text: object) -> Verdict:
+        def check(text: Any) -> Verdict:
             return judge_kernel(text, FILE, partial(_judged, chosen, text, describe, with_old_c))
 
         return check

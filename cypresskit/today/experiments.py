@@ -230,7 +230,7 @@ class Bench:
         on_gpu = cuda.to_device(numbers)
         start, size = places(on_gpu)
         out = cuda.device_array(64 * self.warps * attribute(COUNT), np.float32)
-        cases = [
+        cases: list[tuple] = [
             (experiment, kind, words // apart, apart, pitch, sectors)
             for experiment, words in (("L2", numbers.size // 128), ("memory", numbers.size))
             for kind, apart, pitch, sectors in (("lines", 32, 1, 4), ("sectors", 1024, 32, 32))

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 from cypresskit.compiler.ir import (
     BasicBlock,
     CompileError,
+    FetchDetail,
     Function,
     LdsAccess,
     Op,
@@ -188,10 +189,10 @@ class ModuleWriter:
             self.store(op, detail)
         elif isinstance(detail, LdsAccess):
             self.reads[op] = self.call(op, op.name, op.srcs, 4 * detail.offset)
-        elif op.name == "MEM_READ":
+        elif isinstance(detail, FetchDetail) and op.name == "MEM_READ":
             index = () if op.srcs else (0,)
             self.define(op.results, *self.call(op, op.name, op.srcs, *index, *detail.offset))
-        elif op.fetches:
+        elif isinstance(detail, FetchDetail):
             srcs = [*op.srcs, Src(const(0))][:2]
             more = *(*detail.offset, 0)[:2], detail.resource
             self.define(op.results, *self.call(op, f"{op.name}_{self.fetch}", srcs, *more))
@@ -315,11 +316,11 @@ def machine_code(kernel: Source, chip: str = "RX 9070") -> TodaysCode:
     module = ModuleWriter(function, OPERATIONS + MEMORY, fetch, items).module
     assembly = assembled(module, "amdgcn--", processor)
     code, loop = _read(assembly)
-    waves = int(re.search(r"Occupancy: (\d+)", assembly)[1])
+    waves = int(re.findall(r"Occupancy: (\d+)", assembly)[0])
     if program.lds_bytes:
         groups = lds_bytes // program.lds_bytes
         waves = min(waves, groups * ceil(items / wavefront) // simds)
-    registers = int(re.search(r"NumVgprs: (\d+)", assembly)[1])
+    registers = int(re.findall(r"NumVgprs: (\d+)", assembly)[0])
     return TodaysCode(chip, processor, assembly, registers, waves, code, loop)
 
 

@@ -23,5 +23,6 @@ if __name__ == "__main__":
     arguments = vars(parser.parse_args())
     launches = arguments.pop("calibrate")
     if launches:
-        sys.exit(calibrate(arguments["seed"], launches))
-    sys.exit(run(**arguments) > 0)
+        calibrate(arguments["seed"], launches)
+    else:
+        sys.exit(run(**arguments) > 0)

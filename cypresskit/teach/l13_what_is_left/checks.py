@@ -343,7 +343,7 @@ def nvidia_code(product: Callable) -> str:
     lines = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?) ;", loop)
     names = Counter(re.sub(r"^@\S+\s+", "", line).split()[0].split(".")[0] for line in lines)
     counted = ", ".join(f"{count} {name}" for name, count in names.most_common())
-    registers = re.search(r"Used (\d+) registers", about)[1]
+    registers = re.findall(r"Used (\d+) registers", about)[0]
     head = f"{registers} registers; a turn: {len(lines)} instructions, {counted}"
     return "\n".join([head, "", *lines])
 
