@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cypresskit.kept_files import KeptFiles, cache_folder
 from tools import bench
 
 
@@ -72,3 +73,21 @@ def test_an_answer_to_another_edit_ends_the_measurement():
     clock.note({"type": "answer", "edit": "7", "part": "code"})
     with pytest.raises(SystemExit, match="edit 7 was given an answer to edit 6"):
         clock.note({"type": "answer", "edit": "6", "part": "verdict"})
+
+
+def test_a_lesson_is_read_cell_by_cell_in_a_process_of_its_own():
+    spent, memory = bench.read_lesson(["x = list(range(10**6))", "y = len(x)"], bench.os.environ)
+    assert len(spent) == 2 and spent[0] > spent[1] >= 0
+    assert memory > bench.read_lesson([], bench.os.environ)[1]
+    with pytest.raises(SystemExit, match=r"(?s)^x = 1.*ZeroDivisionError"):
+        bench.read_lesson(["x = 1", "x / 0"], bench.os.environ)
+
+
+def test_a_lesson_that_is_read_first_has_machine_code_and_no_launches(monkeypatch, tmp_path):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for kind in ("kernel", "launch"):
+        KeptFiles(cache_folder(), kind, 9).write("0" * 32, b"contents")
+    bench.keep_machine_code(tmp_path / "copy")
+    copied = [file.name.partition("-")[0] for file in (tmp_path / "copy").iterdir()]
+    assert copied == ["kernel"]

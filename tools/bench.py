@@ -272,8 +272,12 @@ for source in json.load(sys.stdin):
     with capture_output():
         shell.run_cell(source).raise_error()
     spent.append(sum(os.times()[:4]) - sum(before[:4]))
-both = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-most = [resource.getrusage(who).ru_maxrss for who in both]
+# On Linux, a process's own `ru_maxrss` begins with what its parent had.
+most = [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
+if os.path.exists("/proc/self/status"):
+    most += [int(row.split()[1]) for row in open("/proc/self/status") if row.startswith("VmHWM")]
+else:
+    most += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
 print("\\n" + json.dumps([spent, max(most) / 1e3]))
 """
 USUAL = 3.0  # seconds of `loop` where a cell is to answer in so many seconds
