@@ -80,7 +80,7 @@ __all__ = [
 #: needs bokeh.
 _LATER = {
     "CompileError": "compiler",
-    "ConventionError": "kernels.inference",
+    "ConventionError": "kernels.own",
     "card": "kernels.compiled",
     "check": "machine.checks",
     "compile": "kernels.compiled",
@@ -111,8 +111,7 @@ if TYPE_CHECKING:
     from cypresskit.kernels.compiled import card
     from cypresskit.kernels.compiled import compile as compile
     from cypresskit.kernels.element_trace import trace_element
-    from cypresskit.kernels.inference import ConventionError
-    from cypresskit.kernels.own import kernel
+    from cypresskit.kernels.own import ConventionError, kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
     from cypresskit.timing.limits import what_if, why

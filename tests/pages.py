@@ -156,7 +156,7 @@ def record(name: str, item=(1, 1), blocks=(2, 3), turns: int = 3, integers: bool
     """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(3)
-    (rows, columns), k = kernel.multiple, kernel.k_step * turns
+    (rows, columns), k = kernel.convention.multiple, kernel.k_step * turns
     m, n = blocks[0] * rows, blocks[1] * columns
     shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
     draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal

@@ -195,18 +195,17 @@ def test_the_first_wrong_element_names_its_work_item():
 )
 def test_right_answers_are_silent(kernel):
     kernel = ck.kernels[kernel]
-    a, b, c = (m.astype(kernel.dtype) for m in matrices(128 if kernel.group else 32))
+    a, b, c = (m.astype(kernel.dtype) for m in matrices(128 if kernel.convention.group else 32))
     assert not (found := check_gemm(kernel, a, b, c, alpha=-0.5, beta=2)), str(found)
 
 
 @pytest.mark.parametrize("kernel", ck.kernels)
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
-    m, n, k = kernel.multiple[0], 1 if kernel.vector else kernel.multiple[1], 2 * kernel.k_step
+    (m, n), k = kernel.convention.multiple, 2 * kernel.k_step
+    stored = kernel.convention.stored(m, n, k)
     pair = (2,) if kernel.precision == "double-double" else ()
-    a, b, c = (
-        np.ones((*shape, *pair), kernel.dtype) for shape in (*kernel.stored(m, n, k), (m, n))
-    )
+    a, b, c = (np.ones((*shape, *pair), kernel.dtype) for shape in (*stored, (m, n)))
     assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
 
 

@@ -40,7 +40,7 @@ def matrices(kernel, m, n, k, rng):
     """Random A, B, C as the kernel stores them, an infinity, a NaN and -0 among them."""
     n = 1 if kernel.vector else n
     pair = (2,) if kernel.precision == "double-double" else ()
-    count = (3,) if kernel.packed else ()
+    count = (3,) if kernel.convention.packed else ()
     shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]
     arrays = [rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes]
     arrays[0].flat[[30, 60]], arrays[1].flat[0] = (np.inf, np.nan), -0.0
@@ -378,7 +378,7 @@ def test_nominal_rate_follows_precision_and_stays_below_peak(name):
     known, counted = kernel_card(kernel, code), code.card()
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
-    assert known.k_per_iteration == kernel.k_step // kernel.parts
+    assert known.k_per_iteration == kernel.k_step // kernel.convention.parts
     assert counted.k_per_iteration is None
     if kernel.precision != "double-double":  # where a product is many operations
         assert known.flops <= counted.flops <= known.flops + 24 * known.k_per_iteration

@@ -20,7 +20,7 @@ from pages import axe_finds
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.devices import HD5870
-from cypresskit.kernels.text_kernel import TextKernel
+from cypresskit.kernels import Kernel
 from cypresskit.teach import check as shell
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import ask
@@ -210,7 +210,7 @@ def test_the_leaderboard_judges_sorts_and_names_the_paper():
     assert sum("step, mine" in line and "lds_bytes 0" in line for line in rest) == 1
 
 
-def changed(*changes: tuple[str, str]) -> TextKernel:
+def changed(*changes: tuple[str, str]) -> Kernel:
     """An entry: ``sgemm_tn`` with changes, and a literal l8."""
     text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 32.0, 0.0\ndcl_cb ", 1)
     for old, new in changes:
@@ -237,7 +237,7 @@ UNEVEN = (
 )
 
 
-def sleight(n: int) -> TextKernel:
+def sleight(n: int) -> Kernel:
     """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing;
     the last ones do those blocks once more. A timing of the first wavefronts alone takes it for
     faster than the chip.

@@ -25,7 +25,7 @@ class Side:
     def __init__(self, name: str, rows: int, k: int) -> None:
         traffic = Traffic()
         run(ck.kernels[name], rows, 1, k, traffic)
-        self.name, self.parts = name, ck.kernels[name].parts
+        self.name, self.parts = name, ck.kernels[name].convention.parts
         items = np.arange(64) < rows // 4 * self.parts
         self.steps = [
             (a, items & a.active) for a in traffic.accesses if a.kind != "fetch" or a.resource == 0
@@ -53,7 +53,7 @@ class Side:
 
 
 def rules(kernel: str) -> dict[str, Rule]:
-    parts = ck.kernels[kernel].parts
+    parts = ck.kernels[kernel].convention.parts
     rows = 64 // parts * ck.kernels[kernel].block[0]
     sides = [Side(name, rows, 4 * ck.kernels[kernel].k_step) for name in ("sgemv_n", kernel)]
     plain, helped = sides
@@ -131,7 +131,7 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the
     sums of all parts.
     """
-    player, parts = ck.teach.small.reduction(kernel), ck.kernels[kernel].parts
+    player, parts = ck.teach.small.reduction(kernel), ck.kernels[kernel].convention.parts
     steps, leaders, tag = finish(player, kernel), 64 // parts, player.figures[0].tags[0]
     for name, column in (
         (kernel, lambda texel: texel % parts),

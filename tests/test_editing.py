@@ -207,7 +207,7 @@ def test_an_endless_loop_ends_by_its_instructions():
 def test_a_text_that_stores_in_another_way_is_launched_as_it_asks_for():
     mine, answer = verdict(TEXT, like="sgemm_naive")
     assert answer["right"]
-    assert (mine.block, mine.streams, mine.trans_a) == ((8, 8), 0, True)
+    assert (mine.block, mine.convention.streams, mine.trans_a) == ((8, 8), 0, True)
 
 
 def unrolled_gemv(turns=4):
@@ -253,7 +253,7 @@ def test_the_launch_of_a_wrong_text_doesnt_depend_on_what_came_before(name, befo
     mine, seen = measured_answers.judged_kernel(
         wrong, "mine.il", "sgemm_naive", before=earlier.get(before)
     )
-    assert (mine.block, mine.streams) == (right.block, right.streams)
+    assert (mine.block, mine.convention.streams) == (right.block, right.convention.streams)
     assert seen.wrong is not None
     assert not seen.error
 

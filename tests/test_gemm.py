@@ -161,8 +161,8 @@ def test_rejects_scalars_beyond_the_precision(dtype):
 
 
 def test_a_kernel_pads_to_blocks_with_a_work_item_each():
-    assert ck.kernels["sgemm_tn"].padded(9, 17, 3) == (16, 24, 4)
-    assert ck.kernels["sgemm_tn"].domain(16, 24) == (3, 2)
+    assert ck.kernels["sgemm_tn"].convention.padded(9, 17, 3) == (16, 24, 4)
+    assert ck.kernels["sgemm_tn"].convention.domain(16, 24) == (3, 2)
 
 
 def test_double_double_matrices_and_scalars():
@@ -212,8 +212,8 @@ def test_the_cases_of_the_reference_test_program(dtype):
 @pytest.mark.parametrize("k", [0, 1, 65, 1024, 8192])
 def test_the_limit_of_instructions_follows_from_k_and_length(kernel, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
-    m, n = kernel.multiple
-    a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.stored(m, n, k))
+    m, n = kernel.convention.multiple
+    a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.convention.stored(m, n, k))
     pair = (2,) if kernel.precision == "double-double" else ()
     a, b = (np.zeros((*x.shape, *pair), kernel.dtype) for x in (a, b))
     arguments = kernel.arguments(a, b, None, 1.0, 0.0)
@@ -226,7 +226,7 @@ def test_the_limit_of_instructions_follows_from_k_and_length(kernel, k):
 
 def long_product(kernel: ck.Kernel, k: int) -> None:
     """The thinnest product of length k, of numbers that a kernel sums up exactly."""
-    ones = [np.ones(shape, kernel.dtype) for shape in kernel.stored(1, 1, k)]
+    ones = [np.ones(shape, kernel.dtype) for shape in kernel.convention.stored(1, 1, k)]
     if kernel.precision == "double-double":
         ones = [ck.DD(matrix) for matrix in ones]
     flags = {"trans_a": kernel.trans_a, "trans_b": kernel.trans_b}

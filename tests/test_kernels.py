@@ -115,16 +115,16 @@ def painted(kernel, arguments, m, n, k):
     """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no
     result depends on, and around the textures.
     """
-    padded = kernel.padded(m, n, k)
-    stored = kernel.stored(*kernel.padded(m, n, k))
+    padded = kernel.convention.padded(m, n, k)
+    stored = kernel.convention.stored(*kernel.convention.padded(m, n, k))
     pair = (2,) if kernel.precision == "double-double" else ()
     inputs, memory = dict(arguments["inputs"]), arguments.get("global_memory")
-    if kernel.buffer:
+    if kernel.convention.buffer:
         ends = np.cumsum([padded[0] * padded[1], *(rows * columns for rows, columns in stored)])
         whole_c, *matrices = np.split(memory, ends[:-1])
     else:
         matrices = [inputs[i] for i in range(2)]
-        whole_c = inputs[2] if kernel.streams else memory
+        whole_c = inputs[2] if kernel.convention.streams else memory
     views = [x.reshape(*shape, *pair) for x, shape in zip(matrices, stored, strict=True)]
     (views[0][:, m:] if kernel.trans_a else views[0][m:])[...] = np.nan
     (views[1][n:] if kernel.trans_b else views[1][:, n:])[...] = np.nan
@@ -148,7 +148,10 @@ def test_no_result_depends_on_padding(kernel):
         arguments = kernel.arguments(*arrays, 1.25, -0.5)
         if paint:
             arguments = painted(kernel, arguments, m, n, k)
-            assert any(np.isnan(x).any() for x in arguments["inputs"].values()) or kernel.buffer
+            assert (
+                any(np.isnan(x).any() for x in arguments["inputs"].values())
+                or kernel.convention.buffer
+            )
         run = ck.launch(kernel.program, **arguments, engine="fast")
         assert run.out_of_range == 0
         results.append(kernel.result(arguments, m, n))
@@ -206,7 +209,7 @@ def test_every_kernel_of_the_catalogue_has_one_text():
     for kernel in KERNELS:
         assert kernel.program.mode == kernel.mode
         assert len(kernel.teaches) > 10
-        assert (kernel.group is not None) == (kernel.mode == "compute")
+        assert (kernel.convention.group is not None) == (kernel.mode == "compute")
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,9 @@ def test_a_multiplication_of_singles_in_a_kernel_of_doubles_is_named(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_fetch_beyond_the_edge_is_named_with_its_place(seed):
     rng = random.Random(f"outside {seed}")
-    name = rng.choice([n for n, k in ck.kernels.items() if "aoffimmi" in k.text and not k.group])
+    name = rng.choice(
+        [n for n, k in ck.kernels.items() if "aoffimmi" in k.text and not k.convention.group]
+    )
     lines = ck.kernels[name].text.splitlines()
     fetch = re.compile(r"(sample|load)_resource\((0|1)\)(.*aoffimmi\()")
     at = rng.choice([n for n, line in enumerate(lines) if fetch.search(line)])
@@ -265,6 +267,6 @@ def test_a_fetch_beyond_the_edge_is_named_with_its_place(seed):
     matrix = "AB"[int(fetch.search(lines[at])[2])]
     said = re.search(rf"[lL]ine {at + 1} reads {matrix}\[(\d+), (\d+)\]", trace.notes[0])
     assert said, trace
-    inside = dict(zip("AB", kernel.stored(m, n, k)))[matrix]
+    inside = dict(zip("AB", kernel.convention.stored(m, n, k)))[matrix]
     beyond = int(said[1]) >= inside[0] or int(said[2]) >= inside[1]
     assert beyond == ("outside of the matrix" in trace.notes[0])

@@ -4,7 +4,7 @@ catalogue does.
 
 import random
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -13,24 +13,13 @@ import pytest
 from faults import plant
 
 import cypresskit as ck
-from cypresskit.kernels import Kernel
 from cypresskit.kernels.generated import block_kernel, write
-from cypresskit.kernels.inference import share_right
-from cypresskit.kernels.own import resolve, resolve_program
-from cypresskit.kernels.text_kernel import CONVENTION
+from cypresskit.kernels.own import resolve, resolve_program, share_right
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import ask
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
-
-
-def convention(kernel: Kernel) -> dict:
-    return {name: getattr(kernel, name) for name in CONVENTION}
-
-
-def test_a_convention_has_every_field_that_a_launch_depends_on():
-    assert {field.name for field in fields(Kernel)} == {"name", "teaches", *CONVENTION}
 
 
 @pytest.mark.few
@@ -39,7 +28,7 @@ def test_the_convention_is_found_out(name):
     """Without the catalogue's name and comments, which nothing may be read from."""
     lines = (line.partition(";")[0] for line in ck.kernels[name].text.splitlines())
     found = ck.kernel("\n".join(lines), name="mine")
-    assert convention(found) == convention(ck.kernels[name])
+    assert found.convention == ck.kernels[name].convention
 
 
 @pytest.mark.parametrize(
@@ -47,13 +36,13 @@ def test_the_convention_is_found_out(name):
 )
 def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps):
     given = write(rows, columns, steps)
-    assert convention(ck.kernel(given.text)) == convention(given)
+    assert ck.kernel(given.text).convention == given.convention
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_convention_of_a_narrow_block_is_found_out(rows):
     given = block_kernel(rows, rows)
-    assert convention(ck.kernel(given.text)) == convention(given)
+    assert ck.kernel(given.text).convention == given.convention
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
@@ -157,7 +146,7 @@ FUNCTIONS = (
 def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
     rng = np.random.default_rng(list(name.encode()))
     mine = ck.kernel(ck.kernels[name].text, like=name, name="mine")
-    assert convention(mine) == convention(ck.kernels[name])
+    assert mine.convention == ck.kernels[name].convention
     for function in rng.choice(FUNCTIONS, 2, replace=False):
         function(mine, name, rng)
 
@@ -217,7 +206,7 @@ def test_a_wrong_kernel_is_launched_like_the_nearest_and_says_so():
     text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as caught:
         found = ck.kernel(text)
-    assert convention(found) == convention(ck.kernels["sgemm_tn"])
+    assert found.convention == ck.kernels["sgemm_tn"].convention
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as again:
         ck.kernel(text)
@@ -230,7 +219,7 @@ def test_a_text_like_no_kernel_asks_for_like():
     with pytest.raises(ck.ConventionError, match=r"Say which kernel .* like=") as caught:
         ck.kernel(text)
     assert "at best" in str(caught.value)
-    assert ck.kernel(text, like="sgemm_naive").streams == 1
+    assert ck.kernel(text, like="sgemm_naive").convention.streams == 1
 
 
 COUNTS = """il_ps_2_0
@@ -260,7 +249,7 @@ def test_a_guessed_step_of_k_names_the_line_that_reads_k(count, more):
 def test_like_takes_the_block_that_the_text_has():
     """A block of another size than the sibling's is found, and proved by a product."""
     smaller = write(4, 8, 3)
-    assert convention(ck.kernel(smaller.text, like="sgemm_tn")) == convention(smaller)
+    assert ck.kernel(smaller.text, like="sgemm_tn").convention == smaller.convention
     assert ck.kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
 
 
@@ -337,7 +326,7 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
 def test_a_catalogue_kernel_may_be_launched_in_another_way():
     assert ck.kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
     renamed = ck.kernel("sgemm_tn", name="mine")
-    assert renamed.name == "mine" and convention(renamed) == convention(ck.kernels["sgemm_tn"])
+    assert renamed.name == "mine" and renamed.convention == ck.kernels["sgemm_tn"].convention
     assert ck.kernel(ck.kernels["sgemm_tn"], k_step=4).k_step == 4
 
 

@@ -24,7 +24,7 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     kernel = ck.kernels[name]
     checked = ck.verify(name)
     assert checked.right and checked and not checked.findings
-    rows, columns = kernel.multiple
+    rows, columns = kernel.convention.multiple
     one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)

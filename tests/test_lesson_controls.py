@@ -156,7 +156,7 @@ def lesson_08(setting: dict, timed: list) -> dict[str, Rule]:
     def row(say: Said, _):
         report = of[say.text.split()[0]]
         assert say.text.endswith(f"bound by {report.bound}")
-        parts = ck.kernels[report.kernel].parts
+        parts = ck.kernels[report.kernel].convention.parts
         rows = ck.kernels[report.kernel].block[0]
         return [
             2 * setting["rows"] * setting["columns"] / report.seconds / 1e9,

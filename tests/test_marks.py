@@ -240,16 +240,20 @@ class Hostile:
         return f"made(type(ck.HD5870), vars(ck.HD5870) | dict({field}={self.value(0)}))"
 
     def kernel(self, depth: int) -> str:
-        names = ("name", "block", "k_step", "source", "before")
-        set_ = self.chance.sample(names, self.chance.randrange(1, 6))
-        body = "; ".join(f"{name} = {self.value(depth)}" for name in set_)
-        return f"made(Kernel, dict({body.replace('; ', ', ')}))"
+        names = ("block", "k_step", "name", "text", "before", "convention")
+        values = {name: self.value(depth) for name in self.chance.sample(names, 4)}
+        sizes = ", ".join(f"{name}={values.pop(name)}" for name in names[:2] if name in values)
+        if self.chance.random() < 0.9:
+            values["convention"] = f"made(Convention, dict({sizes}))"
+        fields = ", ".join(f"{name}={value}" for name, value in values.items())
+        return f"made(Kernel, dict({fields}))"
 
 
 #: An object with any fields, as no constructor would make it.
 MADE = """
 import numpy as np
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import Convention
 def made(kind, fields):
     new = object.__new__(type("Own", (kind,), {}) if kind is Kernel else kind)
     vars(new).update(fields)

@@ -92,7 +92,7 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     rng = np.random.default_rng(5)
     a, b, c = (
         rng.standard_normal((*shape, *pair)).astype(kernel.dtype)
-        for shape in (*kernel.stored(m, n, k), (m, n))
+        for shape in (*kernel.convention.stored(m, n, k), (m, n))
     )
     arguments = kernel.arguments(a, b, c, 2.0, 0.5)
     assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)

@@ -117,13 +117,13 @@ def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
     kernel = KERNELS[name]
     m, n, k = 67, 1 if kernel.vector else 45, 13
     pair = (2,) if kernel.precision == "double-double" else ()
-    count = (2,) if kernel.packed else ()
-    shapes = [*kernel.stored(m, n, k), (m, n)]
+    count = (2,) if kernel.convention.packed else ()
+    shapes = [*kernel.convention.stored(m, n, k), (m, n)]
     a, b, c = (np.zeros(count + shape + pair, kernel.dtype) for shape in shapes)
     for beta in (0.0, 1.0):
         run = ck.launch(kernel.program, **kernel.arguments(a, b, c, 1.0, beta))
         options = {"m": m, "k": k, "beta": beta, "exact": True}
-        report = simulate(kernel, n, **options, count=2 if kernel.packed else 1)
+        report = simulate(kernel, n, **options, count=2 if kernel.convention.packed else 1)
         assert report.bytes["L1"] == run.fetch_bytes
 
 

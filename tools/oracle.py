@@ -56,9 +56,12 @@ def kernels() -> Lines:
         columns = 1 if kernel.vector else N
         pair, count = (
             (2,) if kernel.precision == "double-double" else (),
-            (3,) if kernel.packed else (),
+            (3,) if kernel.convention.packed else (),
         )
-        rng, shapes = np.random.default_rng(1), [*kernel.stored(M, columns, K), (M, columns)]
+        rng, shapes = (
+            np.random.default_rng(1),
+            [*kernel.convention.stored(M, columns, K), (M, columns)],
+        )
         a, b, c = (
             rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes
         )

@@ -19,7 +19,7 @@ from functools import lru_cache
 from cypresskit.blas.figures import Figures, read
 from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 from cypresskit.machine.shape import WAVEFRONT, wavefronts
 
 #: What differs between boards without changing how many clocks an engine needs (memory aside).
@@ -99,7 +99,7 @@ def _fastest(
         # Only single precision has kernels for vectors.
         if kernel.vector != (n == 1 and precision == "single"):
             continue
-        layout_size = kernel.padded(m, n, k)
+        layout_size = kernel.convention.padded(m, n, k)
         big_m, big_n, big_k = layout_size
 
         turned = ""  # matrices that are transposed first
@@ -113,7 +113,8 @@ def _fastest(
         moved = 2 * BYTES[precision] * numbers
 
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
-        per_engine = -(-wavefronts(kernel.domain(big_m, big_n), group) // device.simd_engines)
+        launched = wavefronts(kernel.convention.domain(big_m, big_n), group)
+        per_engine = -(-launched // device.simd_engines)
         seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
         seconds += moved / (device.memory_gb_s * device.dram_efficiency * 1e9)
         choices.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))

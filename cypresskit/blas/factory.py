@@ -23,7 +23,7 @@ from cypresskit.blas.choice import Choice, choose
 from cypresskit.blas.dd import DD
 from cypresskit.blas.gemm import _precision, gemm, plain, sizes
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 
 ROWS, COLUMNS, START = 8, 64, 256  # a matrix's sizes and its first element are multiples of these
 

@@ -138,7 +138,7 @@ def most_instructions(kernel: Kernel, k: int) -> int:
 
     A loop that issues more doesn't end: ``gemm`` gives this to ``launch`` as ``max_instructions``.
     """
-    _, _, turns = kernel.padded(1, 1, k)
+    _, _, turns = kernel.convention.padded(1, 1, k)
     return len(kernel.program.body) * (turns + 1)
 
 

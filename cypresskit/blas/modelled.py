@@ -29,7 +29,11 @@ def modelled(kernel: Kernel, device: Device = HD5870) -> Figures:
     for a grid of them that fills the chip, each from two values of k.
     """
     card = compile(kernel.program, device).card()
-    tile = (8 * kernel.block[0], 8 * kernel.block[1]) if kernel.mode == "pixel" else kernel.multiple
+    tile = (
+        (8 * kernel.block[0], 8 * kernel.block[1])
+        if kernel.mode == "pixel"
+        else kernel.convention.multiple
+    )
     rows = min(FULL * FULL * tile[0], device.texture_side)
     many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
     lines = []

@@ -252,5 +252,5 @@ def kernel_card(kernel: Any, code: Code) -> KernelCard:
 def kernel_turn(kernel: Any) -> tuple[int, int]:
     """The steps of k in a turn of a known kernel's main loop, and the flops of these."""
     rows, columns = kernel.block
-    steps = kernel.k_step // kernel.parts
+    steps = kernel.k_step // kernel.convention.parts
     return steps, 2 * rows * columns * steps

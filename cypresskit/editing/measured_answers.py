@@ -17,10 +17,9 @@ from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.editing.steps import book_kernel
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import Term, trace_element
-from cypresskit.kernels.inference import ConventionError, share_right
-from cypresskit.kernels.own import kernel, likeliest_launch
+from cypresskit.kernels.own import ConventionError, kernel, likeliest_launch, share_right
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
@@ -170,11 +169,11 @@ def launch_in_words(mine: Kernel) -> str:
     rows, columns = mine.block
     computes = f"{rows} numbers of y" if mine.vector else f"{rows} x {columns} of C"
     words = f"Launched so: a work-item computes {computes}"
-    if mine.parts > 1:
-        words += f", and {mine.parts} share its steps of k"
+    if mine.convention.parts > 1:
+        words += f", and {mine.convention.parts} share its steps of k"
     words += f"; a turn takes {quantity(mine.k_step, 'step')} of k"
-    if not mine.buffer:
-        numbers = max(1, mine.texel // BYTES[mine.precision])
+    if not mine.convention.buffer:
+        numbers = max(1, mine.convention.texel // BYTES[mine.precision])
         words += f"; a texel holds {quantity(numbers, 'number')}"
     if dropped := dropped_components(mine):
         words += f". Not stored, for a texel of C has no room: {', '.join(dropped)}"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 from cypresskit.tables import quantity
 from cypresskit.timing.account import WAITS, LineWork
 from cypresskit.timing.report import Report
@@ -119,9 +119,9 @@ def _percent(share: float) -> str:
 
 def _narrow_texels(facts: Facts) -> NextStep | None:
     kernel = facts.kernel
-    if kernel is None or not kernel.streams or kernel.texel >= TEXEL:
+    if kernel is None or not kernel.convention.streams or kernel.convention.texel >= TEXEL:
         return None
-    numbers = kernel.texel // facts.number_bytes
+    numbers = kernel.convention.texel // facts.number_bytes
     whole = TEXEL // facts.number_bytes
     stores = [i.line for i in kernel.program.body if i.dest and i.dest.register.kind == "o"]
     if written := dropped_components(kernel):
@@ -140,7 +140,7 @@ def _narrow_texels(facts: Facts) -> NextStep | None:
 
 def dropped_components(mine: Kernel) -> list[str]:
     """The components of output streams that a kernel writes, and that no texel of C holds."""
-    room = mine.texel // 4
+    room = mine.convention.texel // 4
     written = {i.dest for i in mine.program.body if i.dest and i.dest.register.kind == "o"}
     lost = {
         (dest.register.index, component)
@@ -158,7 +158,11 @@ def _small_block(facts: Facts) -> NextStep | None:
     rows, columns = kernel.block
     if min(rows, columns) * facts.number_bytes >= LARGE:
         return None
-    way = "o1, o2 and so on take more rows of C" if kernel.streams else "g[] takes more rows of C"
+    way = (
+        "o1, o2 and so on take more rows of C"
+        if kernel.convention.streams
+        else "g[] takes more rows of C"
+    )
     return NextStep(
         f"Each number of A is multiplied {_times(columns)}, each of B {_times(rows)}: in a larger"
         f" block of C for a work-item, more often ({way}).",
@@ -174,7 +178,7 @@ def _conflicts(unit: str, access: str, words: str) -> Callable[[Facts], NextStep
     """A rule: some accesses of a unit take longer than others."""
 
     def rule(facts: Facts) -> NextStep | None:
-        if facts.kernel is not None and facts.kernel.buffer:
+        if facts.kernel is not None and facts.kernel.convention.buffer:
             return None
         clocks = facts.clocks(unit)
         least = min(clocks.values(), default=0.0)
@@ -338,7 +342,11 @@ def _read_again(facts: Facts) -> NextStep | None:
 
 def _few_hits(facts: Facts) -> NextStep | None:
     hits = facts.report.hits.get("L1", 1.0)
-    if hits > 0.5 or not facts.fetches or (facts.kernel is not None and facts.kernel.buffer):
+    if (
+        hits > 0.5
+        or not facts.fetches
+        or (facts.kernel is not None and facts.kernel.convention.buffer)
+    ):
         return None
     return NextStep(
         f"L1 has {_percent(hits)} of the lines that are asked for. Neighbours in memory that are"

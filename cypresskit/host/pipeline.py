@@ -220,7 +220,7 @@ class _Pipeline:
 
     def plan_all(self) -> Timeline:
         """Plan each chip's columns of C, and the CPU's rows."""
-        machine, (down, across) = self.plan.machine, self.kernel.multiple
+        machine, (down, across) = self.plan.machine, self.kernel.convention.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
         if rows:
             chips_columns = split(0, self.n, -(-self.n // machine.chips), across)

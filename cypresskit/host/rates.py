@@ -17,7 +17,7 @@ def tn_kernel(kernel: Source) -> Kernel:
     another kind of kernel.
     """
     chosen = resolve(kernel)
-    if not chosen.trans_a or chosen.trans_b or chosen.vector or chosen.packed:
+    if not chosen.trans_a or chosen.trans_b or chosen.vector or chosen.convention.packed:
         raise ValueError(
             f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is"
             " not one"
@@ -38,7 +38,7 @@ def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float
     rows = m
     columns = n
     depth = min(k, STEADY_K)
-    if chosen.buffer:
+    if chosen.convention.buffer:
         rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
     running = _seconds(chosen, rows, columns, depth, device) - launch
     flops = 2.0 * m * n * k

@@ -15,7 +15,7 @@ from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:

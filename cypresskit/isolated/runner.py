@@ -280,7 +280,7 @@ def described(value: Any) -> plain.Described | None:
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
     if isinstance(value, Kernel):
-        wanted = ("name", "block", "k_step", "source", "before")
+        wanted = ("name", "block", "k_step", "text", "before")
         fields = {name: getattr(value, name) for name in wanted if hasattr(value, name)}
         return plain.Described("Kernel", fields)
     return None

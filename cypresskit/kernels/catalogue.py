@@ -4,12 +4,12 @@ A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.js
 describes its arrays; six that differ from a sibling in a few lines are written when asked for
 (``double_double``). The launch convention stands at the top of each text. Most kernels differ
 in nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
-another way, given by ``streams``, ``buffer``, ``texel``, ``parts`` and ``packed``. A matrix times a
+another way, as their ``Convention`` says. A matrix times a
 vector is a GEMM with one column here, so one test suite serves all.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -18,95 +18,89 @@ import numpy as np
 
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import nearest
-from cypresskit.kernels.convention import constants, padded, scalars, texels
+from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
 from cypresskit.kernels.double_double import TEXTS
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
 QUOTED = 60  # characters of an unknown name that an error shows
-BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
+
+PLAINEST = Convention()  # until another is found
+
+#: A text is assembled once, however often and with whatever block it is used.
+assembled = lru_cache(maxsize=64)(assemble)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
-    """A GEMM kernel: C = alpha op(A) op(B) + beta C.
+    """A GEMM kernel: its IL ``text``, and the ``convention`` by which it is launched.
 
-    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of.
-    ``teaches``: why a student reads it. ``trans_a``: A is read as stored k x m (op is the
-    transpose), otherwise m x k; likewise ``trans_b``: n x k, otherwise k x n. ``group``: rows and
-    columns of C per workgroup of 64, in compute mode.
-
-    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0
-    for ``g[]``. ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``:
-    bytes of a texel. ``parts``: work-items that share a block, each summing its part of k.
-    ``packed``: computes a stack of products in one launch.
+    ``teaches``: why a student reads it. ``before``: lines in front of the text that reports don't
+    count. ``given``: the program itself, where there was one from the start.
     """
 
     name: str
-    precision: str
-    mode: str
-    block: tuple[int, int]
-    k_step: int
-    teaches: str
-    trans_a: bool = False
-    trans_b: bool = False
-    group: tuple[int, int] | None = None
-    streams: int = 0
-    buffer: bool = False
-    texel: int = 16
-    parts: int = 1
-    packed: bool = False
+    text: str
+    convention: Convention = PLAINEST
+    teaches: str = ""
+    before: str = ""
+    given: Program | None = None
+
+    def __repr__(self) -> str:
+        """The name, how it is launched as far as that is unusual, and how long the text is."""
+        values = ((field, getattr(self.convention, field.name)) for field in fields(Convention))
+        unusual = "".join(f", {f.name}={value!r}" for f, value in values if value != f.default)
+        return f"Kernel({self.name!r}{unusual}; {len(self.whole.splitlines())} lines of IL)"
 
     @property
-    def text(self) -> str:
-        """The kernel's IL."""
-        if self.name in TEXTS:
-            return TEXTS[self.name]()
-        return files("cypresskit.kernels").joinpath(f"{self.name}.il").read_text(encoding="utf-8")
+    def whole(self) -> str:
+        """The text with the lines before it."""
+        return self.before + self.text
 
     @cached_property
     def program(self) -> Program:
         """The assembled kernel."""
-        return assemble(self.text, f"{self.name}.il")
+        return self.given or assembled(self.text, f"{self.name}.il", before=self.before)
+
+    @property
+    def precision(self) -> str:
+        """``"single"``, ``"double"`` or ``"double-double"``."""
+        return self.convention.precision
+
+    @property
+    def mode(self) -> str:
+        """``"pixel"`` or ``"compute"``."""
+        return self.convention.mode
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of C that a work-item computes."""
+        return self.convention.block
+
+    @property
+    def k_step(self) -> int:
+        """What k must be a multiple of."""
+        return self.convention.k_step
+
+    @property
+    def trans_a(self) -> bool:
+        """Whether A is stored k x m, not m x k."""
+        return self.convention.trans_a
+
+    @property
+    def trans_b(self) -> bool:
+        """Whether B is stored n x k, not k x n."""
+        return self.convention.trans_b
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high,
-        low).
-        """
-        return np.dtype("f4" if self.precision == "single" else "f8")
-
-    @property
-    def multiple(self) -> tuple[int, int]:
-        """The multiples to which m and n are padded: the work-item's block, or the workgroup's."""
-        return self.group or self.block
+        """The numpy type of a matrix's numbers."""
+        return self.convention.dtype
 
     @property
     def vector(self) -> bool:
         """Whether it multiplies a matrix with a vector, so that n is 1."""
-        return self.multiple[1] == 1 and self.mode == "compute"
-
-    def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
-        """m, n, k rounded up to the kernel's multiples."""
-        sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
-        m, n, k = (-(-size // step) * step for size, step in sizes)
-        return m, n, k
-
-    def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
-        """The launch domain of ``count`` products of padded m and n: (width, height), or the number
-        of work-items.
-        """
-        if self.mode == "pixel":
-            return n // self.block[1], m // self.block[0]
-        return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
-
-    def stored(self, m: int, n: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The shapes of A and B as stored."""
-        return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
-
-    def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """op(A) and op(B), the factors of the product, from matrices as stored."""
-        return a.T if self.trans_a else a, b.T if self.trans_b else b
+        return self.convention.vector
 
     def shape(
         self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
@@ -116,7 +110,7 @@ class Kernel:
         Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for
         more than one product if it isn't a packed one.
         """
-        if count != 1 and not self.packed:
+        if count != 1 and not self.convention.packed:
             raise ValueError(
                 f"{self.name} computes one product in a launch, not {count}: take a packed kernel"
             )
@@ -129,21 +123,22 @@ class Kernel:
                 f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns"
                 " here"
             )
-        m, n, k = self.padded(m, n, k)
-        a, b = self.stored(m, n, k)
+        how = self.convention
+        m, n, k = how.padded(m, n, k)
+        a, b = how.stored(m, n, k)
         size = BYTES[self.precision]
-        x, y, z = (*self.domain(m, n, count), 1, 1)[:3]
+        x, y, z = (*how.domain(m, n, count), 1, 1)[:3]
         textures = {}
         outputs = {}
         places = (0, 0, 0, 0)
-        if self.buffer:
+        if how.buffer:
             per = 16 // size
             places = (m * n // per, (m * n + m * k) // per, a[1] // per, b[1] // per)
         else:
-            for i, (rows, columns) in enumerate([a, b, (m, n)][: 3 if self.streams else 2]):
-                textures[i] = Extent(columns * size // self.texel, count * rows, self.texel)
-            outputs = dict.fromkeys(range(self.streams), Extent(x, y, self.texel))
-        blocks = m // self.multiple[0], n // self.multiple[1]
+            for i, (rows, columns) in enumerate([a, b, (m, n)][: 3 if how.streams else 2]):
+                textures[i] = Extent(columns * size // how.texel, count * rows, how.texel)
+            outputs = dict.fromkeys(range(how.streams), Extent(x, y, how.texel))
+        blocks = m // how.multiple[0], n // how.multiple[1]
         cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
         cb0.flags.writeable = False
         return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
@@ -160,10 +155,11 @@ class Kernel:
         which ``result`` reads. Raises ``ValueError`` if the shapes don't fit each other or a vector
         has more than one column, ``TypeError`` if a matrix isn't of the kernel's type.
         """
+        how = self.convention
         for name, matrix in (("A", a), ("B", b), ("C", c)):
             if matrix is not None and matrix.dtype != self.dtype:
                 raise TypeError(f"{name} has dtype {matrix.dtype}: {self.name} takes {self.dtype}")
-        a, b = (x if self.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
+        a, b = (x if how.packed and x.ndim == 3 else x[np.newaxis] for x in (a, b))
         pair = a.shape[3:]
         count = len(a)
         m, k = a.shape[2:0:-1] if self.trans_a else a.shape[1:3]
@@ -178,30 +174,30 @@ class Kernel:
                 f"{self.name} takes {stored}; found {sizes}: k is {k} in A and {inner} in B"
             )
         shape = self.shape(m, n, k, alpha, beta, count)
-        big_m, big_n, big_k = self.padded(m, n, k)
-        stored_a, stored_b = self.stored(big_m, big_n, big_k)
+        big_m, big_n, big_k = how.padded(m, n, k)
+        stored_a, stored_b = how.stored(big_m, big_n, big_k)
         old = np.zeros((count, big_m, big_n, *pair), self.dtype)
         if c is not None and np.any(beta):
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
         result: dict[str, Any] = {
-            "domain": self.domain(big_m, big_n, count),
+            "domain": how.domain(big_m, big_n, count),
             "constants": shape.constants,
             "inputs": {},
         }
-        if self.buffer:
+        if how.buffer:
             return result | {
                 "global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])
             }
-        if self.streams:
-            size = (*shape.domain[1::-1], self.texel // self.dtype.itemsize)
-            result["outputs"] = {i: np.zeros(size, self.dtype) for i in range(self.streams)}
+        if how.streams:
+            size = (*shape.domain[1::-1], how.texel // self.dtype.itemsize)
+            result["outputs"] = {i: np.zeros(size, self.dtype) for i in range(how.streams)}
             matrices.append(old)
         else:
             result["global_memory"] = old
         return result | {
-            "inputs": {i: texels(matrix, self.texel) for i, matrix in enumerate(matrices)}
+            "inputs": {i: texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
         }
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
@@ -209,23 +205,24 @@ class Kernel:
         a packed kernel all matrices, (count, m, n). If nothing has to be cut off, it is the array
         in ``arguments`` itself.
         """
-        big_m, big_n, _ = self.padded(m, n, 0)
+        how = self.convention
+        big_m, big_n, _ = how.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
-        if self.streams:
+        if how.streams:
             rows = self.block[0]
-            columns = self.streams // self.block[0]
-            streams = np.stack([arguments["outputs"][i] for i in range(self.streams)])
+            columns = how.streams // self.block[0]
+            streams = np.stack([arguments["outputs"][i] for i in range(how.streams)])
             # Row, place in it, block y, block x, number
             streams = streams.reshape(rows, columns, *streams.shape[1:])
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
             memory = arguments["global_memory"].reshape(-1)
             numbers = big_m * big_n * (2 if pair else 1)
-            count = 1 if self.buffer else memory.size // max(numbers, 1)
+            count = 1 if how.buffer else memory.size // max(numbers, 1)
             whole = memory[: count * numbers].reshape(count, big_m, big_n, *pair)
         if (m, n) != (big_m, big_n):
             whole = whole[:, :m, :n].copy()
-        return whole if self.packed else whole[0]
+        return whole if how.packed else whole[0]
 
 
 class Catalogue(dict[str, Kernel]):
@@ -255,18 +252,29 @@ class Catalogue(dict[str, Kernel]):
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
-def _kernel(name: str, block: list[int], group: list[int] | None = None, **more: Any) -> Kernel:
+def _kernel(
+    name: str, teaches: str, block: list[int], group: list[int] | None = None, **more: Any
+) -> Kernel:
     """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group
     means compute mode.
     """
     letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
-    precision = {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]]
-    more = {
+    ways: dict[str, Any] = {
+        "precision": {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]],
+        "mode": "compute" if group else "pixel",
+        "block": (block[0], block[1]),
         "trans_a": letters[0] == "t",
         "trans_b": letters[1] == "t",
         "group": group and (group[0], group[1]),
-    } | more
-    return Kernel(name, precision, "compute" if group else "pixel", (block[0], block[1]), **more)
+    }
+    return Kernel(name, _text(name), Convention(**(ways | more)), teaches)
+
+
+def _text(name: str) -> str:
+    """A kernel's IL."""
+    if name in TEXTS:
+        return TEXTS[name]()
+    return files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
 
 
 _ROWS = json.loads(

@@ -1,25 +1,18 @@
 """The launch convention that all GEMM kernels share: how matrices become textures, and scalars and
-sizes constants.
+sizes constants; and the few ways in which conventions differ (``Convention``).
 
 A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32
-numbers, two float64 or one double-double. cb0 is six elements of four words; a kernel declares as
-many as it reads:
-
-    cb0[0]  alpha, beta as float32; k as a float32 number; row stride of C in 128-bit
-            elements, an integer
-    cb0[1]  alpha, beta as float64
-    cb0[2]  alpha as double-double (high, low)
-    cb0[3]  beta as double-double
-    cb0[4]  x: all ones if beta is not 0; y: block columns of C; z: block rows of one
-            matrix (compute kernels); w unused
-    cb0[5]  kernels that read A and B from g[]: first element of A, first of B, row stride
-            of A, of B, integers
+numbers, two float64 or one double-double. cb0 is six elements of four words (``ELEMENTS``); a
+kernel declares as many as it reads.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
 
 #: What each element of cb0 holds, in words.
 ELEMENTS = (
@@ -36,6 +29,82 @@ ELEMENTS = (
 # Columns of a transpose copied at a time: lines of the host's cache are written whole, those read
 # stay in it.
 STRIP = 16
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a GEMM kernel is launched: C = alpha op(A) op(B) + beta C.
+
+    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of.
+    ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise
+    ``trans_b``: n x k, otherwise k x n. ``group``: rows and columns of C per workgroup of 64, in
+    compute mode.
+
+    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0
+    for ``g[]``. ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``:
+    bytes of a texel. ``parts``: work-items that share a block, each summing its part of k.
+    ``packed``: computes a stack of products in one launch.
+    """
+
+    precision: str = "single"
+    mode: str = "pixel"
+    block: tuple[int, int] = (1, 1)
+    k_step: int = 1
+    trans_a: bool = False
+    trans_b: bool = False
+    group: tuple[int, int] | None = None
+    streams: int = 0
+    buffer: bool = False
+    texel: int = 16
+    parts: int = 1
+    packed: bool = False
+
+    @property
+    def transposes(self) -> str:
+        """``TN`` where A is taken transposed and B as it is."""
+        return "NT"[self.trans_a] + "NT"[self.trans_b]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high,
+        low).
+        """
+        return np.dtype("f4" if self.precision == "single" else "f8")
+
+    @property
+    def multiple(self) -> tuple[int, int]:
+        """The multiples to which m and n are padded: the work-item's block, or the workgroup's."""
+        return self.group or self.block
+
+    @property
+    def vector(self) -> bool:
+        """Whether it multiplies a matrix with a vector, so that n is 1."""
+        return self.multiple[1] == 1 and self.mode == "compute"
+
+    def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
+        """m, n, k rounded up to the kernel's multiples."""
+        sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
+        m, n, k = (-(-size // step) * step for size, step in sizes)
+        return m, n, k
+
+    def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
+        """The launch domain of ``count`` products of padded m and n: (width, height), or the number
+        of work-items.
+        """
+        if self.mode == "pixel":
+            return n // self.block[1], m // self.block[0]
+        return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
+
+    def stored(self, m: int, n: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The shapes of A and B as stored."""
+        return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
+
+    def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """op(A) and op(B), the factors of the product, from matrices as stored, of packed kernels
+        with a first axis.
+        """
+        left = a.swapaxes(-1, -2) if self.trans_a else a
+        return left, b.swapaxes(-1, -2) if self.trans_b else b
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:

@@ -260,7 +260,7 @@ def _check_place(row: object, column: object) -> None:
 
 
 def _smallest(kernel: Kernel) -> Size:
-    rows, columns = kernel.multiple
+    rows, columns = kernel.convention.multiple
     return rows, 1 if kernel.vector else 2 * columns, 2 * kernel.k_step
 
 
@@ -616,7 +616,7 @@ class _Judge:
     def _outside(self) -> list[tuple[int, MatrixElement]]:
         """The fetches of the work-item beyond the edge of a matrix, and what they asked for."""
         kernel, probes = self.kernel, self.probes
-        across = kernel.texel // (4 * self.traced.words)
+        across = kernel.convention.texel // (4 * self.traced.words)
         return [
             (fetch.step, MatrixElement("ABC"[fetch.resource], fetch.y, fetch.x * across))
             for fetch in probes.steps.outside

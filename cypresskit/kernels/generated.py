@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from cypresskit.devices import is_whole
 from cypresskit.il.parser import OFFSETS
-from cypresskit.kernels.catalogue import KERNELS
-from cypresskit.kernels.text_kernel import TextKernel, as_launched_like
+from cypresskit.kernels.catalogue import KERNELS, Kernel
+from cypresskit.kernels.convention import Convention
 from cypresskit.tables import quantity
 
 MOST_STEPS = OFFSETS.stop  # each step's rows are fetched at an offset of their own
@@ -16,7 +16,7 @@ LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers to a texel, and each texel at it
 
 def block_kernel(
     rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
-) -> TextKernel:
+) -> Kernel:
     """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
     ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta.
 
@@ -80,10 +80,10 @@ def block_kernel(
     lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
     name = name or f"block_{rows}x{columns}"
     source = "\n".join(lines)
-    written = TextKernel(
-        name, "single", "pixel", (rows, columns), steps, "", trans_a=True, source=source
+    convention = Convention(
+        block=(rows, columns), k_step=steps, trans_a=True, streams=streams, texel=4 * width
     )
-    return replace(written, streams=streams, texel=4 * width)
+    return Kernel(name, source, convention)
 
 
 def _in_texels(rows: int, columns: int) -> bool:
@@ -93,18 +93,17 @@ def _in_texels(rows: int, columns: int) -> bool:
 
 def entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
-) -> TextKernel:
+) -> Kernel:
     """The entry with IL ``text``, launched like ``sgemm_tn``, which computes a ``block`` of C per
     work-item and ``k_step`` steps of k per turn. Unlike ``ck.kernel`` it assembles nothing: whoever
     judges it says what is wrong.
     """
     block = tuple(block) if isinstance(block, list) else block
-    like = KERNELS["sgemm_tn"]
-    bare = TextKernel(name, like.precision, like.mode, block, k_step, "an entry", source=text)
-    return replace(as_launched_like(bare, like), block=block, k_step=k_step)
+    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
+    return Kernel(name, text, convention, teaches="an entry")
 
 
-def write(rows: int, columns: int, steps: int) -> TextKernel:
+def write(rows: int, columns: int, steps: int) -> Kernel:
     """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
     Raises ``ValueError`` unless rows and columns are multiples of 4 up to 32, the block has at most
     256 elements, and ``steps`` are 1 to 8.

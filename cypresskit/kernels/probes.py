@@ -17,7 +17,8 @@ import numpy as np
 
 from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
-from cypresskit.kernels.catalogue import BYTES, Kernel
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.verification import Product, longest
 from cypresskit.machine import KernelError, explain
 from cypresskit.machine.copies import copies, group_of
@@ -197,7 +198,7 @@ class TracedElement:
 
     @cached_property
     def padded(self) -> tuple[int, int, int]:
-        return self.kernel.padded(*self.given.size)
+        return self.kernel.convention.padded(*self.given.size)
 
     @cached_property
     def words(self) -> int:
@@ -209,10 +210,10 @@ class TracedElement:
         """Where the element of C is stored."""
         kernel = self.kernel
         _, n, _ = self.padded
-        if not kernel.streams:
+        if not kernel.convention.streams:
             return Place(*divmod((self.row * n + self.column) * self.words, 4), None)
         rows, columns = kernel.block
-        stripes = kernel.streams // rows
+        stripes = kernel.convention.streams // rows
         stripe, within = divmod(self.column % columns, columns // stripes)
         item = self.row // rows * (n // columns) + self.column // columns
         return Place(item, within * self.words, self.row % rows * stripes + stripe)
@@ -227,7 +228,7 @@ class Probes:
         self.rng = np.random.default_rng(3)
         self._number_elements()
         given = self.given
-        count = len(given.a) if self.kernel.packed else 1
+        count = len(given.a) if self.kernel.convention.packed else 1
         self.whole = self.kernel.shape(*given.size, given.alpha, given.beta, count)
         members = group_of(self.whole, item)
         self.first = int(members[0])

@@ -3,9 +3,8 @@
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.machine import Run, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
@@ -21,15 +20,15 @@ def run(
     """
     rng = np.random.default_rng(8)
     words = 2 if kernel.precision == "double-double" else 1
-    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.stored(m, n, k))
+    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.convention.stored(m, n, k))
     for x in (a, b):
         x[..., 0] = rng.integers(-3, 4, x.shape[:2])
     stored = (a, b) if words == 2 else (a[..., 0], b[..., 0])
     arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
     counts = launch(program or kernel.program, **arguments, observers=observers)
-    if isinstance(kernel, TextKernel) and program is None:
+    if program is None and KERNELS.get(kernel.name) != kernel:
         return counts
-    left, right = kernel.operands(a[..., 0], b[..., 0])
+    left, right = kernel.convention.operands(a[..., 0], b[..., 0])
     if not np.array_equal(
         kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right
     ):
@@ -44,7 +43,8 @@ def recorded(given: Recording | Source, item: int | tuple[int, int] = 0) -> Reco
     if isinstance(given, Recording):
         return given
     kernel, recorder = resolve(given), Recorder(item)
-    run(kernel, 2 * kernel.multiple[0], 3 * kernel.multiple[1], 4 * kernel.k_step, recorder)
+    rows, columns = kernel.convention.multiple
+    run(kernel, 2 * rows, 3 * columns, 4 * kernel.k_step, recorder)
     return recorder.recording
 
 

@@ -164,7 +164,7 @@ def verify(
 
 def _sizes(kernel: Kernel) -> list[Size]:
     """The products that try a kernel, small ones first: m, n and k."""
-    rows, columns = kernel.multiple
+    rows, columns = kernel.convention.multiple
     blocks = [(1, 2, TURNS), (2, 1, ODD_TURNS), (2, 3, 3), (3, 2, 5)]
     if (rows, columns) == (1, 1):
         blocks[SMALL:] = [(3, 5, 7), (5, 3, 12)]
@@ -217,8 +217,8 @@ def product(
     """Random whole numbers to multiply with a kernel, and the right result."""
     m, n, k = size
     rng = np.random.default_rng(seed)
-    count = (2,) if kernel.packed else ()
-    shapes = (*kernel.stored(m, n, k), (m, n))
+    count = (2,) if kernel.convention.packed else ()
+    shapes = (*kernel.convention.stored(m, n, k), (m, n))
     a, b, c = (rng.integers(-4, 5, (*count, *shape)).astype(np.float64) for shape in shapes)
     left = a.swapaxes(-1, -2) if kernel.trans_a else a
     right = b.swapaxes(-1, -2) if kernel.trans_b else b
@@ -233,90 +233,89 @@ def _stored(matrix: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 
 def _verified(kernel: Kernel, given: Product, passed: tuple[Size, ...]) -> Verification | None:
-    """What is wrong with a product, or None."""
+    """What is wrong with a product, run once with every check on, or None."""
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
+    m, n, _ = given.size
     try:
         arguments = given.arguments(kernel)
-        findings = _findings(kernel, given, arguments)
-        ended = all(finding.kind != "endless loop" for finding in findings)
-        result = _result(kernel, given, arguments) if ended else None
+        findings = check(
+            kernel.program,
+            **arguments,
+            **_answer(kernel, arguments, given.alpha, given.beta),
+            max_instructions=longest(kernel, given),
+            in_place=True,
+        )
     except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
         return replace(verification, error=str(error))
-    wrong = None
-    count = 0
-    if result is not None:
-        shown = result[..., 0] if kernel.precision == "double-double" else result
-        bad = _wrong(kernel, given, result)
-        count = int(bad.sum())
-        if count:
-            place = tuple(int(n) for n in np.argwhere(bad)[0])
-            got = float(shown[place])
-            wanted = float(given.expected[place])
-            wrong = WrongElement(place[-2], place[-1], got, wanted)
-    if not findings and not count and result is not None:
+    verification = replace(verification, findings=findings, expected=given.expected)
+    if findings.ended_early:
+        return verification
+    result = kernel.result(arguments, m, n)
+    bad = _wrong(kernel, given, result)
+    if not findings and not bad.any():
         return None
-    return replace(
-        verification,
-        wrong=wrong,
-        wrong_count=count,
-        findings=findings,
-        result=result,
-        expected=given.expected,
-    )
+    verification = replace(verification, result=result)
+    if not bad.any():
+        return verification
+    place = tuple(int(n) for n in np.argwhere(bad)[0])
+    got = float(_shown(kernel, result)[place])
+    wrong = WrongElement(place[-2], place[-1], got, float(given.expected[place]))
+    return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
 
 
 def _is_right(kernel: Kernel, given: Product) -> bool:
     """Whether a product is right, without a look at how it is reached."""
+    m, n, _ = given.size
+    limit = longest(kernel, given)
     try:
-        result = _result(kernel, given, given.arguments(kernel))
-    except (ValueError, TypeError):
+        arguments = given.arguments(kernel)
+        launch(kernel.program, **arguments, engine="explain", max_instructions=limit)
+    except (KernelError, ValueError, TypeError):
         return False
-    return result is not None and not _wrong(kernel, given, result).any()
+    return not _wrong(kernel, given, kernel.result(arguments, m, n)).any()
+
+
+def _shown(kernel: Kernel, result: np.ndarray) -> np.ndarray:
+    """C's numbers, of double-doubles their high parts."""
+    return result[..., 0] if kernel.precision == "double-double" else result
 
 
 def _wrong(kernel: Kernel, given: Product, result: np.ndarray) -> np.ndarray:
     """Which elements of C are wrong."""
-    shown = result[..., 0] if kernel.precision == "double-double" else result
-    right: np.ndarray = np.isclose(shown, given.expected, rtol=1e-6, atol=1e-6)
+    right: np.ndarray = np.isclose(_shown(kernel, result), given.expected, rtol=1e-6, atol=1e-6)
     return ~right
 
 
-def _result(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> np.ndarray | None:
-    """The C that the kernel computes, or None if its run ends early."""
-    m, n, _ = given.size
-    try:
-        limit = longest(kernel, given)
-        launch(kernel.program, **arguments, engine="explain", max_instructions=limit)
-    except KernelError:
-        return None
-    return kernel.result(arguments, m, n)
-
-
-def _findings(kernel: Kernel, given: Product, arguments: dict[str, Any]) -> Findings:
-    """The findings of ``ck.check``; with the answer's where C is global memory."""
-    if _plainly_launched(kernel):
-        a, b, c = (matrix.astype(kernel.dtype) for matrix in (given.a, given.b, given.c))
-        return check_gemm(
-            kernel,
-            a,
-            b,
-            c,
-            alpha=given.alpha,
-            beta=given.beta,
-            max_instructions=longest(kernel, given),
-        )
-    names: dict[object, str] = {0: "A", 1: "B", 2: "C"} if kernel.streams else dict(NAMES)
-    if kernel.buffer:
-        names = {}
-    return check(kernel.program, **arguments, names=names, max_instructions=longest(kernel, given))
+def _answer(kernel: Kernel, arguments: dict[str, Any], alpha: float, beta: float) -> dict[str, Any]:
+    """Keyword arguments of ``check``: what to call the arrays and, where C is global memory, what
+    it should hold, and which slips would give another C.
+    """
+    how = kernel.convention
+    if not _plainly_launched(kernel):
+        names = {0: "A", 1: "B", 2: "C"} if how.streams else NAMES
+        return {"names": {} if how.buffer else names}
+    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
+    flat = [matrix.reshape(len(matrix), -1) for matrix in stored]
+    left, right = how.operands(flat[0], flat[1])
+    old = arguments["global_memory"].astype(np.float64)
+    rounding = float(np.finfo(kernel.dtype).eps)
+    steps = left.shape[1] + 4
+    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
+    return {
+        "names": NAMES,
+        "expected": (alpha * (left @ right) + beta * old).astype(kernel.dtype),
+        "tolerance": rounding * steps * size,
+        "mistakes": dict(mistakes(kernel, left, right, old, alpha, beta)),
+    }
 
 
 def _plainly_launched(kernel: Kernel) -> bool:
     """Whether it fetches A and B, in single or double precision, and stores one C to ``g[]``."""
-    plain = kernel.precision in ("single", "double")
-    return plain and not (kernel.streams or kernel.buffer or kernel.packed)
+    how = kernel.convention
+    plain = how.precision in ("single", "double")
+    return plain and not (how.streams or how.buffer or how.packed)
 
 
 def check_gemm(
@@ -344,18 +343,7 @@ def check_gemm(
             f" one C to g[]; {kernel.name} does not"
         )
     arguments = kernel.arguments(a, b, c, alpha, beta)
-    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
-    left, right = kernel.operands(*(matrix.reshape(len(matrix), -1) for matrix in stored))
-    old = arguments["global_memory"].astype(np.float64)
-    rounding = float(np.finfo(kernel.dtype).eps)
-    steps = left.shape[1] + 4
-    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(old)
+    answer = _answer(kernel, arguments, alpha, beta) | {"names": names}
     return check(
-        program or kernel.program,
-        **arguments,
-        names=names,
-        max_instructions=max_instructions,
-        expected=(alpha * (left @ right) + beta * old).astype(kernel.dtype),
-        tolerance=rounding * steps * size,
-        mistakes=dict(mistakes(kernel, left, right, old, alpha, beta)),
+        program or kernel.program, **arguments, **answer, max_instructions=max_instructions
     )

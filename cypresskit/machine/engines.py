@@ -105,17 +105,10 @@ def launch(
         result = run(checked, threads)
     else:
         result = explain.run(checked, watching)
-    for n, surface in checked.outputs.items():
-        _write_back((outputs or {})[n], surface.words)
-    _write_back(global_memory, checked.memory)
+    checked.write_back(outputs or {}, global_memory)
     for onlooker in onlookers():
         onlooker.finish(result)
     return result
-
-
-def _write_back(array: np.ndarray | None, words: np.ndarray) -> None:
-    if array is not None and not np.may_share_memory(array, words):
-        array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
 
 
 def run(launch: Launch, threads: int | None = None) -> Run:

@@ -105,6 +105,17 @@ class Launch(Shape):
         """Input registers: name to uint32 bits of shape (4, items)."""
         return input_registers(self, *coordinates(self, np.arange(self.items)))
 
+    def write_back(
+        self, outputs: Mapping[int, np.ndarray], global_memory: np.ndarray | None
+    ) -> None:
+        """Copy the results to the caller's arrays, where they weren't computed there."""
+        pairs = [(outputs[n], surface.words) for n, surface in self.outputs.items()]
+        if global_memory is not None:
+            pairs.append((global_memory, self.memory))
+        for array, words in pairs:
+            if not np.may_share_memory(array, words):
+                array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
+
     def exist(self, element: np.ndarray) -> np.ndarray:
         """Whether elements of global memory exist (bool)."""
         return (element >= 0) & (element < len(self.memory))

@@ -256,18 +256,20 @@ def built(value: Any) -> Any:
     name = given.get("name")
     if value.kind != "Kernel" or not isinstance(name, str):
         return value
-    if "source" not in given:
-        return KERNELS.get(name, value)
-    source, before = given["source"], given.get("before", "")
+    text, before = given.get("text"), given.get("before", "")
     block: Any = given.get("block")
     steps: Any = given.get("k_step")
     if not isinstance(block, list | tuple) or len(block) != 2:
         return value
-    if not all(type(size) is int and 0 < size <= LARGEST for size in (*block, steps)):
+    sizes = [*block, steps]
+    if not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
         return value
-    if not isinstance(source, str) or not isinstance(before, str):
+    if not isinstance(text, str) or not isinstance(before, str):
         return value
-    return replace(entry(source, tuple(block), steps, name), before=before)
+    stock = KERNELS.get(name)
+    if stock is not None and (stock.text, [*stock.block, stock.k_step]) == (text, sizes):
+        return stock
+    return replace(entry(text, (sizes[0], sizes[1]), sizes[2], name), before=before)
 
 
 def _alike(value: Any, own: Any) -> bool:

@@ -15,7 +15,7 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.element_trace import trace_element
-from cypresskit.kernels.inference import ConventionError
+from cypresskit.kernels.own import ConventionError
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.teach.check import Verdict, exercise
 from cypresskit.teach.kernels import fault, judge_kernel

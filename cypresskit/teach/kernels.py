@@ -15,7 +15,7 @@ from cypresskit.il import ILError, Program
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated.runner import error_text
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.text_kernel import assembled
+from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings

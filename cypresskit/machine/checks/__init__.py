@@ -38,10 +38,11 @@ def check(
     expected: np.ndarray | None = None,
     tolerance: float | np.ndarray | None = None,
     mistakes: Mistakes | None = None,
+    in_place: bool = False,
 ) -> Findings:
-    """Run ``program`` with every check on; the arrays stay as they are. Arguments up to
-    ``max_instructions`` are those of ``launch``, and what doesn't fit the program raises
-    ``ValueError`` or ``TypeError`` as there.
+    """Run ``program`` with every check on; the arrays stay as they are, unless ``in_place``: then
+    they hold the results. Arguments up to ``max_instructions`` are those of ``launch``, and what
+    doesn't fit the program raises ``ValueError`` or ``TypeError`` as there.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ def check(
         the largest element).
     mistakes: sentences that complete "comes out if ..." to functions that give what does.
 
-    Returns the findings, empty if there is nothing to report.
+    Returns the findings, empty if there is nothing to report; ``ended_early`` says whether the run
+    was ended by a store out of range, a barrier or a loop.
     """
     arrays: dict[str, Any] = {
         "inputs": inputs,
@@ -81,11 +83,17 @@ def check(
         checks.append(
             AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {})
         )
+    ended_early = False
     try:
         explain.run(launch, tuple(checks))
     except KernelError as error:
+        ended_early = True
         _report_loop(checks[0], error)
-    return Findings.of(finding for c in checks for finding in c.findings())
+    if in_place:
+        launch.write_back(outputs or {}, global_memory)
+    findings = Findings.of(finding for c in checks for finding in c.findings())
+    findings.ended_early = ended_early
+    return findings
 
 
 def _report_loop(check: Check, error: KernelError) -> None:

@@ -74,8 +74,10 @@ class Finding:
 
 class Findings(tuple[Finding, ...]):
     """The findings of a check, in the order of their lines; empty (and false) if nothing was
-    found.
+    found. ``ended_early``: whether the run was ended by what the kernel did.
     """
+
+    ended_early = False
 
     def __str__(self) -> str:
         hidden = len(self) - SHOWN

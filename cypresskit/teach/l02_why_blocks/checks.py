@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cypresskit.devices import HD5850, HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.catalogue import BYTES
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
 from cypresskit.published import kernel as published

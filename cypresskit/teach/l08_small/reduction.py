@@ -42,16 +42,17 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     with a vector and has several. Raises ``ValueError`` for any other.
     """
     spec = resolve(kernel)
-    if not spec.vector or spec.trans_a or spec.parts == 1:
+    parts = spec.convention.parts
+    if not spec.vector or spec.trans_a or parts == 1:
         raise ValueError(
             f"{spec.name} has no row of A that work-items share: sgemv_n_reduce4 does, and"
             " sgemv_n_reduce2"
         )
-    leaders = 64 // spec.parts
+    leaders = 64 // parts
     rows = leaders * spec.block[0]
     k = TURNS * spec.k_step
-    plain = _Side(KERNELS["sgemv_n"], spec.parts, rows, k, PANELS[0])
-    helped = _Side(spec, spec.parts, rows, k, PANELS[1])
+    plain = _Side(KERNELS["sgemv_n"], parts, rows, k, PANELS[0])
+    helped = _Side(spec, parts, rows, k, PANELS[1])
     frames = len(plain.steps) + 1
     sheet = Sheet(f"A reduction: {spec.name}, {leaders} leaders and {64 - leaders} helpers")
     label = "Texels of A, work-items, the LDS and the sums, without and with a reduction"
@@ -59,10 +60,9 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     plain.draw(sheet, frames)
     helped.draw(sheet, frames)
 
-    names = ["leader", *["helper"] * (spec.parts - 1)]
+    names = ["leader", *["helper"] * (parts - 1)]
     sheet.about = {
-        n: f"**Work-item {n}**, the {names[n % spec.parts]} of group {n // spec.parts}."
-        for n in range(64)
+        n: f"**Work-item {n}**, the {names[n % parts]} of group {n // parts}." for n in range(64)
     }
     legend = sheet.legend(
         *((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
@@ -72,7 +72,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     steps = len(plain.steps) / len(helped.steps)
     guess = Guess(
         "The same rows: about how many times as many steps does it take without helpers?",
-        [f"{times} times" for times in range(max(1, spec.parts - 2), spec.parts + 1)],
+        [f"{times} times" for times in range(max(1, parts - 2), parts + 1)],
         f"{len(plain.steps)} steps instead of {len(helped.steps)}.",
         f"{steps:.0f} times",
     )
@@ -87,8 +87,8 @@ def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
         for n in range(frames)
     ]
     captions[0] = (
-        f"{plain.rows} rows of A, nothing fetched yet. On the right {helped.kernel.parts}"
-        " neighbours share four rows."
+        f"{plain.rows} rows of A, nothing fetched yet. On the right"
+        f" {helped.kernel.convention.parts} neighbours share four rows."
     )
     steps = len(plain.steps) / len(helped.steps)
     lines = plain.asked[-1] / helped.asked[-1]
@@ -122,7 +122,7 @@ class _Side:
         traffic = Traffic()
         run(self.kernel, self.rows, 1, self.k, traffic)
         for access in traffic.accesses:
-            access.active[64 * self.kernel.parts // self.columns :] = False
+            access.active[64 * self.kernel.convention.parts // self.columns :] = False
         return [
             access for access in traffic.accesses if access.kind != "fetch" or access.resource == 0
         ]
@@ -151,7 +151,7 @@ class _Side:
         any, the work-items with rows of A fill the first column.
         """
         item = np.arange(64)
-        if self.kernel.parts == 1:
+        if self.kernel.convention.parts == 1:
             rows = 64 // self.columns
             return item % rows, item // rows
         return item // self.columns, item % self.columns
@@ -204,7 +204,7 @@ class _Side:
         _, part = self.places
 
         heads = {0: f"A: {self.rows} rows", ITEMS: "64 work-items"}
-        if self.kernel.parts == 1:
+        if self.kernel.convention.parts == 1:
             heads[ITEMS] = f"{64 // self.columns} of 64 have work"
             busy = np.broadcast_to(part == 0, (64,))
         else:

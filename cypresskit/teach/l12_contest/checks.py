@@ -33,7 +33,6 @@ from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import entry, write
-from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
@@ -70,14 +69,14 @@ def changes(chip: Device) -> str:
     )
 
 
-def save(kernel: TextKernel, path: str | Path, name: str, chip: Device = HD5870) -> str:
+def save(kernel: Kernel, path: str | Path, name: str, chip: Device = HD5870) -> str:
     """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and
     changes to the chip. Returns a sentence that says so.
     """
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
-    text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + kernel.text.strip() + "\n"
+    text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + kernel.whole.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
 
@@ -169,13 +168,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         "stuck": "do block and k_step fit the text?",
         "crowded": "fewer registers: a smaller block, fewer steps.",
     }
-    if isinstance(kernel, TextKernel):
-        text = kernel.source
-        before = kernel.before
-    else:
-        text = kernel.text
-        before = ""
-    verdict = judge_kernel(text, f"{name}.il", judged, before=before, **hints)
+    verdict = judge_kernel(kernel.text, f"{name}.il", judged, before=kernel.before, **hints)
     return Score(name, verdict, *reports)
 
 
@@ -187,13 +180,13 @@ def least_seconds(run: Run, device: Device) -> float:
 
 def _not_an_entry(kernel, name: str) -> Verdict | None:
     """The verdict on something that can't be run as an entry, or None."""
-    if type(kernel) not in (Kernel, TextKernel):
+    if type(kernel) is not Kernel:
         what = (
             "An entry is what contest.entry(...) or contest.write(...) returns, not"
             f" {a_type(kernel)}."
         )
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
-    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.streams
+    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
     if kind != ("single", "pixel", True, False, 0):
         return Verdict(
             False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels."
@@ -239,11 +232,16 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
         # Such a kernel's block isn't the student's to say
-        given = "endless" in finding or bool(getattr(kernel, "before", ""))
+        given = "endless" in finding or bool(kernel.before)
         steps = range(
             kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1
         )
-        meant = (replace(kernel, block=b, k_step=s) for b in BLOCKS for s in steps if not given)
+        meant = (
+            replace(kernel, convention=replace(kernel.convention, block=b, k_step=s))
+            for b in BLOCKS
+            for s in steps
+            if not given
+        )
         if right := next((candidate for candidate in meant if not _small_fault(candidate)), None):
             hint = (
                 f"with block={right.block} and k_step={right.k_step} it is right: is that what the"

@@ -32,7 +32,6 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
 from cypresskit.kernels import Kernel, generated
-from cypresskit.kernels.text_kernel import TextKernel
 from cypresskit.teach.check import BROKEN, REPORT, seeded
 from cypresskit.teach.climb import CLOSE
 from cypresskit.teach.l12_contest import checks as contest
@@ -70,7 +69,7 @@ class Row:
     code: str = ""  # equal where programs and chips are, whatever their comments
 
 
-def read(text: str, name: str = "entry") -> tuple[TextKernel, Device]:
+def read(text: str, name: str = "entry") -> tuple[Kernel, Device]:
     """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError``
     for a head that lacks something.
     """
