@@ -9,6 +9,7 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.kernels.verification import product
+from cypresskit.machine import explain
 
 TEXT = ck.kernels["sgemm_tn"].text
 
@@ -130,3 +131,23 @@ def test_gemm_returns_what_a_wrong_kernel_computes():
     a, b = (np.ones(shape, np.float32) for shape in ((8, 4), (4, 8)))
     got = ck.gemm(a, b, alpha=3.0, kernel=wrong)
     assert (got[0, :4] == 4).all() and (got[1:] == 12).all() and (got[0, 4:] == 12).all()
+
+
+def test_a_right_kernel_runs_each_product_once(monkeypatch):
+    """The C that is judged is the one that the checks watched."""
+    runs = []
+    whole = explain.run
+
+    def counted(launch, *rest, **more):
+        runs.append(launch.domain)
+        return whole(launch, *rest, **more)
+
+    monkeypatch.setattr(explain, "run", counted)
+    seen = ck.verify("sgemm_naive")
+    assert seen.right and len(runs) == len(seen.sizes)
+
+
+def test_a_run_that_ends_early_leaves_no_result():
+    endless = ck.kernels["sgemm_naive"].text.replace("break_logicalnz r1.x", "", 1)
+    seen = ck.verify(ck.kernel(endless, like="sgemm_naive"))
+    assert seen.findings.ended_early and seen.result is None and not seen
