@@ -19,9 +19,9 @@ def small_product(mine: Kernel) -> Answer | None:
     each sum, of which there are ``k``. None if there is no such product, or the kernel doesn't come
     to its end.
     """
-    if mine.vector or max(mine.multiple) > LARGEST:
+    if mine.vector or max(mine.convention.multiple) > LARGEST:
         return None
-    m, n = (-(-SIDE // side) * side for side in mine.multiple)
+    m, n = (-(-SIDE // side) * side for side in mine.convention.multiple)
     k = -(-TERMS // mine.k_step) * mine.k_step
     chance = np.random.default_rng([m, n, k])
     a, b = (chance.integers(1, 5, shape).astype(mine.dtype) for shape in ((m, k), (k, n)))
