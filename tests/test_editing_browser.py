@@ -448,6 +448,15 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
     page.keyboard.press("Control+z")
     page.wait_for_selector(".ckw-verdict[data-kind=right]")
     assert re.search(r"mad r12, r2\.y", (lab.root / "my.il").read_text())
+    page.keyboard.press("Control+y")
+    page.wait_for_selector(".ckw-verdict[data-kind=wrong]")
+    page.keyboard.press("Control+z")
+    page.evaluate(SELECT, ["", "mad r12, r2.y"])
+    page.keyboard.type("; mine\nmad r12, r2.y")
+    page.wait_for_function(
+        "() => document.querySelector('.ckw-area').value.includes('; mine\\nmad r12, r2.y')"
+    )
+    page.wait_for_selector(".ckw-verdict[data-kind=right]")
     page.locator(".ckw-ask:visible").click()
     page.wait_for_selector(".ckw-legend:not([hidden])")
     assert page.evaluate(COLLIDING) == [], "meanings of the legend, as JupyterLab styles them"

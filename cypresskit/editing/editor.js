@@ -57,6 +57,8 @@ export class Editor {
       this.refresh()
       this.owner.changed()
     })
+    // JupyterLab listens here, too, from each key on, and keeps undo and Enter from what is in a cell.
+    area.addEventListener("beforeinput", (event) => event.stopImmediatePropagation())
     area.addEventListener("keydown", (event) => this.press(event))
     area.addEventListener("mousemove", (event) => this.rest(event))
     area.addEventListener("mouseleave", () => this.hideTip())
