@@ -1,13 +1,16 @@
 """What one could do next: each step's figures are the report's, and its lines do what it says."""
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import cypresskit as ck
 from cypresskit.editing.next_steps import (
     BOTTLENECKS,
     Facts,
+    _read_again,
     bottleneck,
     next_steps,
     wavefront_life,
@@ -80,6 +83,19 @@ def test_dear_accesses_have_the_clocks_of_the_account(name):
         least = min(value for value in clocks.values() if value)
         assert least == pytest.approx(float(seen[3]), rel=1e-2)
         assert all(clocks[line] > least for line in step.lines)
+
+
+@pytest.mark.parametrize("m, n, k", [(64, 512, 128), (512, 64, 128), (64, 512, 512)])
+@pytest.mark.parametrize("name", ["sgemm_nn", "dgemm_nn"])
+def test_what_memory_sends_is_held_against_a_and_b(name, m, n, k):
+    """Of any shape: of a report that asks memory for three times A and B."""
+    kernel = ck.kernels[name]
+    report = ck.simulate(kernel, n, m=m, k=k)
+    a, b = np.zeros((m, k)), np.zeros((k, n))
+    megabytes = (a.nbytes + b.nbytes) / 1e6 / (1 if kernel.precision == "double" else 2)
+    bytes_ = {**report.bytes, "DRAM": 3e6 * megabytes}
+    step = _read_again(Facts(replace(report, bytes=bytes_), kernel))
+    assert f"A and B have {megabytes:,.0f}: each is read 3.0 times" in step.text
 
 
 def test_a_naive_kernel_is_led_to_texels_and_blocks_and_a_large_block_is_not():

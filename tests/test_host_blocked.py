@@ -181,6 +181,19 @@ def test_chooses_the_block_that_pads_little_and_hides_the_bus(n, block):
     assert choose_block(n, n, n, ONE) == block
 
 
+@given(sizes=st.tuples(st.integers(1, 2000), st.integers(1, 2000), st.integers(1, 128)))
+@settings(max_examples=10)
+def test_where_the_bus_alone_counts_it_chooses_the_block_that_moves_least(sizes):
+    """Of all blocks, by the bytes of the copies themselves, C's included."""
+    crawling = replace(ONE, host=replace(ONE.host, naive_gb_s=1e-3))
+    chosen = choose_block(*sizes, crawling)
+    moved = {
+        block: sum(span.task.bytes for span in blocked_time(*sizes, ONE, block=block).spans)
+        for block in range(128, largest_block(HD5870) + 1, 128)
+    }
+    assert moved[chosen] <= 1.01 * min(moved.values())
+
+
 def test_overlap_hides_the_bus():
     n = 8 * 1792
     together, apart = (blocked_time(n, n, n, ONE, overlap=overlap) for overlap in (True, False))

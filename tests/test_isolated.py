@@ -73,6 +73,25 @@ def test_whatever_a_message_holds_it_is_plain_data_or_refused(data):
     plain.encode(value)
 
 
+NESTED = {
+    "tuple": lambda inner: {"tuple": [inner]},
+    "list": lambda inner: {"list": [inner]},
+    "key": lambda inner: {"dict": [[inner, 1]]},
+    "value": lambda inner: {"dict": [[1, inner]]},
+    "items": lambda inner: {"items": ["set", [inner]]},
+    "described": lambda inner: {"described": ["Device", {"name": inner}]},
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_a_message_of_any_kind_is_only_so_deep(kind):
+    message = None
+    for _ in range(plain.DEPTH + 6):
+        message = NESTED[kind](message)
+    with pytest.raises(ValueError, match="too deep"):
+        plain.decode(message)
+
+
 @given(st.binary(max_size=60))
 def test_bytes_that_are_no_message_are_refused(data):
     size = len(data).to_bytes(4, "big")

@@ -208,9 +208,6 @@ def test_lines_are_counted_from_the_students_first():
     assert "reduction.il:3:" in str(
         small.check_reduction("\nishl r3.x, vTidInGrpFlat.x, l2.x\nlds_laod r1\n")
     )
-    assert "mine.il:2:" in str(
-        contest.check_two_steps("whileloop\nmda r10, r2.x, r4, r10\nendloop\n")
-    )
 
 
 def test_right_and_not_yet_differ_in_colour_sign_and_words():
