@@ -451,7 +451,7 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert (
         "def seconds(" in pages["Ada L_4711.html"] and "You said 1200" in pages["Ada L_4711.html"]
     )
-    assert "<h1>Ada L: 1 of 100 points</h1>" in pages["Ada L_4711.html"]
+    assert "<h1>Ada L: 60 of 100 points</h1>" in pages["Ada L_4711.html"]
     assert gradebook.NOTHING in pages["dan.html"]
     assert not [page for page in pages.values() if gradebook.UNSAFE in page]
 
