@@ -3,6 +3,7 @@ what is said.
 """
 
 import builtins
+import random
 import tomllib
 from dataclasses import replace
 from math import inf, nan
@@ -303,3 +304,14 @@ def test_an_endless_loop_is_a_line_of_the_command(tmp_path, capsys):
     assert cli.main(["time", str(path), "--n", "64"])
     said = capsys.readouterr().err
     assert "this loop has not ended" in said and "Traceback" not in said
+
+
+def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():
+    rng = random.Random(14)
+    for option in ck.simulate.__kwdefaults__:
+        if len(option) == 1:
+            continue
+        at = rng.randrange(len(option))
+        slip = option[:at] + rng.choice("qxz") + option[at:]
+        with pytest.raises(TypeError, match=f"simulate takes no `{slip}`.* `{option}`"):
+            ck.simulate("sgemm_tn", 64, **{slip: 1})

@@ -53,6 +53,7 @@ def simulate(
     exact: bool = False,
     style: str = "amd",
     progress: bool = True,
+    **unknown: Any,
 ) -> Report:
     """Time a kernel on ``device``.
 
@@ -84,6 +85,7 @@ def simulate(
 
         ck.simulate("sgemm_tn", 2048).gflops
     """
+    check_options("simulate", unknown, ["n"])
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
     question = Question(
         kernel,  # type: ignore[arg-type]
