@@ -8,7 +8,7 @@ from said import Said, assert_true
 
 from cypresskit import draw
 from cypresskit.draw.predict import number
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import joined, packaged
 
 SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
 
@@ -203,7 +203,8 @@ MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(sourc
 def test_a_curve_is_drawn_on_its_chart(page):
     """In Chromium: with the mouse in one stroke, or by the keys of each point."""
     page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
-    page.evaluate(MODEL, packaged("draw/guess_chart.js"))
+    page.add_style_tag(content=packaged("draw/look.css"))
+    page.evaluate(MODEL, joined("draw/shell.js", "draw/guess_chart.js"))
     points = page.get_by_role("slider")
     names = [point.get_attribute("aria-label") for point in points.all()]
     assert names == [f"How fast? at {place}" for place in (256, 512, 3072)]
@@ -227,7 +228,8 @@ def test_a_curve_is_drawn_on_its_chart(page):
 def test_a_curves_chart_is_as_large_as_it_is_drawn_or_as_the_page(page, width, least):
     page.set_viewport_size({"width": width, "height": 700})
     page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
-    page.evaluate(MODEL, packaged("draw/guess_chart.js"))
+    page.add_style_tag(content=packaged("draw/look.css"))
+    page.evaluate(MODEL, joined("draw/shell.js", "draw/guess_chart.js"))
     box = page.locator(".cypresskit-guess-chart").bounding_box()
     assert least <= box["width"] <= width
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width

@@ -1,5 +1,7 @@
 // A curve to be guessed: a chart on which it is drawn with the mouse, or point by point by keys.
 // Python has it as a widget whose value are the heights.
+import {followTheme, listenKeys, make} from "./shell.js"
+
 const WIDE = 640
 const HIGH = 250
 const LEFT = 64
@@ -8,28 +10,18 @@ const TOP = 16
 const FOOT = 206
 const LABELS = 4 // of the heights
 const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // hundredths of the top
-const SUPPRESS = "data-lm-suppress-shortcuts" // JupyterLab leaves keys alone where this is
 
 const STYLE = `
   .cypresskit-guess-chart { display: block; width: ${WIDE}px; max-width: 100%;
-    touch-action: none; user-select: none; font: 12px Helvetica, Arial, sans-serif;
-    color: var(--jp-content-font-color1, light-dark(#1b1b1f, #ececf1)); cursor: crosshair }
+    touch-action: none; user-select: none; font: var(--ck-label) var(--ck-sans);
+    color: var(--ck-ink); cursor: crosshair }
   .cypresskit-guess-chart text { fill: currentColor }
   .cypresskit-guess-chart .level { stroke: currentColor; opacity: 0.2 }
-  .cypresskit-guess-chart .mine { fill: none; stroke: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5));
-    stroke-width: 2 }
-  .cypresskit-guess-chart circle { fill: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5));
-    stroke: var(--jp-brand-color1, light-dark(#0064a8, #6cc0f5)); stroke-width: 2 }
+  .cypresskit-guess-chart .mine { fill: none; stroke: var(--ck-read); stroke-width: 2 }
+  .cypresskit-guess-chart circle { fill: var(--ck-read); stroke: var(--ck-read); stroke-width: 2 }
   .cypresskit-guess-chart .untouched { fill: none }
   .cypresskit-guess-chart circle:focus { outline: 2px solid currentColor; outline-offset: 3px }
 `
-
-function make(parent, tag, attributes = {}, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag)
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
-  made.textContent = text
-  return parent.appendChild(made)
-}
 
 /** The x of each place: by its logarithm where the last is many times the first. */
 function across(places) {
@@ -48,7 +40,7 @@ function render({model, el}) {
   const style = document.createElement("style")
   style.textContent = STYLE
   el.append(style)
-  const svg = make(el, "svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, class: "cypresskit-guess-chart"})
+  const svg = make(el, "svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, class: "cypresskit cypresskit-guess-chart"})
   svg.setAttribute("role", "group")
   svg.setAttribute("aria-label", name)
   for (let n = 0; n <= LABELS; n++) {
@@ -108,25 +100,26 @@ function render({model, el}) {
     if (svg.hasPointerCapture(event.pointerId)) follow(event)
   })
   svg.addEventListener("pointerup", () => model.save_changes())
-  svg.addEventListener("keydown", (event) => {
-    const n = points.indexOf(/** @type {SVGCircleElement} */ (event.target))
-    const step = KEYS[event.key]
-    if (n < 0 || (step === undefined && !["Home", "End"].includes(event.key))) return
-    event.preventDefault()
-    event.stopPropagation()
-    const now = model.get("value")[n]
-    put(n, step === undefined ? (event.key === "End" ? top : 0) : now + (step * top) / 100)
+  /** A key moves the point that has the focus, and leaves the others where they are. */
+  const move = (height) => () => {
+    const root = /** @type {Document} */ (svg.getRootNode())
+    const n = points.indexOf(/** @type {any} */ (root.activeElement))
+    if (n < 0) return
+    put(n, height(model.get("value")[n]))
     model.save_changes()
-  })
-  const leaveKeys = (event) => {
-    const mine = points.includes(event.composedPath()[0])
-    svg.toggleAttribute(SUPPRESS, mine && (event.key in KEYS || /^(Home|End)$/.test(event.key)))
   }
-  window.addEventListener("keydown", leaveKeys, true)
+  const steps = Object.entries(KEYS).map(([key, step]) => [
+    key,
+    move((now) => now + (step * top) / 100),
+  ])
+  const ends = [
+    listenKeys(svg, {...Object.fromEntries(steps), Home: move(() => 0), End: move(() => top)}),
+    followTheme(svg),
+  ]
   model.on("change:value", draw)
   draw()
   return () => {
-    window.removeEventListener("keydown", leaveKeys, true)
+    for (const end of ends) end()
     model.off("change:value", draw)
   }
 }

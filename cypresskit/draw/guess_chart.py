@@ -6,7 +6,7 @@ has of it. Left out: the result, which ``curves`` draws over the guess.
 
 from collections.abc import Sequence
 
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import joined, packaged
 
 
 def guess_chart(name: str, places: Sequence[float], top: float):
@@ -17,7 +17,8 @@ def guess_chart(name: str, places: Sequence[float], top: float):
     from traitlets import Float, List, Unicode
 
     class GuessChart(anywidget.AnyWidget):
-        _esm = packaged("draw/guess_chart.js")
+        _esm = joined("draw/shell.js", "draw/guess_chart.js")
+        _css = packaged("draw/look.css")
         name = Unicode().tag(sync=True)
         places = List(Float()).tag(sync=True)
         top = Float().tag(sync=True)
