@@ -491,3 +491,17 @@ def test_each_way_of_a_journey_leads_to_what_was_clicked():
     for line, way in loop.ways.items():
         told = [f"line {line}:" in caption for caption in registers.player.captions]
         assert told.index(True) == way.frame
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_what_is_shown_before_a_guess_tells_nobody_s_end(name):
+    shown = player(name)
+    if shown is None or not shown.figures[0].tags[0]["truth"]:
+        return
+    for track in shown.tracks:
+        if track.source.name.startswith("finish"):
+            for frame in {0, shown.still_frame, shown.figures[0].tags[0]["firstFrame"]}:
+                texts = (
+                    [track.text_of(value) for value in track.frames[frame]] if track.text else []
+                )
+                assert not any(texts), f"frame {frame} of {len(shown)}"

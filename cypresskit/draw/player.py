@@ -27,6 +27,7 @@ from cypresskit.draw import still, theme
 from cypresskit.draw.scripts import joined, packaged
 from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
+EARLY = 12  # this part of a picture doesn't answer its question yet
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
 #: How long a picture plays at normal speed, if that is 1 to 30 frames a second.
@@ -196,7 +197,7 @@ class Player(Shown):
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         guess = settings.guess
-        usual = len(captions) // 3 if guess else len(captions) - 1
+        usual = len(captions) // EARLY if guess else len(captions) - 1
         self.still_frame = usual if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)

@@ -64,7 +64,14 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     legend = sheet.legend(
         ("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box")
     )
-    return sheet.player(captions, below=[legend, note], step="Moment", seconds=16)
+    fewest = min(launch.words for launch in launches.values())
+    return sheet.player(
+        captions,
+        below=[legend, note],
+        step="Moment",
+        seconds=16,
+        still_frame=int(np.searchsorted(clocks, fewest / 2)),
+    )
 
 
 class _Launch(NamedTuple):
