@@ -32,8 +32,8 @@ const steps = async steps => {
 
 // When nothing has moved for three frames of the screen.
 const settled = async () => {
-    const figures = [...Bokeh.documents.at(-1)?.all_models ?? []].filter(m => m.type === "Plot")
-    const boxes = () => JSON.stringify(figures.map(m => Bokeh.index.get_one(m).el.getBoundingClientRect()))
+    const figures = Bokeh.documents.flatMap(doc => [...doc.all_models].filter(m => m.type === "Plot"))
+    const boxes = () => JSON.stringify(figures.map(m => Bokeh.index.get_one(m)?.el.getBoundingClientRect()))
     for (let same = 0, last = ""; same < 3;) {
         await new Promise(done => requestAnimationFrame(done))
         const now = boxes()

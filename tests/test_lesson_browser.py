@@ -230,7 +230,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
     page.wait_for_function(f"() => ({JS.level})()?.[0] === 1")
     page.get_by_role("button", name="Chip").click()
     page.wait_for_function(f"() => ({JS.level})()?.[0] === 0")
-    page.wait_for_timeout(300)  # the chip is laid out again
+    page.evaluate(JS.settled)
     page.mouse.click(*page.evaluate(JS.place, ["engines", 7]))
     page.get_by_text("Not recorded clause by clause").first.wait_for()
     assert page.evaluate(JS.level)[0] == 0
@@ -242,7 +242,7 @@ def test_the_picture_keeps_its_place_under_longer_captions(page, show):
     tops = []
     for frame in (0, 21, 60):
         at(page, frame)
-        page.wait_for_timeout(200)
+        page.evaluate(JS.settled)
         place = (
             "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type ==="
             " 'Plot')).el"

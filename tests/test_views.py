@@ -238,7 +238,7 @@ def test_a_click_lights_the_same_thing_in_every_part(show):
     }
     assert page.get_by_text("A[8, k = 1]").first.is_visible()
     page.keyboard.press("Space")
-    page.wait_for_timeout(500)
+    page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 10")
     page.keyboard.press("Space")
     assert {key for _, key in page.evaluate(JS.selected)} == {33}
     page.keyboard.press("ArrowDown")
