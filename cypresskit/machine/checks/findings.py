@@ -16,6 +16,7 @@ from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.places import INFINITE, NOWHERE
 from cypresskit.machine.shape import wavefront
+from cypresskit.tables import plural, quantity
 
 FAR = 1 << 31  # a coordinate that isn't worth all its digits
 SHOWN = 20  # findings printed before the rest are only counted
@@ -65,8 +66,7 @@ class Finding:
             lines.append(f"    and {self.more:,} more like it")
         if self.also:
             lines.append(
-                f"    likewise in {'lines' if self.also[1:] else 'line'}"
-                f" {', '.join(map(str, self.also))}"
+                f"    likewise in {plural('line', len(self.also))} {', '.join(map(str, self.also))}"
             )
         limit = f" ({self.limit})" if self.limit else ""
         return "\n".join([*lines, f"    {self.advice}{limit}"])
@@ -83,7 +83,7 @@ class Findings(tuple[Finding, ...]):
         hidden = len(self) - SHOWN
         shown = [str(finding) for finding in self[:SHOWN]]
         if hidden > 0:
-            shown.append(f"... and {hidden} more finding{'s' if hidden > 1 else ''}")
+            shown.append(f"... and {quantity(hidden, 'more finding')}")
         return "\n".join(shown) or "Nothing found."
 
     __repr__ = __str__
