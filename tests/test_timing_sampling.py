@@ -1,7 +1,7 @@
 """How much of a launch is simulated: the numbers of sampling, and what a sample says of its whole.
 
-``test_*_number`` each hold one of them: 4 million lines and clauses, 150 million, 6 rounds, 5 per
-cent, 8 turns, 2 per cent and a seventh of the idle time for what nobody saw.
+``test_*_number`` each hold one of them: 4 million lines and clauses, 150 million, 6 rounds, 10 per
+cent, 8 turns, and for what nobody saw 4 per cent and 30 of the time beyond the least.
 """
 
 import random
@@ -58,9 +58,7 @@ def test_the_second_number_is_what_is_simulated_whole_if_unsteady(effort, outcom
     assert decision(monkeypatch, effort, error=0.5)[0] == outcome
 
 
-@pytest.mark.parametrize(
-    ("wavefronts", "in_sample"), [(37, [37]), (38, [12, 8, 4]), (41, [13, 9, 5])]
-)
+@pytest.mark.parametrize(("wavefronts", "in_sample"), [(37, [37]), (38, [12]), (41, [13])])
 def test_the_third_number_is_the_rounds_that_stand_for_more(wavefronts, in_sample, monkeypatch):
     assert decision(monkeypatch, 9e6, wavefronts=wavefronts)[1:] == (*in_sample,)
 
@@ -70,7 +68,7 @@ def test_a_sample_of_more_than_half_is_not_worth_it(share, outcome, monkeypatch)
     assert decision(monkeypatch, 9e6, share=share)[0] == outcome
 
 
-@pytest.mark.parametrize(("error", "outcome"), [(0.0499, SAMPLED), (0.0501, WHOLE)])
+@pytest.mark.parametrize(("error", "outcome"), [(0.0999, SAMPLED), (0.1001, WHOLE)])
 def test_the_fourth_number_is_the_error_that_is_called_steady(error, outcome, monkeypatch):
     report = replace(simulate("sgemm_tn", 128), error=error)
     assert report.steady == (outcome == SAMPLED)
@@ -112,61 +110,56 @@ def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
     assert np.median(stretches) == pytest.approx(8)
 
 
-def extended(counts, clocks, simulated=1.0):
-    """A sample of a launch of 400 wavefronts from its first ``counts`` ones, which take ``clocks``
-    and live for 1000 each, no pace within them changing.
+def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
+    """A sample of a launch of 400 wavefronts from its first ones, which start at these clocks, live
+    for so many and end ``rest`` clocks before all is over, no pace within them changing.
     """
     kernel = KERNELS["sgemm_tn"]
     shape = kernel.shape(6400, 256, 8, 1.0, 0.0)
     assert shape.wavefronts == 400
     launch = TimedLaunch(compile(kernel.program), shape, SMALL, "linear")
     some = sample(replace(launch, shape=kernel.shape(64, 64, 8, 1.0, 0.0)), exact=True).outcome
-    outcomes = [
-        replace(
-            some,
-            end_clock=end,
-            start=np.zeros(count),
-            end=np.full(count, 1000.0),
-            simulated=simulated,
-            error=0.0,
-        )
-        for count, end in zip(counts, clocks)
-    ]
-    return sampling._extended(launch, outcomes, [])
+    start = np.asarray(starts, float)
+    end = start + live
+    over = end.max() + rest
+    outcome = replace(some, end_clock=over, start=start, end=end, simulated=simulated, error=0.0)
+    return sampling._extended(launch, outcome, [])
 
 
 def test_the_sixth_number_is_the_error_of_what_nobody_saw():
-    assert sampling.unseen(1.0) == sampling.unseen(1.0 + 1e-12) == 0.02
-    assert sampling.unseen(0.6) == pytest.approx(0.08)
+    assert sampling.unseen(1.0) == sampling.unseen(1.0 + 1e-12) == 0.04
+    assert sampling.unseen(0.6) == pytest.approx(0.24)
+    assert sampling.unseen(0.0) == 1
 
 
-@pytest.mark.parametrize(
-    ("counts", "simulated"), [([400], 0.25), ([100, 80, 60], 1.0), ([100, 80, 60], 0.25)]
-)
-def test_whoever_leaves_something_out_has_an_error(counts, simulated):
+@pytest.mark.parametrize(("count", "simulated"), [(400, 0.25), (120, 1.0), (120, 0.25)])
+def test_whoever_leaves_something_out_has_an_error(count, simulated):
     """Of turns, of rounds, and of turns in few rounds."""
-    assert extended(counts, [1000.0 * count for count in counts], simulated).error >= 0.02
+    assert extended(1000.0 * np.arange(count), simulated=simulated).error >= 0.04
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rounds_take_what_launches_differ_by(seed):
-    """However long a launch takes to begin and to end."""
+def test_rounds_take_as_long_as_those_that_were_seen(seed):
+    """However long a launch takes to begin and to end, and in whatever bursts wavefronts start: a
+    burst is as long as a round.
+    """
     draw = np.random.default_rng(seed)
     pace = draw.uniform(1000, 2000)
-    ends = draw.uniform(0, 1e5)
-    step = int(draw.integers(1, 40))
-    counts = [120 - n * step for n in range(3)]
-    result = extended(counts, [ends + pace * count for count in counts])
-    assert result.clocks == pytest.approx(ends + pace * 400)
-    assert result.error <= 0.17
+    kernel = KERNELS["sgemm_tn"]
+    burst = TimedLaunch(compile(kernel.program), kernel.shape(64, 64, 8), SMALL, "linear").round
+    offsets = np.sort(draw.uniform(0, pace * burst, burst))
+    starts = np.concatenate([offsets + n * pace * burst for n in range(120)])[:120]
+    starts += draw.uniform(0, 1e5)
+    result = extended(starts, rest=draw.uniform(0, 1e5))
+    assert result.clocks == pytest.approx(result.outcome.end_clock + pace * 280)
+    assert result.lived == pytest.approx(400 * 1000)
 
 
-@pytest.mark.parametrize("clocks", [(3e5, 3e5, 3e5), (3e5, 2e5, 2e5), (3e5, 3e5, 2e5)])
-def test_rounds_that_take_no_time_are_not_steady(clocks):
-    """Wavefronts that go in bursts show no pace."""
-    result = extended([100, 80, 60], clocks)
-    assert clocks[0] <= result.clocks < np.inf
-    assert result.error > steady.STEADY
+@pytest.mark.parametrize("late", [0.0, 0.5, 2.0])
+def test_rounds_whose_pace_changes_are_not_steady(late):
+    """Wavefronts that all start at once show none."""
+    starts = np.cumsum(np.where(np.arange(120) < 76, 1000.0, 1000.0 * late))
+    assert extended(starts).error > steady.STEADY
 
 
 @pytest.mark.parametrize("seed", range(8))

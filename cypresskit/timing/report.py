@@ -224,7 +224,7 @@ class Report:
 
     @property
     def steady(self) -> bool:
-        """Whether ``error`` is at most 5 %. A launch that isn't steady would take more than some
+        """Whether ``error`` is at most 10 %. A launch that isn't steady would take more than some
         five seconds to simulate whole, as ``exact=True`` does.
         """
         return self.error <= STEADY

@@ -21,7 +21,7 @@ import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Moments
 
-STEADY = 0.05  # share by which a time may be off, and still be called steady
+STEADY = 0.1  # share by which a time may be off, and still be called steady
 SETTLED = 0.01  # share by which two stretches may differ that have one pace
 TURNS = 8  # of every wavefront between two looks, and simulated before its loop's end
 GAPS = 2  # in a loop, at least

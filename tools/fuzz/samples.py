@@ -52,9 +52,10 @@ class Trial:
 
     @property
     def idle(self) -> float:
-        """The share of the time in which its busiest unit is idle."""
-        busy = {unit: share for unit, share in self.few.busy.items() if unit != "DRAM rows"}
-        return 1 - max(busy.values())
+        """The share of the time in which the busiest of the units is idle whose work its code asks
+        for.
+        """
+        return 1 - max(self.few.busy[unit] for unit in ("ALU", "texture", "LDS"))
 
     @property
     def unseen(self) -> float:
