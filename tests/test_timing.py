@@ -86,7 +86,7 @@ def test_an_unsteady_launch_is_simulated_whole_if_quick():
 
 
 def test_a_longer_one_says_by_how_much_it_may_be_off():
-    few, all_ = sampled(*UNSTEADY, Policy(whole=5e5, patience=5e5))
+    few, all_ = sampled(*UNSTEADY, Policy(whole=1e5, patience=1e5))
     assert few.share < 1 and few.error > steady.STEADY
     assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
 
@@ -358,10 +358,10 @@ def test_a_catalogue_kernel_has_its_own_precision():
 def test_a_report_that_is_not_steady_says_so():
     steady_report = timed("sgemm_tn", 128)
     assert steady_report.steady and "steady" not in str(steady_report)
-    report = replace(steady_report, error=0.084, simulated=0.1)
+    report = replace(steady_report, error=0.184, simulated=0.1)
     assert not report.steady
-    assert "ms with launch (not steady: +- 8 %)" in str(report)
-    assert report.row()["error"] == 0.084 and not report.row()["steady"]
+    assert "ms with launch (not steady: +- 18 %)" in str(report)
+    assert report.row()["error"] == 0.184 and not report.row()["steady"]
 
 
 def test_textures_are_as_large_as_the_boards_may_be():

@@ -8,9 +8,9 @@ too. How a launch begins and how its ragged rest ends is simulated with some rou
 take as long as the later of these, unless late wavefronts have other work.
 
 ``Sample.error`` is what the pace was seen to change by, and what nobody can have seen (``unseen``).
-A launch with an error of more than ``STEADY``, is simulated whole if that
-takes no more than ``Policy.patience`` lines and clauses; one of which less than half can be left
-out, in any case if it takes no more than a second.
+A launch with an error of more than ``STEADY``, or of which less than half can be left out, is
+simulated whole, if that takes no more than ``Policy.patience`` lines and clauses; the latter in any
+case if it takes no more than a second.
 """
 
 from collections.abc import Callable, Iterable
@@ -164,13 +164,14 @@ def _extended(launch: TimedLaunch, outcome: Outcome, paths: list[Path]) -> Sampl
 
 def unseen(busy: float) -> float:
     """The share by which a launch may be off of which half or more was left out, and whose pace
-    wasn't seen to change: one in some ten thousand is off by more, most by less than a hundredth of
-    it. Of what its code asks for, the busiest unit is ``busy`` with for that share of the time.
+    wasn't seen to change. It is meant for the worst of ten thousand; most are off by about a
+    hundredth of it. The busiest of the units whose work the code knows is ``busy`` for that share
+    of the time.
 
     A unit that is always busy takes as long as its work does. The others may, at most, take as long
     as is left: who shares lines with whom, how rows of DRAM and wavefronts fall together, may
-    change where nobody looks. Calibrated on the launches of ``python -m tools.fuzz --calibrate``,
-    and on the worst 33 of 3,930.
+    change where nobody looks. Chosen on those of 3,930 random launches that were off the most;
+    ``python -m tools.fuzz --calibrate 1000`` shows what others are off by.
     """
     return min(0.04 + 0.3 * (1 / max(min(busy, 1.0), 0.1) - 1), 1.0)
 

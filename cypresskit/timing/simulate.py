@@ -73,10 +73,10 @@ def simulate(
     precision : of a program's flops, "single" (if not given), "double" or "double-double", for per
         cent of peak. A catalogue kernel has its own.
     exact : simulate every turn of every wavefront. Else a long launch is simulated in part; its
-        report states by how much it may be off (``Report.error``: one launch in some ten thousand
-        is, most by less than a hundredth of it). Where that is more than 10 %, ``Report.steady`` is
-        False. Such a launch is simulated whole all the same, if that takes no more than some five
-        seconds.
+        report states by how much it may be off (``Report.error``: a bound for the worst of
+        thousands of launches; most are off by about a hundredth of it). Where that is more than
+        10 %, ``Report.steady`` is False. Such a launch is simulated whole all the same, if that
+        takes no more than some five seconds.
     style : in which it is compiled, "amd" or "best" (``ck.compile``).
     progress : show a bar if it takes more than two seconds.
 
