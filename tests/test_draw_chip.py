@@ -215,7 +215,7 @@ def test_wavefronts_behind_the_tear_have_the_launchs_numbers():
     """
     board = replace(ck.HD5870, simd_engines=2)
     part, whole = (
-        simulate("sgemm_naive", 256, k=1024, device=board, exact=e) for e in (False, True)
+        simulate("sgemm_naive", 384, k=1024, device=board, exact=e) for e in (False, True)
     )
     assert len(part.use.wavefronts) < part.wavefronts == len(whole.use.wavefronts)
     stories = {

@@ -138,18 +138,6 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
     }
 
 
-def lesson_02(setting: dict, timed: list) -> dict[str, Rule]:
-    (report,) = timed
-    tiles = -(-setting["n"] // setting["b"] // 8)  # of 8 x 8 work-items
-    gflops = report.flops / report.seconds / 1e9
-
-    def speed(say: Said, _):
-        assert say.text.endswith(f"bound by {report.bound}")
-        return [gflops, tiles**2]
-
-    return {r"# Gflop/s, # wavefronts in the launch, bound by .*": speed}
-
-
 def lesson_08(setting: dict, timed: list) -> dict[str, Rule]:
     of = {report.kernel: report for report in timed}
 
@@ -212,7 +200,6 @@ def lesson_12(setting: dict, timed: list) -> dict[str, Rule]:
 
 
 RULES = {
-    "02": lesson_02,
     "08": lesson_08,
     "09": lesson_09,
     "10": lesson_10,

@@ -586,7 +586,7 @@ def test_a_program_under_another_name_is_not_simulated_again(monkeypatch):
     text = KERNELS["sgemm_tn_stream"].text
     first = simulate(own_kernel(text, like="sgemm_tn_stream", name="one"), 192)
     module = importlib.import_module("cypresskit.timing.simulate")
-    monkeypatch.setattr(module, "sample", lambda *_, **__: pytest.fail("simulated again"))
+    monkeypatch.setattr(module, "find_time", lambda *_, **__: pytest.fail("simulated again"))
     second = simulate(own_kernel(text, like="sgemm_tn_stream", name="two"), 192)
     assert (first.kernel, second.kernel) == ("one", "two")
     assert first.row() == second.row() | {"kernel": "one"}

@@ -268,7 +268,8 @@ def _add_grader_metadata(cells: list[NotebookNode]) -> None:
         part = entry.get("part")
         if part not in ("answer", "check", "sentence"):
             continue
-        name = f"exercise-{entry.get('exercise', 0)}-{part}"
+        number = entry.get("exercise")
+        name = f"exercise-{number}-{part}" if number else f"step-{entry['step']}"
         known[name] = known.get(name, 0) + 1
         graded = {"points": POINTS[part]} if part in POINTS else {}
         cell.metadata["nbgrader"] = graded | {
@@ -298,10 +299,7 @@ def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
         find("^## What was m"),
         find(r"(?m)^1\. ", after=find("^## The picture")),
     )
-    picture = max(
-        (n for n in range(asked) if re.search(r"(?m)^ck\.draw\.(?!load|predict)", cells[n][1])),
-        default=0,
-    )
+    picture = max((n for n in range(asked) if cells[n][0] == "code"), default=0)
     guess = find(r"\*\*Predict first", after=asked)
     result = find(rf"(?s)\A(?!.*{re.escape(PREDICT)})", "code", guess)
     goes_on = find("", "code", hand), find("", "code", measured), *range(guess + 1, result)
