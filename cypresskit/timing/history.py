@@ -14,15 +14,29 @@ from cypresskit.timing.work import WRITE, Clause, Path, Stream, combined_stores
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Entry:
-    """Clauses that ``members`` (bool, of all wavefronts) ran; or without clauses, where a segment
-    of theirs ends, which they ran ``turns`` times; or, if these are None, where a turn of a loop
-    ends.
-    """
+class _Ran:
+    """Clauses that ``members`` (bool, of all wavefronts) ran."""
 
     members: np.ndarray
-    clauses: tuple[Clause, ...] = ()
-    turns: np.ndarray | None = None
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _SegmentEnd:
+    """The end of a segment of the ``members``, which they ran ``turns`` times."""
+
+    members: np.ndarray
+    turns: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _TurnEnd:
+    """The end of a turn of a loop that the ``members`` are in."""
+
+    members: np.ndarray
+
+
+_Entry = _Ran | _SegmentEnd | _TurnEnd
 
 
 class History:
@@ -36,18 +50,18 @@ class History:
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
         """Clauses whose streams have an entry for each of the members."""
-        self.entries.append(_Entry(members, tuple(clauses)))
+        self.entries.append(_Ran(members, tuple(clauses)))
         for clause in clauses:
             for s in clause.streams:
                 self.bytes += s.cost.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
     def end_segment(self, members: np.ndarray, turns: np.ndarray | None = None) -> None:
         """What the members ran since their last segment is one, repeated so many turns."""
-        self.entries.append(_Entry(members, (), self.once if turns is None else turns))
+        self.entries.append(_SegmentEnd(members, self.once if turns is None else turns))
 
     def end_turn(self, members: np.ndarray) -> None:
         """Where a turn of a loop ends that is run turn by turn."""
-        self.entries.append(_Entry(members))
+        self.entries.append(_TurnEnd(members))
 
     def paths(self, wavefronts: np.ndarray) -> list[Path]:
         """The paths; ``wavefronts`` are the walked ones' numbers."""
@@ -55,19 +69,21 @@ class History:
         kind = self._kinds()
         leaders = np.unique(kind, return_index=True)[1]
         ran = np.stack([entry.members[leaders] for entry in self.entries])
-        cuts = [_Cut(entry.members, kind) if entry.clauses else None for entry in self.entries]
+        runs = [entry for entry in self.entries if isinstance(entry, _Ran)]
+        cuts = {id(entry): _Cut(entry.members, kind) for entry in runs}
         paths = []
         for n, leader in enumerate(leaders):
             path = _Assembly()
             for at in np.flatnonzero(ran[:, n]):
                 entry = self.entries[at]
-                cut = cuts[at]
-                if cut is not None:
-                    path.add([cut.clause(clause, n) for clause in entry.clauses])
-                elif entry.turns is None:
-                    path.end_turn()
-                else:
-                    path.end_segment(int(entry.turns[leader]))
+                match entry:
+                    case _Ran():
+                        cut = cuts[id(entry)]
+                        path.add([cut.clause(clause, n) for clause in entry.clauses])
+                    case _SegmentEnd():
+                        path.end_segment(int(entry.turns[leader]))
+                    case _TurnEnd():
+                        path.end_turn()
             paths.append(Path(wavefronts[kind == n], tuple(path.segments)))
         return paths
 
@@ -77,7 +93,7 @@ class History:
             id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
         }
         for entry in self.entries:
-            if entry.turns is not None and entry.turns is not self.once:
+            if isinstance(entry, _SegmentEnd) and entry.turns is not self.once:
                 turns = np.where(entry.members, entry.turns, 0)
                 columns[id(entry.turns)] = turns.view(np.uint8).reshape(-1, turns.itemsize)
         varied = [column for column in columns.values() if (column != column[0]).any()]
