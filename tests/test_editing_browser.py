@@ -16,6 +16,7 @@ from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.steps import book_text, kept_texts
 from cypresskit.il import OPCODES
 from cypresskit.kernels.generated import block_kernel
 
@@ -536,6 +537,21 @@ def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_
     page.wait_for_function(
         "() => document.querySelector('.ckw-unsaved').textContent.includes('run this cell again')"
     )
+
+
+def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page):
+    """At once, and not when the prices are there: whoever saves and closes hands it in."""
+    pytest.importorskip("anywidget")
+    lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
+    lab.run_all(page)
+    for text, speed in ((book_text("00"), "45"), (BLOCK_4, "1,0")):
+        if text != page.input_value(AREA):
+            page.evaluate("() => document.querySelector('.ckw-area').select()")
+            page.keyboard.insert_text(text)
+        page.locator(".ckw", has_text=f"kept as your 00: {speed}").wait_for()
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        notebook = json.loads((lab.root / "step.ipynb").read_text())
+        assert kept_texts(notebook["cells"][0]["outputs"]) == {"00": text}
 
 
 def test_in_jupyterlab_a_still_follows_the_edits(lab, page):

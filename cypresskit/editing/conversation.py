@@ -114,6 +114,7 @@ class Conversation:
         self.lock = file.lock
         self.pages: list[Send] = []
         self.resting: list[Callable[[], None]] = []  # called when a text is answered
+        self.keeping: list[Callable[[], None]] = []  # called when a text is kept as its step's
         self.text = file.text
         self.edit = "file-0"
         self.files = 0
@@ -535,9 +536,7 @@ class Conversation:
 
     def _rest(self) -> None:
         self.rested = True
-        for act in tuple(self.resting):
-            with suppress(Exception):  # whatever an output that is gone raises
-                act()
+        _call(self.resting)
 
     def _heard_from(self, number: int, message: Message) -> None:
         """A process says something; one that was replaced counts no longer."""
@@ -683,6 +682,8 @@ class Conversation:
             return
         with self._history_said():
             self.edits.keep(self.step.name, made.text, made.gflops)
+        for reader in self.file.readers:
+            _call(reader.keeping)
         self._say_history()
         self._say_step()
 
@@ -796,6 +797,13 @@ class Conversation:
 def whole_letters(text: str) -> str:
     """A text without halves of letters, as a page may send them, which no file can hold."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _call(acts: list[Callable[[], None]]) -> None:
+    """Do what outputs want done."""
+    for act in tuple(acts):
+        with suppress(Exception):  # whatever an output that is gone raises
+            act()
 
 
 def _figures(edit: Edit) -> tuple:

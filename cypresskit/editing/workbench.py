@@ -331,9 +331,9 @@ class Workbench:
             if shown is not None and kept is not None and (last is None or last.text != kept.text):
                 shown.update(bundle(), raw=True)
 
-        resting = self._conversation.resting
-        resting.append(update)
-        del resting[:-STILLS]
+        keeping = self._conversation.keeping
+        keeping.append(update)
+        del keeping[:-STILLS]
 
     def _judge(self) -> None:
         """Judge and time the text here and now, and keep it as the step's if it is right."""
