@@ -91,3 +91,23 @@ def test_a_lesson_that_is_read_first_has_machine_code_and_no_launches(monkeypatc
     bench.keep_machine_code(tmp_path / "copy")
     copied = [file.name.partition("-")[0] for file in (tmp_path / "copy").iterdir()]
     assert copied == ["kernel"]
+
+
+def test_a_lesson_is_read_again_with_the_launches_of_the_first_time(monkeypatch, tmp_path):
+    source = tmp_path / "00_short.md"
+    source.write_text("```python\nimport cypresskit as ck\nck.simulate('sgemm_tn', 64)\n```\n")
+    monkeypatch.setattr(bench.book, "sources", lambda folder: [source])
+    monkeypatch.setattr(bench, "loop", lambda: 3.0)
+    kept = []
+
+    def read(cells, variables):
+        if cells:
+            cache = bench.Path(variables["XDG_CACHE_HOME"], "cypresskit")
+            kept.append(len([*cache.glob("launch-*")]))
+        return read_lesson(cells, variables)
+
+    read_lesson = bench.read_lesson
+    monkeypatch.setattr(bench, "read_lesson", read)
+    names = [row["name"] for row in bench.lessons()]
+    assert kept == [0, 1]
+    assert names[:3] == ["00, first: all", "00, first: its dearest cell", "00, first: memory"]

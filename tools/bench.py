@@ -294,7 +294,8 @@ def lessons() -> Iterator[Row]:
         begins = [source.strip().splitlines()[0][:50] for source in cells]
         with tempfile.TemporaryDirectory() as cache:
             keep_machine_code(Path(cache, "cypresskit"))
-            variables = os.environ | {"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": ""}
+            folder = {"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": ""}
+            variables = os.environ | folder | {"CYPRESSKIT_KEEP": ""}  # as readers have it
             for when in ("first", "again"):
                 turns = loop()
                 spent, memory = read_lesson(cells, variables)
