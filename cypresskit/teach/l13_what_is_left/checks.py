@@ -275,8 +275,13 @@ def kernel_of(product: Callable) -> Any:
     from cypresskit.today.experiments import operands  # first: it mends numba for a new numpy
 
     kernels: list = []
+
+    def noted(kernel: Any) -> Any:
+        kernels.append(kernel)
+        return kernel
+
     try:
-        with compiled(lambda made: kernels.append(made) or made), _small_launches_allowed():
+        with compiled(noted), _small_launches_allowed():
             product(*operands(64, "float32"))
     except Exception:
         if not kernels or has_gpu():  # without a GPU a kernel is compiled, and then not launched
