@@ -299,7 +299,7 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
     wavefronts = max(len(s.cost) // s.phases for s in streams)
     clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
     packed = pack([Path(np.arange(wavefronts), ((clauses, 1),))])
-    for made, (first, *_) in zip(streams, packed.convention.streams):
+    for made, (first, *_) in zip(streams, packed.streams):
         for n, (pattern, base) in enumerate(packed.entries[first : first + len(made.cost)]):
             begin, end, cost, asked, _ = packed.patterns[pattern]
             own = slice(made.ptr[n], made.ptr[n + 1])
