@@ -85,17 +85,17 @@ def shifted_waits(few, whole):
 
 
 @pytest.mark.parametrize(
-    "name, k, board, skips",
+    "name, n, k, board, skips",
     [
-        ("sgemm_nn", 512, ck.HD5870, "turns"),
-        ("sgemm_64x64_lds", 256, ck.HD5870, "turns"),
-        ("sgemm_nn", 32, law.SMALL, "rounds"),
-        ("sgemm_64x64_lds", 24, law.SMALL, "rounds"),
+        ("sgemm_nn", 1024, 512, ck.HD5870, "turns"),
+        ("sgemm_64x64_lds", 1024, 256, ck.HD5870, "turns"),
+        ("sgemm_nn", 2048, 32, law.SMALL, "rounds"),
+        ("sgemm_64x64_lds", 2048, 24, law.SMALL, "rounds"),
     ],
 )
-def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, k, board, skips):
+def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, board, skips):
     code = compile(KERNELS[name].program)
-    shape = KERNELS[name].shape(1024, 1024, k, 1.0, 0.0)
+    shape = KERNELS[name].shape(n, n, k, 1.0, 0.0)
     policy = Policy(whole=1.6e5, patience=0, rounds=3)
     question = Question(code, shape=shape, device=board, policy=policy)
     few = ask(question)
