@@ -347,7 +347,7 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
         skipped = report.wavefronts - len(use.wavefronts)
         for step in (0, count // 3, count // 2 - 1, count // 2, count - 1):
             frame = scene * count + step
-            clock = use.clocks[-1] * step / (count - 1)
+            clock = use.clocks[-1] * (step / (count - 1))  # in the last frame its very end
             engine, start, end = use.wavefronts.T
             under_way = (start < clock) & (end > clock)
             dots = box_ends(shown, "dots", frame)
