@@ -17,6 +17,7 @@ from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, walk
+from cypresskit.timing.history import History
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.work import ALU, BARRIER, KINDS
 from tools.fuzz import law
@@ -530,17 +531,19 @@ def broken(seed):
 
 @pytest.mark.few
 @pytest.mark.parametrize("seed", range(16))
-def test_reports_an_endless_loop_where_the_launch_does(seed, monkeypatch):
-    """After so many bundles, and those of one turn."""
-    most = 4000
+def test_reports_an_endless_loop_within_the_work_of_a_launch(seed, monkeypatch):
+    """By the walk where the launch reports it, after no more work; nothing is kept of its turns."""
+    most = 20_000
     of = shapes(broken(seed), (16, 8))
-    monkeypatch.setattr(walk, "MOST_BUNDLES", most)
+    monkeypatch.setattr(walk, "MAX_INSTRUCTIONS", most)
     made = []
     monkeypatch.setattr(walk, "Processor", lambda *args: made.append(Processor(*args)) or made[-1])
+    kept = []
+    monkeypatch.setattr(walk, "History", lambda count: kept.append(History(count)) or kept[-1])
     texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
     given = {"inputs": {0: texture}, "global_memory": memory, "constants": {0: [0.0] * 4}}
     try:
-        launch(of.program, of.domain[:2], **given, max_instructions=20_000)
+        launch(of.program, of.domain[:2], **given, max_instructions=most)
         ends = True
     except KernelError as error:
         assert error.kind == "endless"
@@ -553,73 +556,103 @@ def test_reports_an_endless_loop_where_the_launch_does(seed, monkeypatch):
     except KernelError as error:
         assert error.kind == "endless"
         assert not ends
-    assert max(processor.bundles for processor in made) < 1.1 * most
+        assert kept[0].bytes < 2e5  # of the turns before the rehearsal, however many follow
+    assert sum(processor.bundles for processor in made) < 8 * most
 
 
 LOOP_WITH_AN_IF = """
-    dcl_literal l2, {turns}, 0.0, 0.0, 0.0
     mov r3, l0.wwww
     mov r0.x, l0.w
     whileloop
-        ge r1.x, {tested}, l2.x
+        ge r1.x, {tested}, l0.z
         break_logicalnz r1.x
         lt r2.x, vWinCoord0.x, l0.z
         if_logicalnz r2.x
             sample_resource(0)_sampler(0) r4, r0.xx00
             add r3, r3, r4
         endif
-        {step} r0.x, r0.x, l0.x
+        sub r0.x, r0.x, l0.x
     endloop
     mov g[0], r3
 """
 
 
-def work_until_it_is_reported(tested, step, domain, monkeypatch):
-    """The bundles that were run for an endless loop, times the lanes they were run for."""
-    made = []
-    monkeypatch.setattr(walk, "Processor", lambda *args: made.append(Processor(*args)) or made[-1])
-    says = r"test\.il:\d+: whileloop\n +this loop .*break condition"
-    body = LOOP_WITH_AN_IF.format(tested=tested, step=step, turns=4.0)
-    with pytest.raises(KernelError, match=says):
-        paths(shapes(body, domain))
-    return sum(processor.bundles * len(processor.masks.active) for processor in made)
-
-
-def test_reports_an_endless_loop_of_many_wavefronts_as_soon_as_of_one(monkeypatch):
-    monkeypatch.setattr(walk, "MOST_BUNDLES", 2000)
-    one, many = (
-        work_until_it_is_reported("r0.x", "sub", domain, monkeypatch)
-        for domain in ((8, 8), (64, 64))
+def endless(tested, most, monkeypatch):
+    """The bundles that were run, and the bytes kept, until the loop was reported."""
+    processors, kept = [], []
+    monkeypatch.setattr(walk, "MAX_INSTRUCTIONS", most)
+    monkeypatch.setattr(
+        walk, "Processor", lambda *args: processors.append(Processor(*args)) or processors[-1]
     )
-    assert one == many > walk.MOST_BUNDLES
+    monkeypatch.setattr(walk, "History", lambda count: kept.append(History(count)) or kept[-1])
+    with pytest.raises(
+        KernelError, match=r"test\.il:\d+: whileloop\n +this loop .*break condition"
+    ):
+        paths(shapes(LOOP_WITH_AN_IF.format(tested=tested), (64, 32)))
+    return sum(processor.bundles for processor in processors), kept[0].bytes
+
+
+def test_memory_does_not_grow_in_an_endless_loop(monkeypatch):
+    monkeypatch.setattr(walk._Walk, "_watch", lambda self, loop, at: None)  # turn by turn
+    short, long_ = (endless("r0.x", most, monkeypatch) for most in (5_000, 20_000))
+    assert short[0] < long_[0] < 40_000
+    assert short[1] == long_[1]
 
 
 def test_reports_a_break_that_cannot_change_at_once(monkeypatch):
-    assert work_until_it_is_reported("l0.w", "sub", (64, 32), monkeypatch) < 64 * 100
+    bundles, _ = endless("l0.w", 20_000, monkeypatch)
+    assert bundles < 100
 
 
-def test_walks_a_loop_of_thousands_of_turns_that_ends():
-    """A product's loop with an if in it, at the largest sizes of the lessons."""
-    of = shapes(LOOP_WITH_AN_IF.format(tested="r0.x", step="add", turns=4096.0), (8, 8))
-    (path,) = paths(of)
-    assert path.amount(lambda clause: KINDS[clause.kind] == "TEX") == 4096
+def with_branches(seed, step, bound):
+    """A loop whose counter goes from 0 by ``step`` until it reaches ``bound``, and branches and
+    loops in it at random.
+    """
+    rng = random.Random(seed)
+    leave = ["ge r15.x, r10.x, l3.y", "break_logicalnz r15.x"]
+    block = [
+        "lt r2.x, r0.x, l0.z",
+        "if_logicalnz r2.x",
+        *Divergent(seed).block(rng.choice((1, 2))),
+        "endif",
+    ]
+    advance = ["add r10.x, r10.x, l3.x"]
+    pieces = [leave, block, advance]
+    rng.shuffle(pieces)
+    body = [line for piece in pieces for line in piece]
+    start = ["flr r0.xy, vWinCoord0.xy", "mov r0.zw, l0.ww", "mov r1, l0.wwww", "mov r9, l0.wwww"]
+    lines = [*start, "mov r10.x, l0.w", "whileloop", *body, "endloop", "mov g[0], r9"]
+    literals = (
+        f"dcl_literal l2, 7.0, 30.0, 0.0, 0.0\ndcl_literal l3, {step}, {bound:.1f}, 0.0, 0.0\n"
+    )
+    return literals + "\n".join(lines)
 
 
-def test_names_the_loop_that_does_not_end_and_not_one_inside_it(monkeypatch):
-    monkeypatch.setattr(walk, "MOST_BUNDLES", 2000)
-    inside = """
-        itof r10.x, l1.w
-        whileloop
-            ge r11.x, r10.x, l0.z
-            break_logicalnz r11.x
-            lt r12.x, vWinCoord0.x, l0.z
-            if_logicalnz r12.x
-                add r3, r3, r3
-            endif
-            add r10.x, r10.x, l0.x
-        endloop
-    endif"""
-    body = LOOP_WITH_AN_IF.format(tested="r0.x", step="sub", turns=4.0)
-    with pytest.raises(KernelError) as error:
-        paths(shapes(body.replace("endif", inside)))
-    assert error.value.line == 7 + body.splitlines().index("    whileloop")
+@pytest.mark.few
+@pytest.mark.parametrize("seed", range(12))
+def test_a_loop_that_drifts_is_reported_after_few_of_its_turns(seed, monkeypatch):
+    step = random.Random(seed).choice((-1.0, -2.0, -0.5))
+    made = []
+    monkeypatch.setattr(walk, "Processor", lambda *args: made.append(Processor(*args)) or made[-1])
+    with pytest.raises(KernelError, match="this loop has not ended after 2,000,000 instructions"):
+        paths(shapes(with_branches(seed, step, 4.0), (16, 8)))
+    assert sum(processor.bundles for processor in made) < 100_000
+
+
+def clauses(found):
+    """The clauses of each path, and whose it is."""
+    return [
+        (path.wavefronts.tolist(), [(c.kind, c.bundles) for c in body], turns)
+        for path in found
+        for body, turns in path.segments
+    ]
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("seed", range(8))
+def test_a_rehearsal_that_leaps_finds_the_end_of_a_loop(seed, monkeypatch):
+    """However late it is; as the one that runs every turn does."""
+    of = shapes(with_branches(seed, 1.0, random.Random(seed).randint(75, 120)), (8, 8))
+    leapt = clauses(paths(of))
+    monkeypatch.setattr(walk._Walk, "_watch", lambda self, loop, at: None)
+    assert clauses(paths(of)) == leapt

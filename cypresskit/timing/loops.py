@@ -122,8 +122,9 @@ class CountedLoop:
         as after the last of them. None if that can't be done; then nothing has changed. Raises
         ``EndlessError``.
         """
-        masks = self.processor.masks
+        masks, noting = self.processor.masks, self.memory.noting
         self.processor.masked = False
+        self.memory.noting = True
         try:
             counted, after = self._counted()
         except NotCounted:
@@ -131,7 +132,7 @@ class CountedLoop:
             after = self.before
         finally:
             self.processor.masked = True
-            self.memory.noting = True
+            self.memory.noting = noting
             self.processor.registers = self.before
             masks.set(self.entered)
         if counted is None:
@@ -369,6 +370,14 @@ class Moving:
         bits = number.astype(np.float32).view(np.uint32)
         far = np.abs(number) >= self.below
         return Value(bits, far, UNKNOWN) if far.any() else Value(bits)
+
+    def turns_below(self, active: np.ndarray) -> float:
+        """The first turn in which an active lane holds a float that is too large to be told."""
+        if self.constant is not None or not self.float:
+            return NEVER
+        with np.errstate(all="ignore"):
+            turns = np.floor((self.below - np.abs(self.start)) / np.abs(self.step))
+        return float(np.where(active, turns, NEVER).min())
 
 
 def number(word: Value, o: Operation) -> np.ndarray:

@@ -12,8 +12,9 @@ How it works:
 3. A loop that only counts is run for all turns in which nobody leaves at once (``loops``), as one
    segment with a number of turns. What it can't tell of its registers is marked; whoever reads that
    behind the loop raises ``NotCounted``, and the walk begins anew with that loop run turn by turn.
-4. A loop that is run turn by turn never ends if what its tests depend on comes back, and is taken
-   for endless after ``MOST_BUNDLES``. One wavefront tells that sooner than all, and goes first.
+4. A loop that doesn't end must be found before it fills the memory. After ``REHEARSED`` turns, its
+   end is looked for by a rehearsal, which notes nothing: first for one wavefront alone, then for
+   all that are in it. A rehearsal leaps over turns that go by evenly (``drift``).
 
 What holds between any two control-flow instructions:
 
@@ -21,14 +22,18 @@ What holds between any two control-flow instructions:
   ``processor.masks.loops``.
 - In ``history``, what a wavefront ran since its last ``end_segment`` is run once. A segment ends
   where a loop begins and where a wavefront leaves it, for those wavefronts alone.
-- ``processor.bundles`` is the work of the walk, that of counted loops too.
+- ``issued`` counts each wavefront's instructions but for those of counted loops. It bounds the work
+  of any walk, by ``MAX_INSTRUCTIONS``.
+- A rehearsal changes nothing: ``_comes_back`` restores whatever running code changes.
 
 The laws are in tests/test_timing_walk.py: wavefronts that are walked together run what each runs
-alone, and counted loops are those run turn by turn.
+alone, counted loops are those run turn by turn, and rehearsals end where the loop does.
 """
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,10 +43,17 @@ from cypresskit.compiler.assembly import Control, FetchInstruction, Operation, S
 from cypresskit.machine import shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError
 from cypresskit.machine.vliw import Processor
-from cypresskit.tables import quantity
 from cypresskit.timing.clauses import ClauseMaker
+from cypresskit.timing.drift import NEXT, Comparisons, Drift, WatchedTurn
 from cypresskit.timing.history import History
-from cypresskit.timing.loops import CountedLoop, EndlessError, can_count, loop_end
+from cypresskit.timing.loops import (
+    BETWEEN,
+    CountedLoop,
+    EndlessError,
+    can_count,
+    loop_body,
+    loop_end,
+)
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.surfaces import Motion, Surfaces
@@ -52,7 +64,7 @@ MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
 BESIDES = 64 * 256  # bytes of a wavefront while it is walked, beside its accesses; measured
 SMALL = 1500  # wavefronts of a walk that is kept for the next launch, at most: a few MB
 KEPT = 16  # such walks
-MOST_BUNDLES = 30_000  # of a walk, which runs some 15,000 a second: two seconds, 4,000 short turns
+REHEARSED = 64  # turns of a loop, after which its end is looked for before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
 
@@ -75,8 +87,10 @@ def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None
     if len(wavefronts) * BESIDES * 8 < MAX_BYTES:
         return
     numbers = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
-    sample = _history(code, surfaces, wavefronts[numbers])
-    needed = len(wavefronts) * (BESIDES + 2 * sample.bytes // len(numbers))
+    with np.errstate(all="ignore"):
+        sample = _Walk(code, surfaces, wavefronts[numbers], frozenset())
+        sample.run()
+    needed = len(wavefronts) * (BESIDES + 2 * sample.history.bytes // len(numbers))
     if needed > MAX_BYTES:
         raise ValueError(
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
@@ -98,18 +112,10 @@ def keep(kept: dict, key: Hashable, result: Any, most: int) -> Any:
 
 
 def _walked(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
-    """The paths of a walk."""
-    return _history(code, surfaces, wavefronts).paths(wavefronts)
-
-
-def _history(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> History:
-    """What the wavefronts run. It is tried with all loops counted that can be; where that left a
-    value open which is needed later, again with these loops run turn by turn.
+    """The paths of a walk. It is tried with all loops counted that can be; where that left a value
+    open which is needed later, again with these loops run turn by turn.
     """
-    loops = [n for n, control in enumerate(code.controls) if control.name == "LOOP_START_DX10"]
-    stepped = frozenset(start for start in loops if not can_count(code, start))
-    if stepped and len(wavefronts) > 1:
-        _history(code, surfaces, wavefronts[:1])  # raises, if its loops don't end
+    stepped: frozenset[int] = frozenset()
     while True:
         attempt = _Walk(code, surfaces, wavefronts, stepped)
         try:
@@ -130,11 +136,13 @@ class _RunningLoop:
     # Of an earlier turn: the registers that tests depend on, and the active lanes (bool)
     earlier: dict[tuple[int, int], Value] = field(default_factory=dict)
     active: np.ndarray | None = None
+    watched: list[WatchedTurn] = field(default_factory=list)  # by a rehearsal: the last turns
 
 
 class _Walk:
     """The walk of some wavefronts; loops ``stepped`` are run turn by turn, ``counted`` ones were
-    run for several turns at once.
+    run for several turns at once. Not ``recording``, it is a rehearsal, and only finds loops that
+    don't end.
     """
 
     def __init__(
@@ -143,9 +151,11 @@ class _Walk:
         surfaces: Surfaces,
         wavefronts: np.ndarray,
         stepped: frozenset[int],
+        recording: bool = True,
     ):
         self.code = code
         self.surfaces = surfaces
+        self.wavefronts = wavefronts
         self.stepped = stepped
         self.counted = frozenset[int]()
 
@@ -160,21 +170,26 @@ class _Walk:
             self.memory,
             exist,
         )
+        self.recording = self.memory.noting = recording
         self.history = History(len(wavefronts))
         self.clause_maker = ClauseMaker(code, surfaces, x, y)
 
         self.tested = branch_registers(code)
+        self.instructions = [_instructions(control) for control in code.controls]
+        self.issued = np.zeros(len(wavefronts), np.int64)  # instructions, turn by turn
         self.loops: list[_RunningLoop] = []
 
         # of the last question to `members`: most come in rows with the same lanes
         self._asked_lanes = np.zeros(0, bool)
         self._members = np.zeros(0, bool)
 
-    def run(self) -> History:
-        at = 0
-        while at != len(self.code.controls) - 1:
+    def run(self) -> list[Path]:
+        self._run(0, len(self.code.controls) - 1)
+        return self.history.paths(self.wavefronts)
+
+    def _run(self, at: int, until: int) -> None:
+        while at != until:
             at = self._step(at)
-        return self.history
 
     def _step(self, at: int) -> int:
         """Do control-flow instruction ``at``. Returns the number of the one that follows."""
@@ -191,8 +206,10 @@ class _Walk:
         following = self.processor.step(at)
         if somebody:
             members = self.members(active)
-            accesses = [(access, Motion()) for access in self.memory.noted]
-            self._record(at, accesses, active, members)
+            self.issued[members] += self.instructions[at]
+            if self.recording:
+                accesses = [(access, Motion()) for access in self.memory.noted]
+                self._record(at, accesses, active, members)
         return following
 
     def _record(
@@ -221,24 +238,27 @@ class _Walk:
         """Begin the loop at ``at``, and run at once the turns that can be counted."""
         masks = self.processor.masks
         members = self.members(masks.active)
-        self.history.end_segment(members)
+        if self.recording:
+            self.history.end_segment(members)
         following = self.processor.step(at)
-        if masks.count and at not in self.stepped:
+        watched = self.words.compared is not None  # each turn, by a rehearsal around this loop
+        if masks.count and at not in self.stepped and not watched and can_count(self.code, at):
             self._count(at)
         self.loops.append(_RunningLoop(at, members))
         return following
 
     def _count(self, at: int) -> None:
         """Run a loop for all turns in which nobody leaves."""
-        turn = sum(map(_instructions, self.code.controls[at : loop_end(self.code, at) + 1]))
+        turn = sum(self.instructions[at : loop_end(self.code, at) + 1])
         try:
             counted = CountedLoop(self.processor, at, MAX_INSTRUCTIONS // turn).run()
         except EndlessError:
-            what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
-            raise endless_loop(self.code, at, what) from None
+            raise self._endless(at) from None
         if counted is None:
             return
         self.counted |= {at}
+        if not self.recording:
+            return
         members = counted.turns > 0
         active = self.processor.masks.active & np.repeat(members, 64)
         for n, accesses in counted.accesses.items():
@@ -250,29 +270,45 @@ class _Walk:
         follows: the loop's first, or the one behind it once all have left.
         """
         loop = self.loops[-1]
+        if not self.recording:
+            self._watch(loop, at)
         self._let_go(loop)
 
         following = self.processor.step(at)
         if following > at:
+            if loop.watched:
+                self.words.compared = None
             self.loops.pop()
             return following
 
         loop.turns += 1
-        if self.processor.bundles > MOST_BUNDLES:
-            longest = max(self.loops, key=lambda loop: loop.turns)
-            what = f"this loop has not ended after {quantity(longest.turns, 'turn')}"
-            raise endless_loop(self.code, longest.start, what)
+        if self.issued.max() > MAX_INSTRUCTIONS:
+            raise self._endless(loop.start)
         self._check_that_tests_change(loop)
+        if loop.turns == REHEARSED and self.recording:
+            self._rehearse(loop, following, at + 1)
         return following
 
     def _let_go(self, loop: _RunningLoop) -> None:
         """Note a turn's end, and a segment's for those that have left the loop in it."""
         running = self.members(self.processor.masks.loops[-1].running.copy())  # changes in place
-        self.history.end_turn(loop.members)
-        ended = loop.members & ~running
-        if ended.any():
-            self.history.end_segment(ended)
+        if self.recording:
+            self.history.end_turn(loop.members)
+            ended = loop.members & ~running
+            if ended.any():
+                self.history.end_segment(ended)
         loop.members = running
+
+    # Loops that don't end
+
+    def _endless(self, start: int) -> KernelError:
+        what = f"this loop has not ended after {MAX_INSTRUCTIONS:,} instructions of a work-item"
+        return endless_loop(self.code, start, what)
+
+    def _tested_now(self) -> dict[tuple[int, int], Value]:
+        """What the registers hold that tests depend on."""
+        registers = self.processor.registers
+        return {place: registers.get(place, ZERO) for place in self.tested}
 
     def _check_that_tests_change(self, loop: _RunningLoop) -> None:
         """Raise ``KernelError`` if all that tests depend on is as it was in an earlier turn, with
@@ -282,8 +318,7 @@ class _Walk:
         found once the distance to it is longer.
         """
         active = self.processor.masks.active
-        registers = self.processor.registers
-        now = {place: registers.get(place, ZERO) for place in self.tested}
+        now = self._tested_now()
         if loop.active is not None and np.array_equal(loop.active, active):
             for place, word in loop.earlier.items():
                 if not now[place].same(word, active):
@@ -295,6 +330,110 @@ class _Walk:
         if _is_power_of_two(loop.turns):
             loop.earlier = now
             loop.active = active
+
+    def _rehearse(self, loop: _RunningLoop, at: int, until: int) -> None:
+        """See whether a loop ends, before its turns fill the memory: run it from ``at`` to
+        ``until``, behind it, without noting anything, and come back.
+        """
+        alone = self.wavefronts[np.flatnonzero(loop.members)[:1]]
+        _Walk(self.code, self.surfaces, alone, self.stepped, recording=False).run()
+        if not self._has_accesses(loop.start):
+            return
+        with self._comes_back():
+            self.recording = self.memory.noting = False
+            self._run(at, until)
+
+    def _has_accesses(self, start: int) -> bool:
+        """Whether the loop at ``start`` has anything in it whose addresses would be kept."""
+        body = loop_body(self.code, start)
+        lds = any(o.row.kind == "lds" for c in body for o in c.operations)
+        return lds or any(c.fetches or c.store is not None for c in body)
+
+    @contextmanager
+    def _comes_back(self) -> Iterator[None]:
+        """What is run in this context leaves no trace, but for what ``words`` compared."""
+        processor = self.processor
+        registers = processor.registers
+        masks = processor.masks
+        queue = [*processor.queue]
+        issued = self.issued.copy()
+        loops = [replace(loop) for loop in self.loops]
+        recording = self.recording
+        processor.registers = dict(registers)
+        processor.masks = copy.deepcopy(masks)
+        try:
+            yield
+        finally:
+            processor.registers = registers
+            processor.masks = masks
+            processor.queue = queue
+            self.issued = issued
+            self.loops = loops
+            self.recording = self.memory.noting = recording
+
+    # Rehearsals that leap
+
+    def _watch(self, loop: _RunningLoop, at: int) -> None:
+        """Watch three turns of a loop that has run for long, at whose end ``at`` it is, and leap
+        over those that go by as they did. Loops inside it aren't watched meanwhile.
+        """
+        if not loop.watched:
+            long = loop.turns >= REHEARSED and _is_power_of_two(loop.turns)
+            inside_another = self.words.compared is not None
+            if inside_another or not long:
+                return
+        loop.watched.append(self._turn_now())
+        self.words.compared = Comparisons(self.processor)
+        if len(loop.watched) == 3:
+            watched = loop.watched
+            loop.watched = []
+            self._leap(watched, loop.start, at)
+            self.words.compared = None
+
+    def _turn_now(self) -> WatchedTurn:
+        """The turn that ends here."""
+        running = self.processor.masks.loops[-1].running.copy()
+        compared = self.words.compared or Comparisons(self.processor)
+        return WatchedTurn(self._tested_now(), compared, running, self.issued.copy())
+
+    def _leap(self, watched: list[WatchedTurn], start: int, at: int) -> None:
+        """Pass over the turns of a drifting loop in which no comparison comes out differently: only
+        what its tests depend on is moved. Some of these turns are run, for a check.
+        """
+        try:
+            drift = Drift(*watched)
+        except NotCounted:
+            return
+        if not drift.running.any():
+            return
+
+        left = (MAX_INSTRUCTIONS - int(self.issued.max())) // drift.issued + 1
+        turns = int(min(drift.turns() - 1, NEXT + left))
+        if turns <= NEXT + len(BETWEEN):
+            return
+        checked = [int(NEXT + share * (turns - NEXT)) for share in BETWEEN]
+        for turn in [*checked, turns - 1]:
+            if not drift.expects(turn, self._tried(drift, turn, start, at)):
+                return
+
+        self._move(drift, turns)
+        self.issued += (turns - NEXT) * (watched[2].issued - watched[1].issued)
+
+    def _tried(self, drift: Drift, turn: int, start: int, at: int) -> WatchedTurn:
+        """A turn of the loop from ``start`` to ``at``, which is run and taken back."""
+        with self._comes_back():
+            self.processor.masks.next_iteration()
+            self._move(drift, turn)
+            self.words.compared = Comparisons(self.processor)
+            self._run(start + 1, at)
+            turn_run = self._turn_now()
+        return turn_run
+
+    def _move(self, drift: Drift, turn: int) -> None:
+        """Set what tests depend on to what it is at the beginning of a turn."""
+        registers = self.processor.registers
+        for place, word in drift.registers(turn).items():
+            registers[place] = self.words.merge(word, registers.get(place, ZERO), drift.running)
 
 
 def _is_power_of_two(number: int) -> bool:

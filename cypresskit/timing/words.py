@@ -48,11 +48,12 @@ class Value:
 
 
 class Comparison(NamedTuple):
-    """A comparison that was made, and its operands."""
+    """A comparison that was made, its operands, and by which lanes (bool), where that is wanted."""
 
     operation: Operation
     left: Value
     right: Value
+    active: np.ndarray | None = None
 
 
 ZERO = Value(np.zeros(1, np.uint32))
