@@ -14,6 +14,7 @@ from cypresskit.editing import conversation
 from cypresskit.editing.conversation import CLOSED, OVER, SLOW, Conversation
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.steps import STEPS
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.saving import save_file
 
@@ -547,6 +548,57 @@ def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, mo
     (kept,) = again.talk.edits
     assert (kept.text, kept.note) == (NAIVE + "; mine\n", "never reached the file")
     again.talk.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_keeps_only_what_was_typed_at_it(tmp_path, seed):
+    """Workbenches of several steps, in two notebooks, are about one file; each text is typed at
+    one of them, is right, and is judged by all.
+    """
+    chance = random.Random(seed)
+    path = tmp_path / "my.il"
+    path.write_text(NAIVE)
+    benches = []
+    for steps in (("00", "01a"), ("02", "03")):
+        file, edits = KernelFile(path), Edits(history_path(path))
+        settings = [SETTINGS | {"n": STEPS[step].n, "step": step} for step in steps]
+        benches += [
+            Conversation(file, edits, each, lambda *_: SilentAnswerer()) for each in settings
+        ]
+    typed: dict[str, list[str]] = {bench.step.name: [] for bench in benches}
+    for number in range(30):
+        here = chance.choice(benches)
+        text = f"{NAIVE}; {number}\n"
+        typed[here.step.name].append(text)
+        here.begin(f"edit {number}", text)
+        for bench in chance.sample(benches, len(benches)):
+            bench.look()
+            size = [bench.step.n] * 3
+            bench.answers = {
+                "code": {"card": CARD},
+                "verdict": {"right": True},
+                "clocks": {"gflops": 5000.0 + number, "size": size, "bound": "ALU"},
+            }
+            assert bench.text == text
+            bench._note_edit()
+    for bench in benches:
+        bench.close()
+    found = Edits(history_path(path))
+    for step, texts in typed.items():
+        kept = found.kept(step)
+        assert kept is None if not texts else kept.text == texts[-1], step
+
+
+class SilentAnswerer:
+    """In a process's place: hears what it is asked, and says nothing."""
+
+    alive = True
+
+    def ask(self, job):
+        pass
+
+    def stop(self):
+        pass
 
 
 def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):

@@ -117,6 +117,7 @@ class Conversation:
         self.keeping: list[Callable[[], None]] = []  # called when a text is kept as its step's
         self.text = file.text
         self.edit = "file-0"
+        self.leads = False  # whether the text came from here: typed, brought back, or opened
         self.files = 0
         self.asked = False  # whether a page has asked for the answers to this text
         self.rested = False  # whether all answers to it have been given
@@ -290,6 +291,7 @@ class Conversation:
                 self._keep_unknown(self.note or "changed at the same time")
             self._write(text)
             self._take(edit, text)
+            self.lead()
             self._answer_text()
             self._tell_others(edit, text)
 
@@ -305,8 +307,18 @@ class Conversation:
             edit = f"put-{self.files}-{id(self)}"
             self._write(text)
             self._take(edit, text)
+            self.lead()
             self.note = note
             self._tell_others(edit, text)
+
+    def lead(self) -> None:
+        """What stands in the file is this workbench's from now on: its step keeps it. The history
+        tells those in other notebooks.
+        """
+        for other in self.file.readers:
+            other.leads = other is self
+        if self.step is not None and self.edits.step != self.step.name:
+            self.add(Edit(0, self.text, note=f"at {self.step.name}", step=self.step.name))
 
     def _tell_others(self, edit: str, text: str) -> None:
         for other in tuple(self.file.readers):
@@ -353,6 +365,7 @@ class Conversation:
         """Take over a text that is in the file, or should be."""
         if text != self.text:
             self.say({"type": "text", "text": text, "edit": edit})
+        self.leads = False
         self.note = ""
         self.asked = self.rested = False
         self.edit = edit
@@ -648,7 +661,10 @@ class Conversation:
         """Keep the text in the history, unless its figures are those of the edit before it with
         these arguments: whether it is right, its speed, N, what binds it, bundles and registers.
         A right text that reaches the step's first par is kept as the step's, if it is its fastest.
+        Another step's workbench, open beside the one where somebody types, only follows.
         """
+        if self.step is not None and not self.leads and self.edits.step != self.step.name:
+            return
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
             return

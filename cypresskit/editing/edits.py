@@ -125,6 +125,12 @@ class Edits(Sequence[Edit]):
         """The latest edit that was judged with these arguments, or not at all; or None."""
         return next((edit for edit in reversed(self.rows) if edit.judged_with(arguments)), None)
 
+    @property
+    def step(self) -> str:
+        """The step at which the file was worked on last, in whichever notebook, or ""."""
+        self._read_anew()
+        return next((edit.step for edit in reversed(self.rows) if edit.step), "")
+
     def shown(self, arguments: str) -> list[dict[str, Any]]:
         """What a page with these arguments shows: its own edits, and those of other arguments
         whose texts were never judged with its own.

@@ -10,7 +10,7 @@ from typing import Any
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import Edit, Edits, history_path
+from cypresskit.editing.edits import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.pure_answers import Answer
@@ -140,14 +140,12 @@ def workbench(
         "step": step,
     }
     bench = Workbench(path.absolute(), settings)
-    if text is None and chosen is not None:
-        text = _last_of_line(bench, chosen)
-        if text is not None:
-            bench._conversation.put(text, "")
-            bench._conversation.add(Edit(0, text, note=f"begins {step}", step=chosen.name))
-    elif text is not None:
+    if text is not None:
         bench._conversation.put(text, "given")
         bench._judge()
+    elif chosen is not None and (begun := _last_of_line(bench, chosen)) is not None:
+        bench._conversation.put(begun, "")
+    bench._conversation.lead()
     return bench
 
 
