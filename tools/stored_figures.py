@@ -70,7 +70,6 @@ def road_rows() -> list:
 
 
 if __name__ == "__main__":
-    for name, kept in {"road": road_rows(), "dial": dial()}.items():
-        (Path(ck.draw.__file__).parent / f"{name}.json").write_text(
-            json.dumps(kept) + "\n", encoding="utf-8"
-        )
+    package = Path(ck.__file__).parent
+    for place, figures in {"draw/road": road_rows(), "teach/l04_registers/dial": dial()}.items():
+        (package / f"{place}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
