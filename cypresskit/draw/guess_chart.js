@@ -40,7 +40,10 @@ function render({model, el}) {
   const style = document.createElement("style")
   style.textContent = STYLE
   el.append(style)
-  const svg = make(el, "svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, class: "cypresskit cypresskit-guess-chart"})
+  const svg = make(el, "svg", {
+    viewBox: `0 0 ${WIDE} ${HIGH}`,
+    class: "cypresskit cypresskit-guess-chart",
+  })
   svg.setAttribute("role", "group")
   svg.setAttribute("aria-label", name)
   for (let n = 0; n <= LABELS; n++) {

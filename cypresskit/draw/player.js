@@ -331,8 +331,7 @@ class Player {
     for (const {source, on, marks} of this.spec.picks) {
       const {key, lit} = source.data
       const now = Array.from(key, (k) => (k === this.pick ? on : 0))
-      if (now.some((value, n) => value !== lit[n]))
-        source.data = {...source.data, lit: now}
+      if (now.some((value, n) => value !== lit[n])) source.data = {...source.data, lit: now}
       const seen = now.some((value) => value > 0)
       for (const mark of marks) if (mark.visible !== seen) mark.visible = seen
     }

@@ -1,8 +1,8 @@
 // What load() and a saved page bring to life.
 import {beginGame} from "../teach/l03_bundles/bundle_game.js"
+import {beginPitch} from "../teach/l07_lds/lds_pitch.js"
 import {beginGuess} from "./guess_page.js"
 import {beginJourney} from "./journey.js"
-import {beginPitch} from "../teach/l07_lds/lds_pitch.js"
 import {bringToLife} from "./picture.js"
 import {beginPlayer} from "./player.js"
 

@@ -17,9 +17,9 @@ export class Words {
   constructor({opcodes, others, beside = []}) {
     this.puts = beside.map(([pattern, text]) => ({
       pattern: new RegExp(`${pattern}\\.([xyzw]+)`, "g"),
-      parts: [...text.matchAll(/\b([xyzw]+): ([^;]*?)(?: as [^;]*| in [^;]*|, not [^;]*)?(?=;|$)/g)].map(
-        ([, letters, what]) => [letters, what],
-      ),
+      parts: [
+        ...text.matchAll(/\b([xyzw]+): ([^;]*?)(?: as [^;]*| in [^;]*|, not [^;]*)?(?=;|$)/g),
+      ].map(([, letters, what]) => [letters, what]),
     }))
     this.opcodes = new Map(opcodes.map((entry) => [entry[0], entry]))
     this.others = others.map(([name, pattern, text]) => ({

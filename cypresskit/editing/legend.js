@@ -2,7 +2,9 @@
 import {make} from "../draw/shell.js"
 import {MEANINGS} from "./figures.js"
 
-const KEYS = [["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the dots below have all earlier texts"]]
+const KEYS = [
+  ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the dots below have all earlier texts"],
+]
 const PURE = [
   ["live", "registers whose value is still needed at a line; the most, in bold, is what counts"],
   ["colours", "a line, and what became of it in the bundles, have the same"],

@@ -30,11 +30,15 @@ export class SmallProduct {
     b.forEach((row, k) => {
       const name = gap(a[0].length + 1)
       if (!k) name.textContent = "B →"
-      row.forEach((value, n) => this.cell("b", k, n, value))
+      row.forEach((value, n) => {
+        this.cell("b", k, n, value)
+      })
     })
     gap(a[0].length + 1 + b[0].length).className = "ckw-apart"
     this.elements = c.map((row, m) => {
-      a[m].forEach((value, k) => this.cell("a", m, k, value))
+      a[m].forEach((value, k) => {
+        this.cell("a", m, k, value)
+      })
       gap(1)
       return row.map((value, n) => this.element(m, n, value, right[m][n]))
     })

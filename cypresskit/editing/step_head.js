@@ -39,7 +39,12 @@ export class StepHead {
         this.post({type: "play", view})
       })
     }
-    const book = make(this.buttons, "button", {type: "button", class: "ckw-book"}, "start from the book's")
+    const book = make(
+      this.buttons,
+      "button",
+      {type: "button", class: "ckw-book"},
+      "start from the book's",
+    )
     book.title = "Your text stays in the history below"
     book.addEventListener("click", () => this.post({type: "book"}))
     this.showPars()
@@ -78,10 +83,20 @@ export class StepHead {
       const near = this.right && !reached && speed >= pars[name] * (1 - within)
       const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
       const of = name === "right" && !pars.right ? "" : ` ${shown(pars[name])}`
-      make(this.pars, "span", {class: reached || near ? "ckw-reached" : ""}, `${state}${words}${of}`)
+      make(
+        this.pars,
+        "span",
+        {class: reached || near ? "ckw-reached" : ""},
+        `${state}${words}${of}`,
+      )
     }
     if (kept)
-      make(this.pars, "b", {class: "ckw-kept"}, `kept as your ${this.step.name}: ${shown(kept.gflops)} Gflop/s`)
+      make(
+        this.pars,
+        "b",
+        {class: "ckw-kept"},
+        `kept as your ${this.step.name}: ${shown(kept.gflops)} Gflop/s`,
+      )
     this.hint.textContent = `To go on: ${hint}`
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }

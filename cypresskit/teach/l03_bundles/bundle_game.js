@@ -1,8 +1,9 @@
 // The bundle game: what is on the page, and the moves. `levels` and `tables` come from
 // bundle_game.py; bundle_rules.js says what a bundle may hold.
-import {heldBy, judge, SLOTS, unitOf} from "./bundle_rules.js"
+
 import {leave, listenKeys, make, makeButton, press, takeFocus} from "../../draw/shell.js"
 import {dressToy} from "../../draw/toy.js"
+import {heldBy, judge, SLOTS, unitOf} from "./bundle_rules.js"
 
 /** Bring the game to life. */
 export function beginGame(host, data, _place, ends) {
