@@ -285,7 +285,7 @@ def test_a_mistaken_argument_is_named(tmp_path, monkeypatch, call, error, words)
 
 def test_a_kernel_of_one_s_own_is_a_short_line():
     mine = ck.kernel(ck.kernels["sgemm_tn"].text, name="mine")
-    assert repr(mine).startswith("Kernel('mine', precision='single', mode='pixel', block=(8, 8)")
+    assert repr(mine).startswith("Kernel('mine', block=(8, 8), k_step=2, trans_a=True")
     assert repr(mine).endswith(" lines of IL)") and len(repr(mine)) < 200
 
 

@@ -268,8 +268,8 @@ def _add_grader_metadata(cells: list[NotebookNode]) -> None:
         part = entry.get("part")
         if part not in ("answer", "check", "sentence"):
             continue
-        number = entry.get("exercise")
-        name = f"exercise-{number}-{part}" if number else f"step-{entry['step']}"
+        place = f"exercise-{entry['exercise']}" if "exercise" in entry else "step"
+        name = f"{place}-{part}"
         known[name] = known.get(name, 0) + 1
         graded = {"points": POINTS[part]} if part in POINTS else {}
         cell.metadata["nbgrader"] = graded | {
