@@ -7,6 +7,7 @@ and each line that it shows is held against that, or against a formula.
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -20,6 +21,7 @@ from cypresskit import draw, host, timing
 from cypresskit.host.blocked import choose_block
 from cypresskit.teach.bindings import needed
 from cypresskit.teach.l02_why_blocks import checks as why_blocks
+from cypresskit.teach.l10_larger import checks as larger
 from cypresskit.teach.l12_contest import checks as contest
 
 MANY = 60  # settings; of more, each control's are tried with the others where they begin
@@ -30,6 +32,7 @@ TIMERS = [
     (why_blocks, "pace"),
     (contest, "timed"),
     (host, "blocked_time"),
+    (larger, "blocked_time"),
     (host, "five_stage"),
 ]
 
@@ -72,7 +75,17 @@ class Control:
     def show(self, setting: dict) -> tuple[list[str], list]:
         """The lines of the text, and what was timed for it."""
         self.timed.clear()
-        return str(self.view(**setting)).split("\n"), list(self.timed)
+        with self.listening():
+            lines = str(self.view(**setting)).split("\n")
+        return lines, list(self.timed)
+
+    @contextmanager
+    def listening(self) -> Iterator[pytest.MonkeyPatch]:
+        """Keep what any of ``TIMERS`` gives."""
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name in TIMERS:
+                patch.setattr(module, name, self.listen(getattr(module, name)))
+            yield patch
 
 
 @cache
@@ -84,28 +97,11 @@ def control(lesson: str) -> Control:
     statements = [ast.unparse(s) for cell in plain for s in ast.parse(cell).body]
     place = next(n for n, code in enumerate(statements) if "draw.controls(" in code)
     made, names = Control(), dict[str, object]()
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name in TIMERS:
-            patch.setattr(module, name, made.listen(getattr(module, name)))
+    with made.listening() as patch:
         patch.setattr(draw, "controls", made.offer)
         for n in [*needed(statements[:place], statements[place]), place]:
             exec(compile(statements[n], path.name, "exec"), names)
-    for name, value in names.items():  # the lesson's modules are whole again: listen to them here
-        if name in ("lesson", "contest", "host"):
-            names[name] = Listened(value, made)
     return made
-
-
-class Listened:
-    """A module whose timers are listened to."""
-
-    def __init__(self, module, control: Control) -> None:
-        self._module, self._control = module, control
-
-    def __getattr__(self, name: str):
-        value = getattr(self._module, name)
-        known = any((module, timer) == (self._module, name) for module, timer in TIMERS)
-        return self._control.listen(value) if known else value
 
 
 def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[str, Rule]:
@@ -129,6 +125,12 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
         ],
         r" *# wavefronts; # per SIMD engine, # registers": lambda *_: [
             report.wavefronts,
+            report.active,
+            report.registers,
+        ],
+        r" *# wavefronts \(# % of their work simulated, .*": lambda *_: [
+            report.wavefronts,
+            100 * report.simulated,
             report.active,
             report.registers,
         ],

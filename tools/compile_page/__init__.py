@@ -96,22 +96,25 @@ def pyodide() -> Path:
     if npm is None:
         raise NoPyodide("npm isn't here")
 
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [npm, "pack", f"pyodide@{VERSION}", "--silent", "--pack-destination", str(folder)]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    except subprocess.TimeoutExpired:
-        raise NoPyodide("npm had not brought it after five minutes") from None
-    if done.returncode:
-        raise NoPyodide(f"npm can't bring it: {(done.stderr or done.stdout).strip()[-300:]}")
+    KEPT.mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=KEPT) as own:  # another process may be at it, too
+        command = [npm, "pack", f"pyodide@{VERSION}", "--silent", "--pack-destination", own]
+        try:
+            done = subprocess.run(command, cwd=own, capture_output=True, text=True, timeout=300)
+        except subprocess.TimeoutExpired:
+            raise NoPyodide("npm had not brought it after five minutes") from None
+        if done.returncode:
+            raise NoPyodide(f"npm can't bring it: {(done.stderr or done.stdout).strip()[-300:]}")
 
-    (packed,) = folder.glob("*.tgz")
-    with tarfile.open(packed) as source:
-        for name in CORE:
-            data = source.extractfile(f"package/{name}")
-            assert data is not None, f"pyodide {VERSION} has no {name}"
-            (folder / name).write_bytes(data.read())
-    packed.unlink()
+        (packed,) = Path(own).glob("*.tgz")
+        folder.mkdir(exist_ok=True)
+        with tarfile.open(packed) as source:
+            for name in CORE:
+                data = source.extractfile(f"package/{name}")
+                assert data is not None, f"pyodide {VERSION} has no {name}"
+                part = Path(own) / name
+                part.write_bytes(data.read())
+                part.replace(folder / name)
     return folder
 
 
