@@ -14,9 +14,7 @@ Where to begin:
 - ``ck.draw``: pictures that play.
 """
 
-import gc
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from cypresskit import session
@@ -26,6 +24,7 @@ from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
 from cypresskit.kernels import Kernel
+from cypresskit.lazy import import_later
 from cypresskit.machine import KernelError, Observer, Run, launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.shape import Shape
@@ -119,47 +118,8 @@ if TYPE_CHECKING:
     from cypresskit.timing.simulate import simulate
     from cypresskit.timing.sweep import sweep
     from cypresskit.today.machine_code import machine_code as machine_code
-else:
 
-    class _Loading:
-        """While any thread loads a module, Python doesn't search for garbage: modules stay, and to
-        look through them would take a tenth of the time.
-        """
-
-        def __init__(self):
-            self.lock = Lock()
-            self.count = 0
-            self.was_enabled = False
-
-        def __enter__(self):
-            with self.lock:
-                if self.count == 0:
-                    self.was_enabled = gc.isenabled()
-                    gc.disable()
-                self.count += 1
-
-        def __exit__(self, *_):
-            with self.lock:
-                self.count -= 1
-                if self.count == 0 and self.was_enabled:
-                    gc.enable()
-
-    _loading = _Loading()
-
-    def __getattr__(name: str):
-        if name not in _LATER:
-            from cypresskit.il.errors import nearest  # Python's own guess isn't shown by IPython
-
-            guess = nearest(name, [*__all__, *_LATER, "open"])
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{guess}")
-        try:
-            with _loading:
-                module = import_module(f"cypresskit.{_LATER[name] or name}")
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"ck.{name} needs {error.name}: pip install 'cypresskit[draw]'"
-            ) from error
-        return getattr(module, name) if _LATER[name] else module
+import_later(__name__, _LATER)
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -168,7 +128,3 @@ def load_ipython_extension(shell: object) -> None:
     """
     import_module("cypresskit.teach")
     session.begin(shell)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])

@@ -15,14 +15,24 @@ class LazyPackage(ModuleType):
     others: str
 
     def __getattr__(self, name: str):
-        where = self.later.get(name, self.others)
-        module = None
-        if where and name != self.others and not name.startswith("__"):
-            module = import_module(f"{self.__name__}.{where}")
+        where = self.later.get(name)
+        if where == "":
+            return self._import(name, name)
+        if where is None and not name.startswith("__"):  # which Python itself may ask for
+            where = self.others if name != self.others else ""
+        module = self._import(where, name) if where else None
         if hasattr(module, name):
             return getattr(module, name)
         guess = nearest(name, dir(self))  # Python's own isn't shown by IPython
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
+
+    def _import(self, module: str, name: str) -> ModuleType:
+        try:
+            return import_module(f"{self.__name__}.{module}")
+        except ModuleNotFoundError as error:
+            what = f"{self.__name__}.{name}".replace("cypresskit.", "ck.", 1)
+            wanted = f"{what} needs {error.name}: pip install 'cypresskit[draw]'"
+            raise ImportError(wanted) from error
 
     def __setattr__(self, name: str, value: object) -> None:
         """Python enters each submodule that it imports: one called like its view gives way."""
@@ -38,8 +48,9 @@ class LazyPackage(ModuleType):
 
 
 def import_later(package: str, modules: Mapping[str, str], *, others: str = "") -> None:
-    """Let ``package`` import each name of ``modules`` from that module of its own, and all other
-    names from its module ``others``, when they are first used.
+    """Let ``package`` import each name of ``modules`` from that module of its own (where that is
+    "", the name is a module), and all other names from its module ``others``, when they are first
+    used.
     """
     module = sys.modules[package]
     module.__dict__.update(later=modules, others=others)

@@ -4,7 +4,6 @@ clean.
 
 import ast
 import contextlib
-import gc
 import importlib
 import operator
 import os
@@ -13,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import threading
 import tomllib
 import zipfile
 from importlib.metadata import packages_distributions
@@ -373,28 +371,35 @@ def test_load_alone_changes_the_search_for_garbage(before):
     assert states == [f"{enabled} False", f"{enabled} True"], shown.stderr
 
 
-def test_threads_that_load_at_once_leave_the_search_for_garbage_on(monkeypatch):
-    """The second begins before the first has ended, and ends after it."""
-    begun = [threading.Event(), threading.Event()]
-    may_end = [threading.Event(), threading.Event()]
+NOTHING_DRAWS = """
+import sys
 
-    def import_slowly(name):
-        number = ["cypresskit.host", "cypresskit.teach"].index(name)
-        begun[number].set()
-        assert may_end[number].wait(60)
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("bokeh", "anywidget"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(cypresskit, "import_module", import_slowly)
-    assert gc.isenabled()
-    threads = []
-    for number, name in enumerate(("host", "teach")):
-        threads.append(threading.Thread(target=cypresskit.__getattr__, args=(name,), daemon=True))
-        threads[-1].start()
-        assert begun[number].wait(60)
-    for thread, event in zip(threads, may_end, strict=True):
-        assert not gc.isenabled()
-        event.set()
-        thread.join(60)
-    assert gc.isenabled()
+sys.meta_path.insert(0, Missing())
+import cypresskit as ck
+
+packages = [ck, ck.draw, *(getattr(ck.teach, name) for name in dir(ck.teach))]
+for package in packages:
+    for name in getattr(package, "later", ()):
+        try:
+            getattr(package, name)
+        except ImportError as error:
+            print(error)
+"""
+
+
+def test_what_needs_bokeh_says_so_where_it_is_missing():
+    """Of all names that are imported when first used."""
+    shown = run(sys.executable, "-c", NOTHING_DRAWS)
+    assert shown.returncode == 0, shown.stderr
+    said = shown.stdout.splitlines()
+    assert "ck.draw.chip needs bokeh: pip install 'cypresskit[draw]'" in said
+    assert len(said) > 20
+    assert all(re.fullmatch(r"ck\.[\w.]+ needs \w+: pip install .+", line) for line in said)
 
 
 def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
