@@ -15,10 +15,10 @@ from conftest import TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import STYLES, CompileError, kernel_card
 from cypresskit.compiler import compile as compile_
-from cypresskit.compiler.legality import check
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
 from tools.fuzz.programs import random_program
+from tools.legality import check
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
 

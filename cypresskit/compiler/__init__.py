@@ -12,8 +12,7 @@ The passes, each a module, in their order; ``search`` runs them, and says which 
 5. ``allocate``: registers; ``emit``: hardware code.
 
 ``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as
-data, and ``code`` the result and its card, with its ``listing``. ``legality`` checks it against the
-rules.
+data, and ``code`` the result and its card, with its ``listing``.
 """
 
 from functools import lru_cache
@@ -28,7 +27,6 @@ from cypresskit.compiler.assembly import (
 )
 from cypresskit.compiler.code import Code, KernelCard, MachineCode, kernel_card
 from cypresskit.compiler.ir import CompileError, Function
-from cypresskit.compiler.legality import IllegalCode
 from cypresskit.compiler.search import in_order, look_ahead
 from cypresskit.devices import HD5870, Device, Limits
 from cypresskit.il import Program
@@ -40,7 +38,6 @@ __all__ = [
     "CompileError",
     "Control",
     "FetchInstruction",
-    "IllegalCode",
     "KernelCard",
     "Operation",
     "Read",
@@ -60,8 +57,7 @@ def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Co
 
     Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has
     (registers, LDS, doubles), or has a loop that nothing leaves; ``ValueError`` for another style,
-    ``TypeError`` for what isn't a ``Device``. The code has passed ``legality``; if the compiler
-    breaks a rule of the hardware, ``IllegalCode`` names it.
+    ``TypeError`` for what isn't a ``Device``.
     """
     if not isinstance(program, Program):
         raise TypeError(

@@ -43,6 +43,16 @@ SCALAR_SWIZZLES = {
 INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF: "-1"}
 
 
+SLOT_SETS = {  # where the parts of an operation may stand, by its ``slots``
+    "any": [[0], [1], [2], [3], [4]],
+    "vector": [[0], [1], [2], [3]],
+    "t": [[4]],
+    "x": [[0]],
+    "pair": [[0, 1], [2, 3]],
+    "quad": [[0, 1, 2, 3]],
+}
+
+
 @dataclass(frozen=True)
 class HardwareOp:
     """One row.

@@ -17,8 +17,8 @@ more than the budget's registers are alive, but for a fetch that would otherwise
 None of the three orders is the best for every kernel, so ``search`` tries them all, with several
 budgets. A sum carried by a loop goes where the first bundle that reads it wants it.
 
-The laws: all code is checked by ``legality``, gives the bits that IL gives, and stays as near to
-its bound of bundles as it was (tests/test_compiler.py).
+The laws: code keeps the rules of the hardware (tools/legality.py), gives the bits that IL gives,
+and stays as near to its bound of bundles as it was (tests/test_compiler.py).
 """
 
 from collections import Counter

@@ -32,7 +32,6 @@ from cypresskit.compiler.constraints import copy_operands
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.inorder import InOrderScheduler
 from cypresskit.compiler.ir import CompileError, Function, Op, refuse
-from cypresskit.compiler.legality import require_legal
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.ports import Plans
@@ -126,10 +125,7 @@ def finished(
     temporaries_first: bool = False,
     watch: Watch = unwatched,
 ) -> MachineCode:
-    """The code of a simplified function, checked against the rules of the hardware.
-
-    Raises ``CompileError`` if the chip has too few registers, ``IllegalCode`` if a rule is broken.
-    """
+    """The code of a simplified function. Raises ``CompileError`` for too few registers."""
     watch("simplify", function)
     assign_vregs(function)
     watch("vregs", function)
@@ -139,8 +135,7 @@ def finished(
     lives = Lifetimes(function, plans)
     allocation = allocated(function, lives, limits, allocation_orders, temporaries_first)
     controls = emit(function, plans, allocation)
-    code = MachineCode(controls, allocation.registers, allocation.temporaries, source_gprs)
-    return require_legal(code, limits, function.program.name)
+    return MachineCode(controls, allocation.registers, allocation.temporaries, source_gprs)
 
 
 def allocated(

@@ -13,9 +13,9 @@ What holds afterwards: every word that lies in a register has a virtual register
 arguments have the same; nothing is decided that needn't be. ``allowed``, ``group``, ``pair`` and
 ``fixed`` say what is still open, the scheduler decides the channels, the allocator the registers.
 
-The laws: a random program gives the same bits as IL and as code (tests/test_compiler.py), and code
-that breaks a rule is refused (``legality``). ``cypresskit card NAME --passes`` shows what this pass
-made of a kernel.
+The laws: a random program gives the same bits as IL and as code (tests/test_compiler.py), and its
+code breaks no rule (tools/legality.py). ``cypresskit card NAME --passes`` shows what this pass made
+of a kernel.
 """
 
 from cypresskit.compiler.coalescing import coalesce

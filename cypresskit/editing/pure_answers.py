@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from cypresskit.compiler import Code, CompileError, Control, IllegalCode, compile
+from cypresskit.compiler import Code, CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.il import OPCODES, ILError, Program, assemble, reference
 from cypresskit.il.dataflow import Numbering, backward, defines, keys, liveness, uses
@@ -124,7 +124,7 @@ def code_answer(
     """
     try:
         code = compile(program)
-    except (CompileError, IllegalCode) as error:
+    except CompileError as error:
         return {"refusal": _refusal(program, error)}, None, []
     rows = list(_rows(code))
     signatures = [_signature(row, program) for row in rows]

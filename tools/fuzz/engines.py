@@ -1,5 +1,6 @@
 """Do all engines agree? The explaining one, the fast one on memory between guard pages, and the
-compiled code of either style: the same bits, and on the first two the same counts.
+compiled code of either style, which has to keep the chip's rules: the same bits, and on the first
+two the same counts.
 """
 
 import copy
@@ -13,6 +14,7 @@ from cypresskit.compiler import STYLES, CompileError, compile
 from cypresskit.machine.explain import WORK, Interpreter
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
+from tools import legality
 from tools.fuzz.guards import FLUSH, guarded
 
 STEPS = 3000  # instructions of a work-item
@@ -65,7 +67,10 @@ def agree(
     for style in styles:
         prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
         try:
-            execute(compile(program, style=style), prepared)
+            code = compile(program, style=style)
+            if broken := legality.check(code):
+                raise Wrong(f"compiled as {style}, it breaks a rule: {broken[0]}")
+            execute(code, prepared)
         except CompileError as error:
             in_words(error)
             continue

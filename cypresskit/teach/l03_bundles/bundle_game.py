@@ -2,7 +2,7 @@
 
 Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the
 operations, their dependences, and how many bundles both compiler styles need. ``bundle_rules.js``
-decides what a bundle may hold, with the tables of ``compiler.legality``. Left out: registers stay
+decides what a bundle may hold, with the tables of ``compiler.isa``. Left out: registers stay
 those that the compiler gave, and never run out.
 """
 
@@ -11,8 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cypresskit.compiler import Bundle, Code, Operation, Read, compile
-from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES, fewest_bundles
-from cypresskit.compiler.legality import SLOT_SETS
+from cypresskit.compiler.isa import (
+    SCALAR_SWIZZLES,
+    SLOT_SETS,
+    VECTOR_SWIZZLES,
+    fewest_bundles,
+)
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.toy import Toy

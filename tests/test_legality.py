@@ -4,15 +4,17 @@ rule that could be switched off unnoticed.
 
 import ast
 import builtins
+import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from launches import HERE
 
 import cypresskit as ck
-from cypresskit.compiler import IllegalCode, compile, legality
+from cypresskit.compiler import STYLES, CompileError, compile
 from cypresskit.compiler.assembly import (
     Bundle,
     Control,
@@ -22,7 +24,8 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import MachineCode
-from cypresskit.compiler.legality import check, require_legal, violations
+from tools import legality
+from tools.legality import check, violations
 
 LIMITS = ck.HD5870.limits
 GPRS = 8  # registers of every code below
@@ -400,23 +403,18 @@ def test_a_rule_switched_off_is_noticed(line):
     assert missed or whole_programs(module) != whole_programs(legality)
 
 
-# What compile hands out
+# Compiled code
 
 
-def test_illegal_code_is_an_error_that_names_the_rule():
-    controls, _ = FAULTS["offset (8, 0)"]
-    with pytest.raises(IllegalCode, match=r"^blur was compiled .*: 00 TEX: offset \(8, 0\)\. .*re"):
-        require_legal(code_of(controls), LIMITS, "blur")
-    legal = code_of([])
-    assert require_legal(legal, LIMITS, "nothing") is legal
-
-
-@pytest.mark.parametrize("style", ["amd", "best"])
-def test_compile_asks_for_legal_code(style, monkeypatch):
-    monkeypatch.setattr(legality, "OFFSETS", range(1))
-    program = ck.assemble(ck.kernels["sgemm_tn"].text, f"sgemm_tn, {style}")
-    with pytest.raises(IllegalCode, match=rf"^sgemm_tn, {style} was .* TEX: offset \(1, 0\)"):
-        compile(program, style=style)
+@pytest.mark.parametrize("path", sorted((HERE / "zoo").glob("*.toml")), ids=lambda path: path.stem)
+def test_programs_of_the_zoo_compile_to_legal_code(path):
+    case = tomllib.loads(path.read_text(encoding="utf-8"))
+    for text in (case["bug"], case["near_miss"]):
+        try:
+            codes = [compile(ck.assemble(text), style=style) for style in STYLES]
+        except (ck.ILError, CompileError):
+            continue
+        assert [check(code) for code in codes] == [[], []]
 
 
 def test_check_lists_all_violations_of_compiled_code():
