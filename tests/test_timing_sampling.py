@@ -6,6 +6,7 @@ cent, 8 turns, and for what nobody saw 4 per cent and 30 of the time beyond the 
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling, simulate, steady
 from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.engine import run
 from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import POLICY, Sample, asked_work, sample
 from cypresskit.timing.simulate import ask
+from cypresskit.timing.work import pack
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
@@ -202,6 +205,22 @@ def test_an_engine_with_fewer_wavefronts_keeps_its_pace(seed):
     off = draw.uniform(0, 0.3) * (pace - pace.mean())
     rates = steady._rates(pace + off, pace - off, engine)
     assert abs(rates / pace / 2 - 1).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_is_ahead_is_moved_on_no_further_than_it_would_go(seed):
+    """Where lines come back after some turns only, and one engine is a little quicker, whose lines
+    the other finds in L2 for as long as they stay near each other.
+    """
+    draw = np.random.default_rng(seed)
+    m, n, k = (int(most) for most in draw.integers((64, 64, 300), (100, 100, 900)))
+    board = replace(SMALL, l2_bytes=65536)
+    launch = Question(KERNELS["sgemm_naive"], size=(m, n, k), device=board).launch()
+    work = pack(launch.walk(min(launch.round, launch.wavefronts)))
+    watch = partial(steady.Steady, farthest=3.0, strict=0.0)
+    few, whole = (run(work, board, launch.active, watch) for watch in (watch, None))
+    assert few.simulated < 0.6
+    assert few.end_clock == pytest.approx(whole.end_clock, rel=0.02)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,6 +11,10 @@ started again.
 By how much the pace changes while it is looked at, and from before a gap to behind it, is added up,
 signs and all: a pace that sways about a mean has one.
 
+Where lines of textures don't begin in step with the loop, its turns ask for the same lines only in
+whole phases, and so many are skipped. What a wavefront is owed beyond them is remembered for the
+next gap: else one that is ahead by a little would be moved by a phase more in each.
+
 Left out: caches keep the lines of the turns before, so that the first turn behind each gap misses
 more.
 """
@@ -55,6 +59,8 @@ class Steady:
         # Turns that each wavefront has taken in the halves of all stretches looked at so far.
         self.early: np.ndarray = np.zeros(chip.slots.began.shape)
         self.late = self.early
+        # Turns by which each was to be moved on and wasn't, since those come in whole phases.
+        self.owed = np.zeros(chip.slots.began.shape, np.int64)
         self.most = 1  # wavefronts that were seen on the chip at once
         self.passed = 0  # clauses that were skipped
         self.drift = 0.0  # clocks that they may have taken more
@@ -83,6 +89,7 @@ class Steady:
             self.looks.clear()
             self.gap = 0
             self.early = self.late = np.zeros_like(now.turn)
+            self.owed = np.zeros_like(self.owed)
         self.looks.append(now)
         looks = len(self.looks) - 1
         if looks == 0 or looks % 3:
@@ -119,12 +126,16 @@ class Steady:
         self.most = max(self.most, int(occupied.sum()))
         longest = self.chip.work.segments["turns"][last.segment][occupied] / GAPS
         most = self.farthest * occupied.sum() / self.most
-        times = min((np.minimum(left, longest) / rate).min(), most)
-        turns = np.floor(rate * times / self.phases).astype(np.int64) * self.phases
-        turns = _together(turns, last.wavefront[occupied] // self.chip.work.group)
+        owed = self.owed[occupied]
+        ends = np.minimum(left, longest) - owed - self.phases // 2  # who may get ahead by as much
+        times = min((ends / rate).min(), most)
+        wanted = np.floor(rate * times).astype(np.int64)
+        wanted = _together(wanted, last.wavefront[occupied] // self.chip.work.group) + owed
+        turns = _in_phases(wanted, self.phases)
         if times < 1 or not turns.any():
             return False
         self.early, self.late = early, late
+        self.owed[occupied] = wanted - turns
         moved = np.zeros_like(last.wavefront)
         moved[occupied] = turns
         self.chip.slots.turn[...] += moved
@@ -190,6 +201,15 @@ def _lasting(early: np.ndarray, late: np.ndarray) -> np.ndarray:
     """
     share = (early * late).sum() / max((early**2).sum(), 1e-9)
     return np.clip(share, 0, 1) * (early + late)
+
+
+def _in_phases(wanted: np.ndarray, phases: int) -> np.ndarray:
+    """The turns nearest to those ``wanted`` with which lines lie to each other as before: whole
+    phases, and wavefronts that are less than half of them apart stay together.
+    """
+    least = max(wanted.min(), 0)
+    turns: np.ndarray = (least // phases + (wanted - least + phases // 2) // phases) * phases
+    return turns
 
 
 def _together(turns: np.ndarray, group: np.ndarray) -> np.ndarray:
