@@ -8,7 +8,9 @@ more of them than counts.
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 
@@ -16,27 +18,39 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``,
     which names the file that can't be written.
     """
+    if replaced := replace_file(path, data):
+        replaced.close()
+
+
+def replace_file(path: str | Path, data: str | bytes) -> BinaryIO | None:
+    """As ``save_file``. Returns the file that this one takes the place of, open to be read, or
+    None: whoever was writing into that one goes on there, and would not know.
+    """
     path = Path(path)
     content = data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
     # A name that nobody else has: others may be writing the same file
     beside = target.with_name(f".{uuid4().hex}")
+    replaced = None
     try:
         if path.exists() and not path.is_file():  # a pipe: what has gone through it is gone
             path.write_bytes(content)
-            return
+            return None
         with beside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
             beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            with suppress(OSError):
+                replaced = target.open("rb")
         beside.replace(target)
     except OSError as error:
         error.filename = str(path)
         raise
     finally:
         beside.unlink(missing_ok=True)
+    return replaced
 
 
 LEFT_OUT = "__MACOSX"

@@ -1,9 +1,11 @@
 """The workbench in Python: what a text becomes, the order of answers, the file, the history."""
 
 import json
+import os
 import random
 import re
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -599,8 +601,8 @@ def test_each_edit_says_what_it_changed_of_the_one_before():
 def test_wrong_attempts_in_a_burst_are_one():
     edits = Edits()
     row = {"n": 8, "bound": "", "bundles": 1, "registers": 1, "wavefronts": 1}
-    for n, (right, time) in enumerate([(True, 1), (False, 2), (False, 3), (False, 3 + 2 * BURST)]):
-        edits.add(Edit(0, str(n), right, 1.0, **row, time=time))
+    for n, (right, when) in enumerate([(True, 1), (False, 2), (False, 3), (False, 3 + 2 * BURST)]):
+        edits.add(Edit(0, str(n), right, 1.0, **row, time=when))
     assert [edit.text for edit in edits] == ["0", "2", "3"]
 
 
@@ -725,3 +727,44 @@ def test_the_script_is_below_80_kb_and_names_nothing_twice():
 def test_lines_have_the_colours_of_all_series():
     found = re.findall(r"--ckw-\d: (#\w+);", page_files.style())
     assert tuple(found) == theme.SERIES
+
+
+def in_place(path, text, chance):
+    """Write as many editors do: the file is emptied first."""
+    with path.open("w") as file:
+        time.sleep(chance.choice([0, 0.05]))
+        file.write(text)
+
+
+def whole(path, text, chance):
+    beside = path.with_name("beside")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_two_editors_that_write_at_once_none_loses_its_text(seed, tmp_path, monkeypatch):
+    """Another editor begins to write just before a text of ours is written, or amid that."""
+    chance = random.Random(seed)
+    path = tmp_path / "my.il"
+    path.write_text(TEXT)
+    ours = KernelFile(path)
+    sync = os.fsync
+    for number in range(4):
+        theirs = f"{TEXT}; theirs {number}\n"
+        how = chance.choice([in_place, whole])
+        other = threading.Thread(target=how, args=(path, theirs, chance))
+
+        def begin(other=other, how=how):
+            other.start()
+            if how is whole:
+                other.join()
+
+        if chance.random() < 0.5:
+            begin()
+        else:
+            monkeypatch.setattr(os, "fsync", lambda file, begin=begin: (sync(file), begin()))
+        replaced = ours.save(f"{TEXT}; ours {number}\n")
+        monkeypatch.setattr(os, "fsync", sync)
+        other.join()
+        assert theirs in (replaced, ours.text, ours.news(), path.read_text()), how.__name__

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 from answers import kernel_answers
+from conftest import JS
 from pages import axe_finds
 
 import cypresskit as ck
@@ -537,6 +538,128 @@ def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_
     page.wait_for_function(
         "() => document.querySelector('.ckw-unsaved').textContent.includes('run this cell again')"
     )
+
+
+#: What each notebook in JupyterLab holds: its kernel, its workbench's text, and its cells.
+HELD = """() => Object.fromEntries(
+    [...window.jupyterapp.shell.widgets("main")]
+        .filter((panel) => panel.context?.isReady && panel.sessionContext.session?.kernel)
+        .map(({context, sessionContext, node, content}) => [context.path, {
+            kernel: sessionContext.session.kernel.id,
+            text: node.querySelector(".ckw-area")?.value,
+            cells: content.widgets.map(({model}) => model.sharedModel.source),
+        }]))"""
+#: Shows a notebook, and puts the caret before some words of its workbench; or into its last cell.
+TURN_TO = """async ([path, words]) => {
+    const {shell, commands} = window.jupyterapp
+    const panel = [...shell.widgets("main")].find(({context}) => context?.path === path)
+    shell.activateById(panel.id)
+    if (!words) {
+        panel.content.activeCellIndex = panel.content.widgets.length - 1
+        return commands.execute("notebook:enter-edit-mode")
+    }
+    const area = panel.node.querySelector(".ckw-area")
+    const at = area.value.indexOf(words)
+    area.focus()
+    area.setSelectionRange(at, at)
+}"""
+OPEN = "path => window.jupyterapp.commands.execute('docmanager:open', {path})"
+ALL_SHOW = f"text => Object.values(({HELD})()).every((held) => held.text === text)"
+
+
+class Notebooks:
+    """Notebooks in one JupyterLab, all but one of them hidden, each with a kernel of its own and a
+    workbench on one file.
+    """
+
+    def __init__(self, lab, page, paths, file):
+        self.page, self.paths, self.path = page, paths, lab.root / file
+        self.frames = []
+        page.on("websocket", self.listen)
+        cells = f"import cypresskit as ck\nck.workbench({self.path.name!r}, n=64)", ""
+        for path in paths:
+            lab.write(page, path, *cells)
+        for path in reversed(paths):
+            page.evaluate(OPEN, path)
+            page.wait_for_function(JS.idle, arg=path)
+            lab.run_all(page)
+        self.show(self.path.read_text())
+        self.cells = self.held("cells")
+
+    def listen(self, socket):
+        socket.on("framesent", lambda frame: self.frames.append((socket.url, frame)))
+
+    def held(self, what):
+        return {path: held[what] for path, held in self.page.evaluate(HELD).items()}
+
+    def typed(self):
+        """How many texts each notebook has sent to its kernel as typed there."""
+        texts = [url for url, frame in self.frames if re.search(TYPED, bytes_of(frame))]
+        kernels = self.held("kernel")
+        return {path: sum(kernel in url for url in texts) for path, kernel in kernels.items()}
+
+    def show(self, text):
+        """Wait until all workbenches and the file have a text."""
+        self.page.wait_for_function(ALL_SHOW, arg=text)
+        end = time.monotonic() + 60
+        while self.path.read_text() != text:
+            assert time.monotonic() < end, "what was typed is not in the file"
+            self.page.wait_for_timeout(20)
+
+    def type_in(self, path, words, typed):
+        """Type before some words of a workbench. Returns the text that it has then."""
+        self.page.evaluate(TURN_TO, [path, words])
+        self.page.keyboard.type(typed)
+        return self.held("text")[path]
+
+
+TYPED = rb'"type": ?"text"'
+
+
+def bytes_of(frame):
+    return frame if isinstance(frame, bytes) else frame.encode()
+
+
+def test_in_jupyterlab_the_file_holds_what_a_person_did_last(lab, page):
+    """The same law in one JupyterLab: hidden tabs, the caret in a workbench or a cell, another
+    editor, and twice in a sequence two texts at once, of which none may be lost.
+    """
+    pytest.importorskip("anywidget")
+    rng = random.Random(47)
+    (lab.root / "law").mkdir()
+    (lab.root / "law/both.il").write_text(NAIVE)
+    books = Notebooks(lab, page, ["law/first.ipynb", "law/second.ipynb"], "law/both.il")
+    kinds = ["type", "type", "outside", "outside", "outside", "both", "both", "turn", "turn"]
+    rng.shuffle(kinds)
+    texts, before = [NAIVE], books.typed()
+    for number, kind in enumerate(kinds):
+        path, words = rng.choice(books.paths), rng.choice(["endmain", ""])
+        theirs = rng.choice([NAIVE, BLOCK_4]) + f"; theirs {number}\n"
+        typing = kind in ("type", "both")
+        if kind in ("outside", "turn"):
+            page.evaluate(TURN_TO, [path, words])
+        if typing:
+            texts.append(books.type_in(path, "endmain", f"; {number} "))
+        if kind in ("outside", "both"):
+            books.path.write_text(theirs)
+            texts.append(theirs)
+        last = texts[-1]
+        if kind == "both":
+            page.wait_for_timeout(1000)
+            last = books.path.read_text()
+            assert last in texts[-2:]
+        books.show(last)
+        page.wait_for_timeout(rng.choice([0, 400]))
+        books.show(last)
+        after = books.typed()
+        assert books.held("cells") == books.cells, "something was typed into a cell"
+        quiet = [each for each in books.paths if not (typing and each == path)]
+        assert [after[each] for each in quiet] == [before[each] for each in quiet], (
+            "a page that only followed has written"
+        )
+        before = after
+    kept = {edit.text for edit in Edits(history_path(books.path))} | {books.path.read_text()}
+    assert set(texts) <= kept
 
 
 def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page):

@@ -7,13 +7,17 @@ import errno
 import os
 import stat
 import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
-from cypresskit.saving import save_file
+from cypresskit.saving import replace_file, save_file
 
 Stamp = tuple[int, int, int]  # of a file: when it was changed, its length, and which file it is
+SETTLES = 0.3  # seconds that another editor may take to write a file that it has emptied
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -60,16 +64,19 @@ class KernelFile:
 
     def write(self, text: str) -> str | None:
         """Put a text into the file, at once and whole. Returns what somebody else had put there in
-        the meantime, which is lost with it, or None. Raises ``OSError`` if it can't be written.
+        the meantime, or was just putting there, which is lost with it, or None. Raises ``OSError``
+        if it can't be written.
         """
         others = self.news()
         if others == text:
             return None
         if text != self.text or others is not None or not self.path.is_file():
             self._check_writable()
-            save_file(self.path, text)
+            with replace_file(self.path, text) or nullcontext() as replaced:
+                late = "" if replaced is None else _settled(replaced, self.text)
             self.text = text
             self.stamp = self._stamp()
+            return late if late.strip() else others
         return others
 
     def _check_writable(self) -> None:
@@ -107,6 +114,23 @@ class KernelFile:
             return None
         self.problem = ""
         return others
+
+
+def _settled(replaced: BinaryIO, known: str) -> str:
+    """What a file that was replaced holds, once nobody writes to it any more; "" if that is the
+    text that is ``known``. An empty one is being written, or was empty.
+    """
+    end = time.monotonic() + SETTLES
+    before = None
+    while True:
+        replaced.seek(0)
+        data = replaced.read(MAX_TEXT)
+        if data and data == known.encode():
+            return ""
+        if time.monotonic() > end or (data and data == before):
+            return data.decode(errors="replace")
+        before = data
+        time.sleep(SETTLES / 10)
 
 
 def begin_file(path: str | Path, text: str) -> bool:
