@@ -600,7 +600,7 @@ class Notebooks:
 
     def show(self, text):
         """Wait until all workbenches and the file have a text."""
-        self.page.wait_for_function(ALL_SHOW, arg=text)
+        self.page.wait_for_function(ALL_SHOW, arg=text, timeout=60_000)
         end = time.monotonic() + 60
         while self.path.read_text() != text:
             assert time.monotonic() < end, "what was typed is not in the file"
