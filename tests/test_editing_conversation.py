@@ -406,7 +406,7 @@ def unwritable(talk, how, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cypresskit.editing.kernel_file.save_file", full)
+    monkeypatch.setattr("cypresskit.editing.kernel_file.replace_file", full)
     return monkeypatch.undo
 
 
@@ -482,8 +482,8 @@ def test_a_full_disk_keeps_a_text_in_the_cache(talk, monkeypatch):
         return save_file(path, data)
 
     with monkeypatch.context() as disk:
-        for module in ("kernel_file", "edits"):
-            disk.setattr(f"cypresskit.editing.{module}.save_file", full)
+        for writer in ("kernel_file.replace_file", "edits.save_file"):
+            disk.setattr(f"cypresskit.editing.{writer}", full)
         talk.type("a-1", NAIVE + "; mine\n")
         talk.talk.close()
     (kept,) = Edits(history_path(talk.path))
