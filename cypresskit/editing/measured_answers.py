@@ -346,8 +346,9 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     """The part "prices".
 
     The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
-    works for it), ``price`` (the share of the launch that it costs) and a ``text`` that says both;
-    and a ``message`` on the ``dearest`` line.
+    works for it), ``price`` (the share of the launch that it costs; ``low`` and ``high``, its
+    range) and a ``text`` that says both; and a ``message`` on the ``dearest`` line, or on those,
+    ``dear``, whose ranges are not below its own.
     """
     report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
     return priced_answer(price(report))
@@ -363,9 +364,14 @@ def priced_answer(prices: Prices) -> Answer:
     rows = [_price_row(line, parts, lived) for line, parts in written.items()]
     dearest = max(rows, key=lambda row: row["price"], default=None)
     if dearest is None or dearest["price"] < WORTH:
-        return {"lines": rows, "dearest": 0, "message": "No line alone is dear."}
-    message = f"Dearest: line {dearest['line']}, {_percent(dearest['price'])} of the launch."
-    return {"lines": rows, "dearest": dearest["line"], "message": message}
+        return {"lines": rows, "dearest": 0, "dear": [], "message": "No line alone is dear."}
+    least = dearest["low"] - SCATTER
+    dear = [row["line"] for row in rows if row["high"] >= least and row["price"] >= WORTH]
+    share = f"{_percent(dearest['price'])} of the launch"
+    message = f"Dearest: line {dearest['line']}, {share}."
+    if len(dear) > 1:
+        message = f"Dearest: {len(dear)} lines alike, {share} each, such as line {dear[0]}."
+    return {"lines": rows, "dearest": dearest["line"], "dear": sorted(dear), "message": message}
 
 
 def _price_row(line: int, parts: Sequence[LinePrice], lived: float) -> Answer:
@@ -391,7 +397,8 @@ def _price_row(line: int, parts: Sequence[LinePrice], lived: float) -> Answer:
     waited = sum(sum(part.work.waited.values()) for part in parts)
     if lived and waited / lived >= WORTH_WAIT:
         text += f"; wavefronts wait at it {_percent(waited / lived)} of their lives"
-    return {"line": line, "work": round(works[unit], 5), "price": round(cost, 5), "text": text}
+    row = {"line": line, "work": round(works[unit], 5), "price": round(cost, 5), "text": text}
+    return row | {"low": round(low, 5), "high": round(high, 5)}
 
 
 def _percent(share: float) -> str:

@@ -2,6 +2,15 @@
 // the edit, and below it its views.
 import {make} from "../draw/shell.js"
 
+const MOST_LINES = 6 // that are listed
+
+/** Which lines are the dearest, in words. */
+function whichLines(lines) {
+  if (lines.length < 2) return lines.length ? `It is line ${lines[0]}.` : ""
+  const more = lines.length > MOST_LINES ? ", …" : ""
+  return `These cost the same: lines ${lines.slice(0, MOST_LINES).join(", ")}${more}.`
+}
+
 export class StepHead {
   /**
    * @param {HTMLElement} parent
@@ -15,8 +24,7 @@ export class StepHead {
     this.question = make(this.box, "form", {class: "ckw-question"})
     this.question.addEventListener("submit", (event) => {
       event.preventDefault()
-      const words = this.field?.value.trim()
-      if (words) this.post({type: "guess", words})
+      this.post({type: "guess", words: this.field?.value.trim() || "nothing"})
     })
     this.hint = make(this.box, "p", {class: "ckw-hint", hidden: ""})
     this.buttons = make(below, "p", {class: "ckw-play"})
@@ -66,9 +74,9 @@ export class StepHead {
     this.showQuestion()
   }
 
-  /** What the dearest line is. */
-  prices(dearest) {
-    this.dearest = dearest
+  /** Which lines are the dearest, alike. */
+  prices(dear) {
+    this.dear = dear
     this.showQuestion()
   }
 
@@ -76,20 +84,21 @@ export class StepHead {
     const {pars, within, kept, hint} = this.step
     this.pars.replaceChildren()
     const shown = (gflops) => Math.round(gflops).toLocaleString("en")
-    const names = {right: "right", good: "good", paper: "the paper's"}
+    const names = {right: "to keep", good: "the book's", paper: "the paper's"}
     for (const [name, words] of Object.entries(names)) {
+      if (!pars[name]) continue
       const speed = this.right ? (this.gflops ?? 0) : 0
       const reached = this.right && Math.round(speed) >= Math.round(pars[name])
       const near = this.right && !reached && speed >= pars[name] * (1 - within)
       const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
-      const of = name === "right" && !pars.right ? "" : ` ${shown(pars[name])}`
       make(
         this.pars,
         "span",
         {class: reached || near ? "ckw-reached" : ""},
-        `${state}${words}${of}`,
+        `${state}${words} ${shown(pars[name])}`,
       )
     }
+    make(this.pars, "span", {}, "Gflop/s")
     if (kept)
       make(
         this.pars,
@@ -101,27 +110,29 @@ export class StepHead {
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }
 
-  /** The question until it is answered; then the answer, beside what came out. */
+  /** The question until it is answered, which hides prices if they would answer it; then the answer,
+   * beside what came out. */
   showQuestion() {
     const {question, guess, kept} = this.step
-    const state = JSON.stringify([guess, kept?.gflops, guess && this.dearest])
+    const {about} = question
+    const host = /** @type {HTMLElement} */ (this.box.closest(".ckw"))
+    host.toggleAttribute("data-asked", about === "line" && !guess)
+    const state = JSON.stringify([guess, kept?.[about], guess && this.dear])
     if (this.asked === state) return
     this.asked = state
     this.question.replaceChildren()
     make(this.question, "span", {}, `${question.text} `)
     if (!guess) {
-      const words = question.about === "line" ? "line" : "Gflop/s"
       this.field = /** @type {HTMLInputElement} */ (
-        make(this.question, "input", {"aria-label": question.text, placeholder: words, size: "8"})
+        make(this.question, "input", {"aria-label": question.text, placeholder: about, size: "8"})
       )
       make(this.question, "button", {type: "submit"}, "say")
+      if (about === "line") make(this.question, "span", {}, "Then each line's price shows.")
       return
     }
     make(this.question, "b", {}, `You said ${guess}. `)
     const came =
-      question.about === "line"
-        ? this.dearest && `It is line ${this.dearest}.`
-        : kept && `It is ${Math.round(kept.gflops).toLocaleString("en")} Gflop/s.`
+      about === "line" ? whichLines(this.dear ?? []) : kept?.[about] && `Yours: ${kept[about]}.`
     if (came) make(this.question, "b", {class: "ckw-came"}, came)
   }
 

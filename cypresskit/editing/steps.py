@@ -36,7 +36,8 @@ class Pars:
 @dataclass(frozen=True)
 class FirstGuess:
     """What is asked before the edit, and of what its answer will be known: the dearest ``"line"``
-    of the text that stands there, or the ``"gflops"`` of the first kernel that is kept.
+    of the text that stands there, whose prices are hidden until then; or the ``"registers"`` or
+    ``"bundles"`` of the kernel that the step keeps.
     """
 
     text: str
@@ -47,7 +48,7 @@ class FirstGuess:
 class Step:
     """A step of the climb.
 
-    ``idea`` is told in two sentences, ``hint`` leads on from a right kernel that isn't good yet.
+    ``idea`` is told in two sentences, ``hint`` leads on from any right kernel that isn't good yet.
     ``like``: the book's kernel by whose convention the text is launched, unless it asks for
     another. It is timed at m = n = k = ``n``. ``start``: the book's kernel with whose text it
     begins. ``good`` names the kernel of the road, and ``paper`` the published one, that set two of
@@ -132,7 +133,6 @@ def step_named(name: object) -> Step:
     return STEPS[name]
 
 
-_SPEED = FirstGuess("How many Gflop/s will it reach?", "gflops")
 _DEAR = FirstGuess("Which line is dear: without which would the launch end soonest?", "line")
 
 STEPS = {
@@ -158,15 +158,15 @@ STEPS = {
         Step(
             name="01a",
             title="Two by two",
-            idea="A work-item computes a block of 2 x 2 elements, row 0 in r10 and row 1 in "
+            idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
             "r11. Each number that it fetches is used twice.",
             like="block_2x2",
             start="01a",
             share=0.5,
             good="block_2x2",
             paper="sgemm_tn",
-            question=_SPEED,
-            hint="which letter of r2 is the number of A for row 1?",
+            question=FirstGuess("Which line is dear now?", "line"),
+            hint="does a turn fetch two numbers of A and two of B, and use each twice?",
             views=("register_block",),
         ),
         Step(
@@ -179,7 +179,7 @@ STEPS = {
             share=0.9,
             good="block_4x4",
             paper="sgemm_tn",
-            question=_DEAR,
+            question=FirstGuess("How many registers will it take? 2 x 2 took 5.", "registers"),
             hint="one texel of A and one of B make all 16 products: is more fetched?",
             views=("register_block",),
         ),
@@ -193,9 +193,10 @@ STEPS = {
             share=0.7,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_DEAR,
-            hint="8 x 8 is the same idea once more, downwards: A's next texel, four more rows "
-            "in each half, and a first texel of A that lies twice as far right.",
+            question=FirstGuess("How many registers will the larger block take?", "registers"),
+            hint="is a side of the block still four? One more texel for it, as many sums again, "
+            "and a first texel twice as far. If it is 8 x 8, the order of its products is next: "
+            "lesson 03.",
             views=("register_block",),
             previous="01b",
         ),
@@ -206,12 +207,12 @@ STEPS = {
             "Which products stand beside each other decides it.",
             like="block_8x8",
             start="03",
-            share=0.98,
+            share=0.94,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_DEAR,
-            hint="a bundle reads three registers of each channel: which four neighbours share "
-            "numbers of B, and not of A alone?",
+            question=FirstGuess("Which line is dear now: a fetch, or a product?", "line"),
+            hint="16 bundles are enough. A bundle reads three registers of each channel: which "
+            "four neighbours share all their numbers of B?",
             views=("bundles",),
             previous="02",
         ),
@@ -226,7 +227,7 @@ STEPS = {
             share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_DEAR,
+            question=FirstGuess("How many registers will be enough?", "registers"),
             hint="each number of C that waits for its `mad` holds a register. How few can wait "
             "at once, and when?",
             views=("wavefronts",),
@@ -257,8 +258,8 @@ STEPS = {
             share=0.5,
             good="dgemm_tn",
             paper="dgemm_tn",
-            question=_DEAR,
-            hint="`dgemm_tn` takes four steps of k in a turn, and counts them at once.",
+            question=FirstGuess("How many bundles will a turn take?", "bundles"),
+            hint="fetch the texels of four steps of k in a turn, and count to four at once.",
             views=("bundles",),
         ),
         Step(
@@ -284,11 +285,12 @@ STEPS = {
             "twice as many fetches under way.",
             like="block_8x8",
             start="12",
-            share=0.995,
+            share=0.998,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_DEAR,
-            hint="are all the turn's fetches asked for before the first product?",
+            question=FirstGuess("How many bundles will a turn of two steps take?", "bundles"),
+            hint="is k counted once a turn, by a literal of 2.0? And are all the turn's fetches "
+            "asked for before its first product?",
             views=("bundles",),
             previous="03",
         ),
@@ -302,7 +304,7 @@ STEPS = {
             share=0.0,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_SPEED,
+            question=_DEAR,
             hint="",
             views=("chip",),
             previous="12",
@@ -312,7 +314,8 @@ STEPS = {
             name="contest",
             title="The contest",
             idea="Anything goes that is right, with any block: faster than all that "
-            "`contest.write` makes.",
+            "`contest.write` makes. Ask how full the last round of wavefronts is (exercise 2), and "
+            "what a turn pays for besides products and fetches.",
             like="sgemm_tn",
             start="sgemm_tn",
             share=0.9,

@@ -465,7 +465,7 @@ class Workbench {
     this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
-    this.step?.prices(answer.dearest)
+    this.step?.prices(answer.dear)
     this.fresh.renew("prices")
     this.explain(this.editor.caret.line)
   }
