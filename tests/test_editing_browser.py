@@ -50,6 +50,17 @@ SELECT = """([before, inside]) => {
 }"""
 
 
+#: Whether all these lines are in sight.
+LINES_IN_SIGHT = """(expected) => {
+    const box = document.querySelector(".ckw-scroll").getBoundingClientRect()
+    const inSight = [...document.querySelectorAll(".ckw-row")].filter((row) => {
+        const {top, bottom} = row.getBoundingClientRect()
+        return top >= box.top - 1 && bottom <= box.bottom + 1
+    }).map((row) => parseInt(row.firstChild.textContent))
+    return expected.every((line) => inSight.includes(line))
+}"""
+
+
 class Bench:
     """A page with a workbench on a file."""
 
@@ -123,6 +134,20 @@ def begin(page, tmp_path):
     for bench in begun:
         bench.talk.close()
     assert not faults
+
+
+@pytest.mark.parametrize("step", ["00", "01a", "02"])
+def test_a_kernel_that_fits_is_seen_whole_and_of_another_its_loop(begin, page, step):
+    text = book_text(step)
+    begin(text)
+    page.wait_for_selector(".ckw-slot")
+    count = text.count("\n")
+    if count <= 28:
+        expected = list(range(1, count + 1))
+    else:
+        loop = text.partition("whileloop")[0].count("\n") + 1
+        expected = list(range(loop, loop + 20))
+    page.wait_for_function(LINES_IN_SIGHT, arg=expected)
 
 
 def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):

@@ -551,42 +551,72 @@ def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, mo
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_step_keeps_only_what_was_typed_at_it(tmp_path, seed):
-    """Workbenches of several steps, in two notebooks, are about one file; each text is typed at
-    one of them, is right, and is judged by all.
+def test_a_workbench_shows_its_own_step_and_keeps_only_what_was_made_there(tmp_path, seed):
+    """The law: workbenches of steps and of none, in two notebooks and beside another editor, are
+    about one file, and each text is right. The file holds what was done last. A workbench whose
+    step the file is at, and one of no step, shows that; any other shows what it showed, and says
+    where the file is. What is on no workbench any more is in the history.
     """
     chance = random.Random(seed)
     path = tmp_path / "my.il"
     path.write_text(NAIVE)
     benches = []
-    for steps in (("00", "01a"), ("02", "03")):
+    for steps in (("00", "01a", None), ("01a", "03")):
         file, edits = KernelFile(path), Edits(history_path(path))
-        settings = [SETTINGS | {"n": STEPS[step].n, "step": step} for step in steps]
-        benches += [
-            Conversation(file, edits, each, lambda *_: SilentAnswerer()) for each in settings
-        ]
-    typed: dict[str, list[str]] = {bench.step.name: [] for bench in benches}
+        for step in steps:
+            settings = SETTINGS | {"n": STEPS[step].n if step else 128, "step": step}
+            benches.append(Conversation(file, edits, settings, lambda *_: SilentAnswerer()))
+    shown = dict.fromkeys(benches, NAIVE)
+    made: dict[str, list[str]] = {}
+    at, before, last, left = "", None, NAIVE, set()
     for number in range(30):
-        here = chance.choice(benches)
+        here = chance.choice([*benches, None])
         text = f"{NAIVE}; {number}\n"
-        typed[here.step.name].append(text)
-        here.begin(f"edit {number}", text)
+        if here is None:
+            path.write_text(text)
+        else:
+            at = here.step.name if here.step else at
+            if chance.random() < 0.2:
+                text = here.text
+            here.begin(f"edit {number}", text)
         for bench in chance.sample(benches, len(benches)):
             bench.look()
-            size = [bench.step.n] * 3
+        for bench in benches:
+            if bench.step is None or bench.step.name == at or not at:
+                shown[bench] = text
+            elsewhere = at if bench.step is not None and bench.step.name != at else ""
+            assert (bench.text, bench.elsewhere) == (shown[bench], elsewhere)
+        assert path.read_text() == text
+        if here is not before or here is None:
+            left.add(last)
+        before, last = here, text
+        judged = chance.random() < 0.7
+        if judged and at:
+            made.setdefault(at, []).append(text)
+        for bench in benches if judged else []:
+            size = [bench.step.n if bench.step else 128] * 3
             bench.answers = {
                 "code": {"card": CARD},
                 "verdict": {"right": True},
                 "clocks": {"gflops": 5000.0 + number, "size": size, "bound": "ALU"},
             }
-            assert bench.text == text
             bench._note_edit()
     for bench in benches:
         bench.close()
     found = Edits(history_path(path))
-    for step, texts in typed.items():
-        kept = found.kept(step)
-        assert kept is None if not texts else kept.text == texts[-1], step
+    for step, own in made.items():
+        assert found.kept(step).text == own[-1], step
+    assert {edit.step for edit in found if edit.kept} == set(made)
+    assert left <= {edit.text for edit in found} | set(shown.values())
+
+
+def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
+    talk.talk.edits.keep("00", NAIVE, 45.2)
+    talk.talk.hear({"type": "play", "edit": talk.talk.edit, "view": "climb"})
+    answer = talk.said[-1]
+    assert (answer["part"], answer["edit"]) == ("view", talk.talk.edit)
+    assert "45 Gflop/s" in answer["picture"] and 'download="my_climb.svg"' in answer["picture"]
+    assert not talk.actors
 
 
 class SilentAnswerer:

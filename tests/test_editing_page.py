@@ -26,7 +26,7 @@ const random = (low, high) => {
 }
 const host = document.querySelector("#bench")
 const channel = new Answerer(random, %r)
-Object.assign(window, {host, channel, random})
+Object.assign(window, {host, channel, random, beginWorkbench})
 window.end = beginWorkbench(host, channel)
 </script></body></html>"""
 TEXT = "\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(12))
@@ -198,7 +198,8 @@ CARET = """() => {
     const gutter = host.querySelector(".ckw-gutter").getBoundingClientRect()
     const line = host.querySelector(".ckw-paint > .ckw-here")?.getBoundingClientRect()
     const before = area.value.slice(0, area.selectionEnd).split("\\n").at(-1)
-    const left = (line?.left ?? 0) + before.length * 7.5
+    const letter = 0.602 * parseFloat(getComputedStyle(area).fontSize)
+    const left = (line?.left ?? 0) + before.length * letter
     return {
         text: area.value,
         selected: area.selectionEnd - area.selectionStart,
@@ -253,6 +254,54 @@ def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, pag
         line = wanted.rsplit("line ", 1)[1]
         assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
         assert page.evaluate(FOCUS) == "ckw-area"
+
+
+@pytest.mark.parametrize("end", ["", "gone"])
+def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(begin, page, end):
+    """Its kernel was started anew before its cell was drawn again, or is busy with another cell."""
+    begin()
+    page.evaluate(
+        """(end) => {
+            const other = document.body.appendChild(document.createElement("div"))
+            other.id = "other"
+            const nobody = {send: () => {}, listen: (hear) => (window.tell = hear, () => {})}
+            beginWorkbench(other, nobody)
+            if (end) window.tell({type: end})
+        }""",
+        end,
+    )
+    waiting = page.locator("#other .ckw-waiting", has_text="run this cell again")
+    waiting.wait_for(timeout=10_000)
+    page.evaluate(
+        """() => channel.listen((message) => {
+            if (message.type === "state") window.tell(message)
+        }) && channel.send({type: "hello"})"""
+    )
+    page.locator(f"#other {AREA}").wait_for()
+    assert waiting.count() == 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_remark_that_the_frame_cuts_off_is_said(begin, page, seed):
+    """Below the editor, when the caret is in its line, and beside the mouse; and one can scroll."""
+    rng = random.Random(seed)
+    lines = [
+        f"mov r{n}, r1 ; " + " ".join(["sum"] * rng.choice([1, 40])) + f" {n}" for n in range(9)
+    ]
+    begin("\n".join(lines))
+    assert page.locator(".ckw-frame[data-more]").count()
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    for line in lines:
+        end = line.rpartition(" ")[2]
+        cut = len(line) > 150
+        page.wait_for_function(
+            "([end, cut]) => host.querySelector('.ckw-help').textContent.includes(end) === cut",
+            arg=[f"sum {end}", cut],
+        )
+        page.keyboard.press("ArrowDown")
+    page.evaluate("() => { host.querySelector('.ckw-scroll').scrollLeft = 1e5 }")
+    page.locator(".ckw-frame:not([data-more])").wait_for()
 
 
 def test_that_the_kernel_is_gone_is_said(begin, page):
@@ -417,7 +466,7 @@ def test_the_carets_line_stays_in_sight_when_the_editor_becomes_lower(begin, pag
     scroll = "host.querySelector('.ckw-scroll')"
     page.evaluate(f"() => {{{scroll}.style.flex = 'none'; {scroll}.style.height = '300px'}}")
     page.keyboard.press("Control+Home")
-    for _ in range(13):
+    for _ in range(16):
         page.keyboard.press("ArrowDown")
     assert 0 <= page.evaluate(distance) < 60
     page.evaluate(f"() => {{{scroll}.style.height = '200px'}}")

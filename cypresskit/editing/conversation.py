@@ -24,6 +24,7 @@ from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
+from cypresskit.editing.stairs import Stairs
 from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
@@ -44,6 +45,7 @@ LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here
 MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 MOST_LETTERS = 200  # of an answer to a step's question
+CLIMB = "climb"  # a view that is a picture of all steps
 LOOK = 0.4  # seconds between two looks at the file
 
 #: What a pixel kernel's launch puts into its one input.
@@ -117,7 +119,7 @@ class Conversation:
         self.keeping: list[Callable[[], None]] = []  # called when a text is kept as its step's
         self.text = file.text
         self.edit = "file-0"
-        self.leads = False  # whether the text came from here: typed, brought back, or opened
+        self.place = ""  # ``elsewhere``, as pages were told last
         self.files = 0
         self.asked = False  # whether a page has asked for the answers to this text
         self.rested = False  # whether all answers to it have been given
@@ -231,6 +233,7 @@ class Conversation:
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),
+            "elsewhere": self.elsewhere,
         }
         if page is None:
             self.say(state)
@@ -288,47 +291,67 @@ class Conversation:
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
-                self._keep_unknown(self.note or "changed at the same time")
-            self._write(text)
-            self._take(edit, text)
-            self.lead()
+                self._keep_unknown(self.text, self.note or "changed at the same time")
+            self._put(edit, text)
             self._answer_text()
-            self._tell_others(edit, text)
 
     def put(self, text: str, note: str) -> None:
         """Put a text into the file that no page has: of the history, or of the book. Pages show it,
         and ask for its answers.
         """
         with self.lock:
-            if text == self.text or self.closed.is_set():
+            if self.closed.is_set() or (text == self.text and not self.elsewhere):
                 return
-            self._keep_unknown("before another text came")
+            self._keep_unknown(self.text, "before another text came")
             self.files += 1
-            edit = f"put-{self.files}-{id(self)}"
-            self._write(text)
-            self._take(edit, text)
-            self.lead()
+            self._put(f"put-{self.files}-{id(self)}", text)
             self.note = note
-            self._tell_others(edit, text)
 
-    def lead(self) -> None:
-        """What stands in the file is this workbench's from now on: its step keeps it. The history
-        tells those in other notebooks.
-        """
-        for other in self.file.readers:
-            other.leads = other is self
-        if self.step is not None and self.edits.step != self.step.name:
-            self.add(Edit(0, self.text, note=f"at {self.step.name}", step=self.step.name))
-
-    def _tell_others(self, edit: str, text: str) -> None:
+    def _put(self, edit: str, text: str) -> None:
+        """Put a text into the file, and tell the others. The history says first at which step."""
+        if self.elsewhere:
+            self._keep_unknown(self.file.text, "before the file went on at another step")
+        self.lead(text)
+        self._write(text)
+        self._take(edit, text)
         for other in tuple(self.file.readers):
-            if other is not self and other.text != text:
-                other._take(edit, text)
+            if other is not self:
+                other._follow(edit, text)
 
-    def _keep_unknown(self, note: str) -> None:
-        """The text that stands here makes room for another: the history has it."""
-        if self.text.strip() and self.edits.known(self.text) is None:
-            self._keep(self.text, note)
+    def lead(self, text: str) -> None:
+        """The file, which holds this text, is at this workbench's step from now on. Workbenches of
+        other steps, in this notebook or another, keep what stands on them.
+        """
+        if self.step is not None and self.edits.step != self.step.name:
+            self.add(Edit(0, text, note=f"at {self.step.name}", step=self.step.name))
+        for reader in self.file.readers:
+            reader._say_place()
+
+    @property
+    def elsewhere(self) -> str:
+        """The step at which the file is worked on, if it isn't this workbench's; or ""."""
+        at = self.edits.step if self.step is not None else ""
+        return "" if self.step is not None and at == self.step.name else at
+
+    def _say_place(self) -> None:
+        """Say where the file is worked on, if that has changed. What stood here is kept."""
+        if (place := self.elsewhere) == self.place:
+            return
+        self.place = place
+        if place:
+            self._keep_unknown(self.text, f"before the file went on at {place}")
+        self.say({"type": "place", "elsewhere": place})
+
+    def _follow(self, edit: str, text: str) -> None:
+        """The file has another text: it is shown, unless it is another step's."""
+        self._say_place()
+        if text != self.text and not self.place:
+            self._take(edit, text)
+
+    def _keep_unknown(self, text: str, note: str) -> None:
+        """A text makes room for another: the history has it."""
+        if text.strip() and self.edits.known(text) is None:
+            self._keep(text, note)
 
     def _shown(self, page: Send | None, message: Message) -> None:
         """A page shows the text that is here, and wants its answers."""
@@ -363,9 +386,7 @@ class Conversation:
 
     def _take(self, edit: str, text: str) -> None:
         """Take over a text that is in the file, or should be."""
-        if text != self.text:
-            self.say({"type": "text", "text": text, "edit": edit})
-        self.leads = False
+        self.say({"type": "text", "text": text, "edit": edit})
         self.note = ""
         self.asked = self.rested = False
         self.edit = edit
@@ -661,9 +682,9 @@ class Conversation:
         """Keep the text in the history, unless its figures are those of the edit before it with
         these arguments: whether it is right, its speed, N, what binds it, bundles and registers.
         A right text that reaches the step's first par is kept as the step's, if it is its fastest.
-        Another step's workbench, open beside the one where somebody types, only follows.
+        While the file is at another step, nothing is.
         """
-        if self.step is not None and not self.leads and self.edits.step != self.step.name:
+        if self.elsewhere:
             return
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
@@ -748,8 +769,14 @@ class Conversation:
         self._ask_more(message, "replay", {"element": place})
 
     def _play(self, message: Message) -> None:
-        """A view of the kernel is wanted."""
-        self._ask_more(message, "view", {"view": str(message["view"])})
+        """A view of the kernel is wanted, or the picture of the climb."""
+        view = str(message["view"])
+        if view == CLIMB:
+            picture = Stairs(self.edits)._repr_html_()
+            answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
+            self.say(answer | {"picture": picture})
+            return
+        self._ask_more(message, "view", {"view": view})
 
     def _ask_more(self, message: Message, part: str, more: Message) -> None:
         """Ask the process that answers for a part that a reader wants of the current text."""
@@ -782,7 +809,7 @@ class Conversation:
         """
         with self.lock:
             text = self.file.news()
-            if text is None and self.file.problem:
+            if text is None and self.file.problem and not self.elsewhere:
                 self._write(self.text)
                 if not self.file.problem:
                     for reader in self.file.readers:
@@ -790,13 +817,14 @@ class Conversation:
             if text is not None:
                 for reader in tuple(self.file.readers):
                     reader._changed_outside(text)
+            self._say_place()
 
     def _changed_outside(self, text: str) -> None:
-        if text == self.text:
+        if text == self.text or self.elsewhere:
             return
-        self._keep_unknown("before the file was changed outside")
+        self._keep_unknown(self.text, "before the file was changed outside")
         self.files += 1
-        self._take(f"file-{self.files}", text)
+        self._follow(f"file-{self.files}", text)
         self.note = "changed outside"
 
     def wait(self, part: str, timeout: float = 60.0) -> Message | None:

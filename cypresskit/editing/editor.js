@@ -112,6 +112,13 @@ export class Editor {
     return this.lines.all[number - 1]?.text ?? ""
   }
 
+  /** The remark at the end of a line, if the frame cuts it off; or "". */
+  cutRemark(number) {
+    const text = this.line(number)
+    const at = text.search(/;|\/\//)
+    return at >= 0 && this.lines.outOfSight(text.length) ? text.slice(at) : ""
+  }
+
   /** Show a text from elsewhere. The caret stays in its line, as far as there is one. */
   begin(text) {
     const {line, column} = this.caret
@@ -203,10 +210,9 @@ export class Editor {
         one.line === line && column >= one.column - 1 && column < one.column - 1 + one.length,
     )
     const word = wordAt(this.line(line), column)
-    const meaning = fault
-      ? ["", fault.message]
-      : word && column < this.line(line).length && this.owner.meaning(word, line)
-    if (!meaning) return
+    const known = word && column < this.line(line).length && this.owner.meaning(word, line)
+    const meaning = fault ? ["", fault.message] : known || ["", this.cutRemark(line)]
+    if (!meaning[1]) return
     const place = this.place(line, column)
     this.tip.replaceChildren()
     if (meaning[0]) make(this.tip, "b", {}, meaning[0])

@@ -123,7 +123,7 @@ export class Figures {
     this.works("")
     this.terms.hidden = false
     this.terms.replaceChildren()
-    make(this.terms, "h3", {}, problem ?? message)
+    make(this.terms, "h3", {}, problem ?? `In the verdict's product, ${message}`)
     for (const note of (notes ?? []).slice(1)) make(this.terms, "p", {class: "ckw-fault"}, note)
     const list = make(this.terms, "div", {class: "ckw-termlist"})
     for (const {text, right, note, line, lines = [line]} of terms ?? []) {

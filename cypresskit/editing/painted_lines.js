@@ -9,7 +9,7 @@ const BEYOND = 12 // lines painted above and below those in sight
 const UNSEEN = 700 // pixels painted where nothing is laid out yet
 const TAB = 4
 const FAULTS = ["fault", "was-fault"] // the kinds of ranges that underline
-const LINE_HIGH = 19 // pixels, of a line
+const LINE_HIGH = 16 // pixels, of a line
 
 /** The highlights that all editors of a page share: each adds and removes its own ranges. */
 function highlight(name) {
@@ -41,10 +41,12 @@ export class PaintedLines {
     this.all = [newLine("")]
     this.painted = []
     this.lit = {lit: new Set(), here: new Set()}
+    this.widest = 0 // of the lines, in letters
     this.sight = 0 // how high the lines in sight are together
     this.wide = 0 // a letter's width, once it is known
     this.high = LINE_HIGH
     parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
+    this.frame = parent
     this.scroll = make(parent, "div", {class: "ckw-scroll"})
     this.gutter = make(this.scroll, "div", {class: "ckw-gutter", "aria-hidden": "true"})
     this.code = make(this.scroll, "div", {class: "ckw-code"})
@@ -93,8 +95,8 @@ export class PaintedLines {
     for (const line of old.slice(fresh.length)) this.remove(line)
     this.painted = this.painted.map((line) => fresh[old.indexOf(line)] ?? line)
     this.all = all.slice(0, start).concat(fresh, all.slice(all.length - tail))
-    const widest = this.all.reduce((most, {wide}) => Math.max(most, wide), 0)
-    this.paint.style.minWidth = `max(100%, calc(${widest}ch + 40px))`
+    this.widest = this.all.reduce((most, {wide}) => Math.max(most, wide), 0)
+    this.paint.style.minWidth = `max(100%, calc(${this.widest}ch + 40px))`
     const high = `${this.all.length * this.high + 24}px`
     this.gutter.style.height = high
     this.paint.style.height = high
@@ -191,6 +193,14 @@ export class PaintedLines {
     })
     this.painted = inSight
     this.first = first + 1
+    this.frame.toggleAttribute("data-more", this.outOfSight(this.widest))
+  }
+
+  /** Whether a column lies beyond the right edge. */
+  outOfSight(column) {
+    const {scrollLeft, clientWidth} = this.scroll
+    const width = clientWidth - this.gutter.offsetWidth
+    return clientWidth > 0 && column * this.letterWidth() > scrollLeft + width
   }
 
   /** Say anew what is said of the lines in sight. */
@@ -310,6 +320,12 @@ export class PaintedLines {
   toTop(line) {
     this.scroll.scrollTop = (line - 1) * this.high
     this.draw()
+  }
+
+  /** Whether no line is out of sight, but for an empty last one. */
+  get allInSight() {
+    const {length} = this.all
+    return (this.all.at(-1)?.text ? length : length - 1) * this.high <= this.scroll.clientHeight
   }
 
   /** How many lines are in sight. */

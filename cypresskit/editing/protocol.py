@@ -18,7 +18,8 @@ The page says:
     The page shows a text that came in ``state`` or ``text``, and wants its answers. A workbench
     that no page asks works on nothing: its cell may be gone.
 ``play``: edit, view
-    A view of this kernel is wanted (``views.VIEWS``). The answer is a part "view".
+    A view of this kernel is wanted (``views.VIEWS``), or ``view`` is "climb". The answer is a part
+    "view".
 ``guess``: words
     The reader's answer to the step's question; the answer is ``step``.
 ``book``
@@ -32,13 +33,13 @@ The page says:
 
 Whoever answers says:
 
-``state``: name, file, like, text, edit, words, parts, n, history, problem, step
+``state``: name, file, like, text, edit, words, parts, n, history, problem, step, elsewhere
     All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
     whose place it stands (or ""), its text, what the language's words mean
     (``pure_answers.words``; ``beside``: what this launch puts into them), which parts of an answer
     can come (without a clock, "text" and "code" alone), the N that is timed, the history, the
-    problem of ``heard``, and the ``step`` of the climb, or None. Only the page that said ``hello``
-    hears it.
+    problem of ``heard``, the ``step`` of the climb, or None, and ``elsewhere`` of ``place``. Only
+    the page that said ``hello`` hears it.
 ``heard``: edit, saved, problem
     The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
     where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
@@ -56,7 +57,8 @@ Whoever answers says:
     - "clocks" (``measured_answers.clocks_answer``): how fast it is, and what binds it.
     - "replay" (``measured_answers.replay_answer``): of a wrong product, what went into its first
       wrong element, or into the one that was asked for.
-    - "view": a ``view`` that was asked for, as a ``page`` that plays, or the ``problem``.
+    - "view": a ``view`` that was asked for, as a ``page`` that plays, or the ``problem``; of the
+      climb, its ``picture`` with buttons that save it, as HTML.
     - "best" (``measured_answers.best_answer``): what a compiler could make of it.
     - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
 ``done``: edit
@@ -69,6 +71,9 @@ Whoever answers says:
 ``step``: ...
     The step of ``state`` is another: a text was kept (``kept``, as an entry), a question answered
     (``guess``).
+``place``: elsewhere
+    The step at which the file is worked on, if that is another one's: the page keeps its text, and
+    says so. A ``text`` that it sends brings the file to its own step. Or "".
 ``history``: entries
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
     One that was judged with other arguments than this workbench's has no verdict (``right``), and

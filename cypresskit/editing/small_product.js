@@ -3,6 +3,8 @@
 // belongs there.
 import {make} from "../draw/shell.js"
 
+const APART = "A small product, to check by head. The verdict is of other numbers."
+
 export class SmallProduct {
   /**
    * @param {HTMLElement} parent
@@ -10,6 +12,7 @@ export class SmallProduct {
   constructor(parent, picked) {
     this.picked = picked
     this.box = make(parent, "section", {class: "ckw-small ckw-of-product", hidden: ""})
+    make(this.box, "p", {class: "ckw-soft"}, APART)
     this.grid = make(this.box, "div", {class: "ckw-matrices", role: "group"})
     this.sum = make(this.box, "p", {class: "ckw-sum"})
     this.grid.addEventListener("mouseover", ({target}) => this.point(target))

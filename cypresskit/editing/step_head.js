@@ -47,6 +47,9 @@ export class StepHead {
         this.post({type: "play", view})
       })
     }
+    const climb = make(this.buttons, "button", {type: "button"}, "your climb, to send round")
+    climb.title = "One picture of the steps that you kept, with buttons that save it"
+    climb.addEventListener("click", () => this.post({type: "play", view: "climb"}))
     const book = make(
       this.buttons,
       "button",
@@ -136,9 +139,14 @@ export class StepHead {
     if (came) make(this.question, "b", {class: "ckw-came"}, came)
   }
 
-  /** A view that was asked for, as a page of its own. */
-  view({page, problem}) {
+  /** A view that was asked for, as a page of its own in this page's theme; or a picture. */
+  view({page, problem, picture}) {
     this.played.replaceChildren()
+    if (picture) {
+      this.played.innerHTML = picture
+      this.played.scrollIntoView({block: "nearest"})
+      return
+    }
     if (problem) {
       make(this.played, "p", {class: "ckw-bad"}, problem)
       return
@@ -146,7 +154,11 @@ export class StepHead {
     const frame = /** @type {HTMLIFrameElement} */ (
       make(this.played, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
     )
-    frame.srcdoc = page
+    const look = /** @type {HTMLElement} */ (this.box.closest(".ckw")).dataset.look
+    frame.srcdoc = page.replace(
+      "<html ",
+      `<html theme="${look}" style="color-scheme: ${look}" `,
+    )
     frame.scrollIntoView({block: "nearest"})
   }
 }

@@ -16,8 +16,12 @@ const EXPLAINED = 100 // milliseconds after which the caret's line is explained:
 const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
 const UNSENT = "cypresskit-unsent"
 const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
+const UNOPENED =
+  "Nobody answers yet: the kernel is busy with another cell, or it was started anew. If this stays, " +
+  "run this cell again: your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
+const GO_ON = "go on here"
 const DROPPED = "No operation is left of it: nothing uses its result. "
 const FOLDED = "It takes no operation: what uses its value reads it where it was, or as a literal. "
 const WORTH = 0.0005 // of the launch: a price that is worth a word
@@ -92,6 +96,9 @@ class Workbench {
     this.stopKeys = listenKeys(host, {})
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
     this.stopChannel = channel.listen((message) => this.hear(message))
+    this.silence = setTimeout(() => {
+      this.waiting.textContent = UNOPENED
+    }, SILENCE)
     channel.send({type: "hello", unsent: allUnsent()})
   }
 
@@ -108,6 +115,7 @@ class Workbench {
 
   hear(message) {
     if (message.type === "state") return this.begin(message)
+    if (message.type === "gone") return this.lose()
     if (!this.editor) return
     const ours = message.edit === this.edit
     const current = ours && this.editor.text === this.sent
@@ -119,14 +127,15 @@ class Workbench {
     else if (message.type === "saved") this.heard({saved: true})
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "step") this.step?.show(message)
+    else if (message.type === "place") this.showPlace(message.elsewhere)
     else if (message.type === "comparison") this.history.compare(message)
     else if (message.type === "trouble") this.say(message.message, true)
-    else if (message.type === "gone") this.lose()
   }
 
   // -- the parts of the page
 
   begin(state) {
+    clearTimeout(this.silence)
     if (this.editor) return this.resume(state)
     this.waiting.remove()
     this.state = state
@@ -138,6 +147,8 @@ class Workbench {
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
+    this.elsewhere = make(host, "p", {class: "ckw-elsewhere", role: "status", hidden: ""})
+    page.before(this.elsewhere)
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.launched = make(page, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
@@ -193,6 +204,7 @@ class Workbench {
     this.editor.begin(state.text)
     this.history.show(state.history)
     this.showUnsaved(state.problem ?? "")
+    this.showPlace(state.elsewhere)
     keepUnsent(this.place, null)
     this.takeOver(state)
   }
@@ -200,6 +212,7 @@ class Workbench {
   /** The kernel was started anew, or the widget was made again: what is here goes on. */
   resume(state) {
     this.history.show(state.history)
+    this.showPlace(state.elsewhere)
     if (this.typed) this.send()
     else this.takeOver(state)
   }
@@ -264,6 +277,10 @@ class Workbench {
   /** Nobody hears this page any more: the kernel that it spoke with is gone. */
   lose() {
     clearTimeout(this.silence)
+    if (!this.editor) {
+      this.waiting.textContent = UNOPENED
+      return
+    }
     this.host.removeAttribute("aria-busy")
     this.figures.works("")
     if (this.help.textContent === UNHEARD) this.note("")
@@ -284,6 +301,23 @@ class Workbench {
   showUnsaved(problem) {
     if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
     this.unsaved.hidden = !problem
+  }
+
+  /** Say that the file is at another step now, whose workbench has it. */
+  showPlace(step) {
+    this.elsewhere.hidden = !step
+    this.elsewhere.replaceChildren()
+    if (!step) return
+    const {name, step: own} = this.state
+    make(
+      this.elsewhere,
+      "span",
+      {},
+      `${name} is at step ${step} now, on another workbench. This is your ${own.name}, as you left it. `,
+    )
+    const button = make(this.elsewhere, "button", {type: "button"}, GO_ON)
+    button.title = `Puts this text into ${name}, as typing here does. What it holds stays in the history.`
+    button.addEventListener("click", () => this.send())
   }
 
   /** Show a text that came from elsewhere, unless the reader has typed meanwhile: then what is
@@ -374,7 +408,8 @@ class Workbench {
     }
   }
 
-  /** Begin where it matters: at the first line of the main loop. */
+  /** Begin where it matters: at the first line of the main loop. A text that can be seen whole isn't
+   * scrolled. */
   open(rows) {
     this.opened = true
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
@@ -382,7 +417,7 @@ class Workbench {
     const first = Math.min(...lines)
     this.editor.placeCaret(first)
     this.editor.move()
-    this.editor.lines.toTop(first - 2)
+    if (!this.editor.lines.allInSight) this.editor.lines.toTop(first - 2)
   }
 
   showVerdict(answer) {
@@ -577,6 +612,8 @@ class Workbench {
     const meaning = word && this.meaning(word, line)
     this.help.replaceChildren()
     const fault = this.faults?.find((one) => one.line === line)
+    const remark = this.editor.cutRemark(line)
+    if (remark && remark !== text.trim() && !fault) make(this.help, "span", {}, `${remark} `)
     if (fault) make(this.help, "span", {class: "ckw-bad"}, fault.message)
     else if (/^\s*(;|\/\/)/.test(text)) make(this.help, "span", {}, text.trim())
     else if (meaning) {

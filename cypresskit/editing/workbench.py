@@ -59,9 +59,10 @@ def workbench(
         there is none, it begins with the text of ``like``, or of the step.
     step
         A step of the climb, such as ``"02"``: its idea, its question and its pars stand above the
-        text, and a right text that reaches the first par is kept as that step's. The file goes on
-        with what it holds, or if that is of another line of kernels, with the last text of the
-        step's own.
+        text, and a right text that reaches the first par is kept as that step's. A step that was
+        open before goes on with its own last text, another one with that of the step before it. The
+        file is at one step at a time: a workbench of another one keeps what stands on it, says so,
+        and has the file again as soon as somebody types there.
     text
         What the file shall hold from now on, or of a step the name of the book's kernel that has
         it, such as "block_4x4". What it held stays in its history.
@@ -143,25 +144,23 @@ def workbench(
     if text is not None:
         bench._conversation.put(text, "given")
         bench._judge()
-    elif chosen is not None and (begun := _last_of_line(bench, chosen)) is not None:
+    elif chosen is not None and (begun := _begins_with(bench._edits, chosen)) is not None:
         bench._conversation.put(begun, "")
-    bench._conversation.lead()
+    bench._conversation.lead(bench._conversation.text)
     return bench
 
 
-def _last_of_line(bench: "Workbench", step: Step) -> str | None:
-    """The text with which a step goes on, if it isn't the file's: the file may hold a kernel of
-    another line of steps.
+def _begins_with(edits: Edits, step: Step) -> str | None:
+    """The text with which a step goes on: its own last one, or that of the nearest step before it,
+    or the book's. None: the file's, which is at this very step.
     """
-    steps = [edit for edit in bench._edits if edit.step in STEPS]
-    if steps:
-        goes_on = STEPS[steps[-1].step].line == step.line
-    else:
-        goes_on = bool(step.previous) or step.name == FIRST
-    if goes_on:
-        return None
-    own = [edit for edit in steps if STEPS[edit.step].line == step.line]
-    return own[-1].text if own else step.book
+    texts = {edit.step: edit.text for edit in edits if edit.step in STEPS}
+    before = step
+    while before.name not in texts and before.previous:
+        before = STEPS[before.previous]
+    if before.name in texts:
+        return None if before.name == edits.step else texts[before.name]
+    return None if not texts and (step.previous or step.name == FIRST) else step.book
 
 
 def _kernel_path(file: object) -> Path:
@@ -193,7 +192,8 @@ def _kernel_path(file: object) -> Path:
 class Workbench:
     """A kernel's file on the workbench; see ``ck.workbench``.
 
-    Its attributes are of the file as it is now, however it was changed: ``text``; ``program``, the
+    Its attributes are of the file as it is now, however it was changed, or while it is at another
+    step, of what stands on this workbench: ``text``; ``program``, the
     assembled kernel; ``kernel``, with which all is done that a kernel of the catalogue is for;
     ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits. ``still``
     is a picture of it for places without a running kernel.
