@@ -9,6 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
+from cypresskit.editing.measured_answers import priced_answer
 from cypresskit.kernels.generated import write
 from cypresskit.timing import prices as prices_module
 from cypresskit.timing.engine import run
@@ -309,6 +310,48 @@ def test_the_dearest_price_stands_in_the_table():
     ).splitlines()
     percent = first.rpartition("dearest, ")[2].split()[0]
     assert any(re.search(rf"(to |\s){re.escape(percent)} %", row) for row in rows), rows
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_price_is_one_number_wherever_it_is_shown(seed):
+    """In the table, its title, the sentence on what would help, and in all that a workbench says:
+    with one rounding, and with its range if that is wide.
+    """
+    prices = price_law.random_prices(random.Random(seed))
+    dearest = prices.dearest
+    shown = str(dearest)
+    assert shown.startswith(f"{100 * dearest.price:.1f} %")
+    assert ("(" in shown) == dearest.scatters
+    title, _, *rows = str(prices).splitlines()
+    assert title.endswith(f"line {dearest.line} is the dearest, {shown} of the launch")
+    assert ck.why(prices.report).endswith(f"would end the launch {shown} sooner.")
+
+    by_line = {line.line: line for line in prices.lines}
+    assert len(by_line) == len(prices.lines), "no macros"
+    for row in rows:
+        if (found := re.match(r"  *(\d+)  +[\d.]+ % \w+ +(.*? %( \(.*?\))?)  ", row)) is not None:
+            assert found[2] == str(by_line[int(found[1])])
+    answer = priced_answer(prices)
+    for row in answer["lines"]:
+        line = by_line[row["line"]]
+        assert row["text"].startswith(f"price {line}: ")
+        assert row["shown"] in ("", str(line).split()[0])
+        assert bool(row["shown"]) == (line.price >= prices_module.SHOWN)
+    if answer["dearest"]:
+        assert answer["message"].endswith(f"line {dearest.line}, {shown} of the launch.")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_that_cost_as_much_are_equally_dear(seed):
+    """Whoever says one of them is right; nobody else is."""
+    prices = price_law.random_prices(random.Random(seed))
+    answer = priced_answer(prices)
+    assert answer["dearest"] in (0, prices.dearest.line)
+    assert bool(answer["dear"]) == bool(answer["dearest"])
+    for line in prices.lines:
+        unsure = max(0.003, *(one.high - one.low for one in (line, prices.dearest)))
+        near = prices.dearest.price - line.price <= unsure
+        assert (line.line in answer["dear"]) == (near and answer["dearest"] > 0)
 
 
 @pytest.mark.parametrize("body", ["", "mov r0, l0", "sample_resource(0)_sampler(0) r0, l0.xy"])

@@ -87,8 +87,15 @@ function answersTo(text) {
     {part: "best", bundles: stamp, gprs: stamp, wavefronts: stamp},
     {
       part: "prices",
-      lines: some.map((line) => ({line, work: stamp / 100, price: stamp / 100, text: `${stamp}`})),
+      lines: some.map((line) => ({
+        line,
+        work: stamp / 100,
+        price: stamp / 100,
+        shown: `${stamp}.0`,
+        text: `${stamp}`,
+      })),
       dearest: 3,
+      dear: [3],
       message: `Dearest ${stamp}`,
     },
   ]

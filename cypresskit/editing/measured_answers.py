@@ -25,7 +25,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SCATTER, LinePrice, Prices, price
+from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, percent, price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -346,9 +346,9 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     """The part "prices".
 
     The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
-    works for it), ``price`` (the share of the launch that it costs; ``low`` and ``high``, its
-    range) and a ``text`` that says both; and a ``message`` on the ``dearest`` line, or on those,
-    ``dear``, whose ranges are not below its own.
+    works for it), ``price`` (the share of the launch that it costs), as it is ``shown``, and a
+    ``text`` that says both; ``dearest``, the line with the highest price, 0 if no line alone is
+    dear; all that are as ``dear``; and a ``message`` on them.
     """
     report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
     return priced_answer(price(report))
@@ -360,35 +360,34 @@ def priced_answer(prices: Prices) -> Answer:
     for row in prices.lines:
         line = row.work.calls[0] if row.work.calls else row.line
         written.setdefault(line, []).append(row)
+    costs = {line: _cost(parts) for line, parts in written.items()}
     lived = prices.report.lived
-    rows = [_price_row(line, parts, lived) for line, parts in written.items()]
-    dearest = max(rows, key=lambda row: row["price"], default=None)
-    if dearest is None or dearest["price"] < WORTH:
+    rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
+    first = max(costs, key=lambda line: costs[line].price, default=0)
+    if not first or costs[first].price < WORTH:
         return {"lines": rows, "dearest": 0, "dear": [], "message": "No line alone is dear."}
-    least = dearest["low"] - SCATTER
-    dear = [row["line"] for row in rows if row["high"] >= least and row["price"] >= WORTH]
-    share = f"{_percent(dearest['price'])} of the launch"
-    message = f"Dearest: line {dearest['line']}, {share}."
-    if len(dear) > 1:
-        message = f"Dearest: {len(dear)} lines alike, {share} each, such as line {dear[0]}."
-    return {"lines": rows, "dearest": dearest["line"], "dear": sorted(dear), "message": message}
+    dear = [line for line, cost in costs.items() if cost.is_as_dear_as(costs[first])]
+    alike = f"{len(dear)} lines alike, such as " if len(dear) > 1 else ""
+    message = f"Dearest: {alike}line {first}, {costs[first]} of the launch."
+    return {"lines": rows, "dearest": first, "dear": sorted(dear), "message": message}
 
 
-def _price_row(line: int, parts: Sequence[LinePrice], lived: float) -> Answer:
-    """What a line costs: all its instructions together, of which a macro's call has many; and for
-    which share of their lives, ``lived`` clocks in all, wavefronts wait at it.
+def _cost(parts: Sequence[LinePrice]) -> Cost:
+    """What a line costs: all its instructions together, of which a macro's call has many."""
+    return Cost(*(sum(getattr(part, name) for part in parts) for name in ("price", "low", "high")))
+
+
+def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) -> Answer:
+    """What a line costs; what works for it, and for which share of their lives, ``lived`` clocks in
+    all, wavefronts wait at it.
     """
     works = dict.fromkeys((part.unit for part in parts), 0.0)
     for part in parts:
         works[part.unit] += part.share
     unit = max(works, key=works.__getitem__)
-
-    cost, low, high = (sum(getattr(p, name) for p in parts) for name in ("price", "low", "high"))
-    scatters = high - low > max(SCATTER, abs(cost) / 2)
-    span = f" ({_percent(low)} to {_percent(high)})" if scatters else ""
     text = (
-        f"price {_percent(cost)}: so much sooner would the launch end if it took no time{span}."
-        f" {unit} works for it {_percent(works[unit])} of the time"
+        f"price {cost}: so much sooner would the launch end if it took no time."
+        f" {unit} works for it {percent(works[unit])} of the time"
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
@@ -396,10 +395,7 @@ def _price_row(line: int, parts: Sequence[LinePrice], lived: float) -> Answer:
         text += f", {clocks:.3g} clocks each time"
     waited = sum(sum(part.work.waited.values()) for part in parts)
     if lived and waited / lived >= WORTH_WAIT:
-        text += f"; wavefronts wait at it {_percent(waited / lived)} of their lives"
-    row = {"line": line, "work": round(works[unit], 5), "price": round(cost, 5), "text": text}
-    return row | {"low": round(low, 5), "high": round(high, 5)}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        text += f"; wavefronts wait at it {percent(waited / lived)} of their lives"
+    shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""
+    shares = {"work": round(works[unit], 5), "price": round(cost.price, 5)}
+    return {"line": line, **shares, "shown": shown, "text": text}

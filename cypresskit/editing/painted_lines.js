@@ -292,8 +292,7 @@ export class PaintedLines {
   fillPrice(cell, price) {
     cell.style.setProperty("--work", String(price ? Math.min(1, price.work / this.dearest) : 0))
     cell.style.setProperty("--part", String(price ? Math.max(0, price.price / this.dearest) : 0))
-    const percent = price ? 100 * price.price : 0
-    writeInto(cell, percent >= 0.05 ? percent.toFixed(1) : "")
+    writeInto(cell, price?.shown ?? "")
     cell.title = price?.text ?? ""
   }
 

@@ -66,6 +66,7 @@ export class StepHead {
   age() {
     this.gflops = undefined
     this.right = false
+    if (!this.step.guess) this.dear = undefined
     this.showPars()
   }
 
@@ -77,8 +78,10 @@ export class StepHead {
     this.showQuestion()
   }
 
-  /** Which lines are the dearest, alike. */
+  /** Which lines are the dearest, alike. What counts is the text of which it was said: later ones
+   * have dear lines of their own. */
   prices(dear) {
+    if (this.step.guess && this.dear) return
     this.dear = dear
     this.showQuestion()
   }

@@ -24,7 +24,6 @@ const RESTARTED =
 const GO_ON = "go on here"
 const DROPPED = "No operation is left of it: nothing uses its result. "
 const FOLDED = "It takes no operation: what uses its value reads it where it was, or as a literal. "
-const WORTH = 0.0005 // of the launch: a price that is worth a word
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
 const HEADLINE = 70 // letters: a headline of more is set smaller, in two lines
@@ -621,7 +620,7 @@ class Workbench {
       make(this.help, "span", {}, ` ${meaning[1]}. `)
       if (this.dropped.has(line)) make(this.help, "span", {class: "ckw-bad"}, DROPPED)
       if (this.folded.has(line)) make(this.help, "span", {}, FOLDED)
-      const price = this.editor.lines.priceAt(line)?.price >= WORTH && this.priced.get(line)
+      const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
       if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
     } else
       make(

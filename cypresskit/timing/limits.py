@@ -229,7 +229,7 @@ def _what_would_help(report: Report, named: list[Limit]) -> str:
     gains.append((f"with {_room_for_more(report)}", chips[WAVEFRONT].gain))
     dearest = (
         f"its dearest line is {line.line}, `{line.text}`: done in no time, it would end the launch"
-        f" {100 * line.price:.1f} % sooner"
+        f" {line} sooner"
     )
     worth = [(change, gain) for change, gain in gains if gain and gain >= WORTH]
     if not worth:

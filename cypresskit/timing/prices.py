@@ -53,10 +53,43 @@ SHOWN = 0.0005  # of a launch: the least price or work that has a row in the tab
 
 
 @dataclass(frozen=True)
-class LinePrice:
-    """What a line costs.
+class Cost:
+    """The share of a launch that would be saved, below 0 if others would wait longer: the
+    ``price``; and the least and the most that was seen, ``low`` and ``high``, which is the price
+    itself where it was seen once (``Prices.turns``). It reads the same wherever it is shown:
+    "13.2 %", and with its range if it scatters, "13.2 % (9.8 to 14.0)".
+    """
 
-    Its fields:
+    price: float
+    low: float
+    high: float
+
+    @property
+    def scatters(self) -> bool:
+        """Whether its range is so wide that the price says little."""
+        return self.high - self.low > max(SCATTER, abs(self.price) / 2)
+
+    @property
+    def span(self) -> str:
+        """The range, if it scatters, or nothing."""
+        return f"({100 * self.low:.1f} to {100 * self.high:.1f})" if self.scatters else ""
+
+    def __str__(self) -> str:
+        return f"{percent(self.price)} {self.span}".rstrip()
+
+    def is_as_dear_as(self, other: "Cost") -> bool:
+        """Whether their prices differ by no more than either was seen to, or than anybody
+        notices.
+        """
+        unsure = max(SCATTER, self.high - self.low, other.high - other.low)
+        return abs(self.price - other.price) <= unsure
+
+
+@dataclass(frozen=True)
+class LinePrice(Cost):
+    """What a line costs: a ``Cost``.
+
+    Its other fields:
 
     work
         what it asks of the chip's units in the launch (``LineWork``).
@@ -64,11 +97,6 @@ class LinePrice:
         the share of the launch in which ``unit``, the one that it needs most, works for it.
     unit
         "ALU", "texture", "LDS" or "stores".
-    price
-        the share of the launch that would be saved; below 0 if others would wait longer.
-    low, high
-        the least and the most that was seen, which is the price itself where it was seen once
-        (``Prices.turns``).
     together
         the lines whose accesses had one experiment, this one among them; none if it has no access.
     """
@@ -76,10 +104,9 @@ class LinePrice:
     work: LineWork
     share: float
     unit: str
-    price: float
-    low: float
-    high: float
     together: tuple[int, ...] = ()
+
+    __str__ = Cost.__str__  # not its fields
 
     @property
     def line(self) -> int:
@@ -92,11 +119,6 @@ class LinePrice:
     @property
     def runs(self) -> int:
         return self.work.runs
-
-    @property
-    def scatters(self) -> bool:
-        """Whether its range is so wide that the price says little."""
-        return scatters(self.price, self.low, self.high)
 
     @property
     def opcode(self) -> str:
@@ -141,7 +163,7 @@ class Prices:
         size = "" if report.size is None else " x ".join(map(str, report.size)) + " "
         return (
             f"{report.kernel} {size}on {report.device.name}: line {dearest.line} is the dearest,"
-            f" {100 * dearest.price:.1f} % of the launch"
+            f" {dearest} of the launch"
         )
 
     def _shown(self) -> list[LinePrice]:
@@ -306,12 +328,12 @@ def _line_price(
     unit = max(UNITS, key=lambda unit: work.clocks[unit])
     share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
     low, high = float(saved.min()), float(saved.max())
-    return LinePrice(work, share, unit, float(saved[-1]), low, high, together)
+    return LinePrice(float(saved[-1]), low, high, work, share, unit, together)
 
 
-def scatters(price: float, low: float, high: float) -> bool:
-    """Whether the range of a price is so wide that the price says little."""
-    return high - low > max(SCATTER, abs(price) / 2)
+def percent(share: float) -> str:
+    """A share of a launch as it is shown: "13.2 %"."""
+    return f"{100 * share:.1f} %"
 
 
 def _row(lines: list[LinePrice]) -> tuple[str, ...]:
@@ -320,12 +342,9 @@ def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     last = lines[-1]
     numbers = str(first.line) if len(lines) == 1 else f"{first.line} to {last.line}"
     share = sum(line.share for line in lines) / len(lines)
-    price_ = sum(line.price for line in lines) / len(lines)
-    low, high = min(line.low for line in lines), max(line.high for line in lines)
-    span = f"({100 * low:.1f} to {100 * high:.1f})" if scatters(price_, low, high) else ""
+    costs = sorted(line.price for line in lines)
+    least, most = percent(costs[0]), percent(costs[-1])
+    cost = most if least == most else f"{least.removesuffix(' %')} to {most}"
+    span = Cost(costs[-1], min(line.low for line in lines), max(line.high for line in lines)).span
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
-    costs = [line.price for line in lines]
-    least = f"{100 * min(costs):.1f}"
-    most = f"{100 * max(costs):.1f}"
-    cost = f"{100 * price_:.1f} %" if least == most else f"{least} to {most} %"
-    return numbers, f"{100 * share:.1f} %", first.unit, cost, span, first.text + more
+    return numbers, percent(share), first.unit, cost, span, first.text + more
