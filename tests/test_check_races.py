@@ -31,7 +31,7 @@ def test_a_race_is_found_where_there_is_one(name):
     memory = np.zeros((4, 4), np.float32) if space == "global" else None
     launch = prepare(program, domain, global_memory=memory)
     size = int(np.prod(program.group)) if program.mode == "compute" else 1
-    items, group = launch.items, np.arange(launch.items) // size
+    items, group = launch.shape.items, np.arange(launch.shape.items) // size
     random, outcomes = np.random.default_rng(4), []
     for _ in range(3000):
         check = RaceCheck(Naming(launch, {}, {}, ()))

@@ -139,7 +139,7 @@ def test_a_right_kernel_runs_each_product_once(monkeypatch):
     whole = explain.run
 
     def counted(launch, *rest, **more):
-        runs.append(launch.domain)
+        runs.append(launch.shape.domain)
         return whole(launch, *rest, **more)
 
     monkeypatch.setattr(explain, "run", counted)

@@ -307,7 +307,7 @@ def test_observers_hear_what_happens_in_order():
             self.heard = []
 
         def start(self, launch):
-            self.heard.append(f"start {launch.items}")
+            self.heard.append(f"start {launch.shape.items}")
 
         def step(self, event):
             self.heard.append(f"step {event.at} {int(event.active.sum())}")

@@ -168,7 +168,7 @@ def test_one_wavefront_by_hand():
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
     board = replace(HD5870, launch_us=0.0, switch_clocks=0, clause_clocks=0, dram_row_clocks=0)
-    report = simulate(compile(program, board), launch=launch, device=board)
+    report = simulate(compile(program, board), launch=launch.shape, device=board)
     fetch = next(e for e in report.timeline if e.kind == "TEX")
     # The two rows of a quad are of 8 texels, so that they lie in the same banks: 2 clocks for each
     # of 16 quads.
@@ -430,7 +430,7 @@ def test_code_whose_address_is_data_is_refused():
         program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32)
     )
     with pytest.raises(DataDependentError, match=r"(?s)test\.il:3: .*test\.il:5: "):
-        simulate(compile(program), launch=launch)
+        simulate(compile(program), launch=launch.shape)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))
 
@@ -448,7 +448,7 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     launch = prepare(kernel.program, **given)
     shapes = kernel.shape(64, 128, 32, 1.0, 0.0, 1)
     assert shapes.textures == {0: Extent(16, 64, 16), 1: Extent(64, 32, 16)}
-    assert shapes.domain == launch.domain and shapes.wavefronts == launch.wavefronts
+    assert (shapes.domain, shapes.wavefronts) == (launch.shape.domain, launch.shape.wavefronts)
 
 
 def test_a_sweep_is_a_table_that_saves(tmp_path):

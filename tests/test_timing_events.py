@@ -25,9 +25,9 @@ class Touched(Observer):
 
     def start(self, launch):
         self.launch, self.found = launch, defaultdict(set)
-        first, second, self.there = shape.lanes(launch, np.arange(launch.wavefronts))
+        first, second, self.there = shape.lanes(launch.shape, np.arange(launch.shape.wavefronts))
         self.first, self.second = first, second
-        self.items = np.where(self.there, shape.number(launch, first, second), 0)
+        self.items = np.where(self.there, shape.number(launch.shape, first, second), 0)
 
     def add(self, memory, byte, active):
         rows = np.where(active & self.there, byte, -1).reshape(-1, 64)
@@ -72,7 +72,7 @@ def timed(program, arguments, monkeypatch):
     monkeypatch.setattr(surfaces, "stream", stream)
     monkeypatch.setattr(walk, "can_count", lambda code, start: False)
     launch = prepare(program, **arguments)
-    simulate(compile(program), launch=launch, exact=True)
+    simulate(compile(program), launch=launch.shape, exact=True)
     memory_of = dict(zip(sorted(base for base in calls if base != GLOBAL), sorted(launch.textures)))
     return {memory_of.get(base, "g"): rows for base, rows in calls.items() if rows}
 

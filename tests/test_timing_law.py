@@ -138,7 +138,7 @@ def test_so_they_are_in_random_programs(write_program):
         launch = prepare(program, **arguments)
         try:
             code = compile(program, HD5870)
-            report = simulate(code, launch=launch, exact=True)
+            report = simulate(code, launch=launch.shape, exact=True)
         except (CompileError, DataDependentError, ValueError, ck.KernelError):
             continue
         run = ck.launch(program, **arguments)

@@ -20,7 +20,8 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il.errors import nearest
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.machine.engines import launch
+from cypresskit.machine.engines import carry_out, launch
+from cypresskit.machine.launch import fitting
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 Pair = tuple[float, float]  # a number as (high, low)
@@ -126,10 +127,31 @@ def gemm(
     if not m or not n:
         return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
-    arguments = chosen.arguments(*stored, None if c is None else _stored(c, False), scale, old)
-    limit = {"max_instructions": most_instructions(chosen, k)}
-    launch(chosen.program, **arguments, **(limit | launching), in_place=True)
-    return cast(Matrix, _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair)))
+    old_c = None if c is None else _stored(c, False)
+    result = _multiplied(chosen, *stored, old_c, scale, old, (m, n, k), launching)
+    return cast(Matrix, _matrix(result.reshape(m, n, *pair)))
+
+
+def _multiplied(
+    kernel: Kernel,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None,
+    alpha: Pair,
+    beta: Pair,
+    size: tuple[int, int, int],
+    launching: dict[str, Any],
+) -> np.ndarray:
+    """What a kernel leaves in C for checked matrices, as stored; of a packed one a stack."""
+    m, n, k = size
+    shape, arrays = kernel.laid_out(a, b, c, alpha, beta)
+    most = launching.pop("max_instructions", None)
+    if most is None:
+        most = most_instructions(kernel, len(a) * k if kernel.convention.packed else k)
+    checked = fitting(shape, most, **arrays)
+    carry_out(checked, **launching)
+    checked.write_back(arrays.get("outputs"), arrays.get("global_memory"))
+    return kernel.result(arrays, m, n)
 
 
 def most_instructions(kernel: Kernel, k: int) -> int:
@@ -260,10 +282,7 @@ def gemm_packed(
         a = a[:, :, :0]
         b = b[:, :0]
     packed = KERNELS["sgemm_packed"]
-    arguments = packed.arguments(a, b, c, scale, old)
-    limit = {"max_instructions": most_instructions(packed, count * a.shape[2])}
-    launch(packed.program, **arguments, **(limit | launching), in_place=True)
-    return packed.result(arguments, m, n)
+    return _multiplied(packed, a, b, c, scale, old, (m, n, a.shape[2]), launching)
 
 
 def plain(array: Any) -> Any:

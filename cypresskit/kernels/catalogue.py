@@ -155,6 +155,16 @@ class Kernel:
         which ``result`` reads. Raises ``ValueError`` if the shapes don't fit each other or a vector
         has more than one column, ``TypeError`` if a matrix isn't of the kernel's type.
         """
+        shape, arrays = self.laid_out(a, b, c, alpha, beta)
+        domain = shape.domain[: 2 if self.mode == "pixel" else 1]
+        return {"domain": domain, "constants": shape.constants, **arrays}
+
+    def laid_out(
+        self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
+    ) -> tuple[Shape, dict[str, Any]]:
+        """The shape of a launch, and its arrays, made to fit it: ``arguments``, whose matrices,
+        scalars and errors these are, in two.
+        """
         how = self.convention
         for name, matrix in (("A", a), ("B", b), ("C", c)):
             if matrix is not None and matrix.dtype != self.dtype:
@@ -181,24 +191,18 @@ class Kernel:
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
-        result: dict[str, Any] = {
-            "domain": how.domain(big_m, big_n, count),
-            "constants": shape.constants,
-            "inputs": {},
-        }
         if how.buffer:
-            return result | {
-                "global_memory": np.concatenate([x.reshape(-1) for x in (old, *matrices)])
-            }
+            memory = np.concatenate([x.reshape(-1) for x in (old, *matrices)])
+            return shape, {"inputs": {}, "global_memory": memory}
+        arrays: dict[str, Any] = {}
         if how.streams:
             size = (*shape.domain[1::-1], how.texel // self.dtype.itemsize)
-            result["outputs"] = {i: np.zeros(size, self.dtype) for i in range(how.streams)}
+            arrays["outputs"] = {i: np.zeros(size, self.dtype) for i in range(how.streams)}
             matrices.append(old)
         else:
-            result["global_memory"] = old
-        return result | {
-            "inputs": {i: texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
-        }
+            arrays["global_memory"] = old
+        arrays["inputs"] = {i: texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
+        return shape, arrays
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
         """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of

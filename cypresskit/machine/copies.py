@@ -90,10 +90,8 @@ def copies(
         words = np.zeros((count, 1, extent.texel // 4), np.uint32)
         outputs[n] = Surface(1, count, extent.texel, words, True)
     return Copies(
-        whole.program,
-        domain,
+        Shape(whole.program, domain, surfaces, whole.constants, outputs),
         surfaces,
-        whole.constants,
         outputs,
         np.ascontiguousarray(memory).view(np.uint32).reshape(-1, 4),
         max_instructions,

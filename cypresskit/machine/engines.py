@@ -80,6 +80,28 @@ def launch(
     Ctrl-C while results are copied back can leave some arrays new and others old. The limits of a
     card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
     """
+    arrays: dict[str, Any] = {
+        "inputs": inputs,
+        "constants": constants,
+        "outputs": outputs,
+        "global_memory": global_memory,
+    }
+    checked = prepare(
+        program, domain, **arrays, max_instructions=max_instructions, in_place=in_place
+    )
+    result = carry_out(checked, engine=engine, observers=observers, threads=threads)
+    checked.write_back(outputs, global_memory)
+    return result
+
+
+def carry_out(
+    checked: Launch,
+    *,
+    engine: str = "fast",
+    observers: Iterable[Observer] = (),
+    threads: int | None = None,
+) -> Run:
+    """Run a checked launch; arguments and errors as for ``launch``."""
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
     if threads is not None and not is_whole(threads):
@@ -90,22 +112,12 @@ def launch(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )
-    arrays: dict[str, Any] = {
-        "inputs": inputs,
-        "constants": constants,
-        "outputs": outputs,
-        "global_memory": global_memory,
-    }
-    checked = prepare(
-        program, domain, **arrays, max_instructions=max_instructions, in_place=in_place
-    )
     for onlooker in onlookers():
         onlooker.start(checked)
     if engine == "fast" and not watching:
         result = run(checked, threads)
     else:
         result = explain.run(checked, watching)
-    checked.write_back(outputs or {}, global_memory)
     for onlooker in onlookers():
         onlooker.finish(result)
     return result
@@ -119,7 +131,7 @@ def run(launch: Launch, threads: int | None = None) -> Run:
     try:
         return fast.run(launch, threads) or explain.run(launch)
     except KernelError as error:
-        if error.kind == "store" and launch.items * len(launch.program.body) <= REPEATED:
+        if error.kind == "store" and launch.shape.items * len(launch.program.body) <= REPEATED:
             try:
                 explain.run(launch, most=REPEATED)
             except KernelError as first:

@@ -56,11 +56,10 @@ def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) 
 
 def check_memory(launch: Launch) -> None:
     """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
-    needed = launch.items * (BESIDES + 16 * len(launch.program.registers))
+    items = launch.shape.items
+    needed = items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
-        would = (
-            f"the explaining engine would need {needed >> 20:,} MB for {launch.items:,} work-items"
-        )
+        would = f"the explaining engine would need {needed >> 20:,} MB for {items:,} work-items"
         raise ValueError(f'{would}: take a smaller domain, or engine="fast" without observers')
 
 
@@ -73,7 +72,7 @@ class Interpreter:
         self.program = launch.program
         self.listeners = {name: listeners(observers, name) for name in EVENTS}
         self.body = self.program.body
-        self.items = launch.items
+        self.items = launch.shape.items
         self.masks = Masks(self.items)
         self.memories = places.Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
@@ -85,7 +84,7 @@ class Interpreter:
         self.out_of_range = self.issued = self.at = 0
         limits = {"max_instructions": launch.max_instructions if launch.limited else MOST_STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
-            limits["A smaller domain"] = most // max(1, launch.items)
+            limits["A smaller domain"] = most // max(1, launch.shape.items)
         # The lowest limit ends the run; its key completes the error's "(... raises the limit.)".
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
         # Global elements that this instruction's operands read, by operand
@@ -177,7 +176,7 @@ class Interpreter:
         if register.kind == "l":
             return self.literals[register.index]
         if register.kind == "cb":
-            return self.launch.constants[register.index][register.element][:, np.newaxis]
+            return self.launch.shape.constants[register.index][register.element][:, np.newaxis]
         if register.kind == "g":
             if id(source) not in self.read:
                 self.read[id(source)] = self._read_global(source)
@@ -384,11 +383,11 @@ class Interpreter:
 
     def _fence(self, i: Instruction) -> None:
         self._notify("barrier", tuple(self.masks.stack))
-        groups = self.masks.active.reshape(-1, self.launch.group_items).sum(axis=1)
-        parted = np.flatnonzero(groups % self.launch.group_items)
+        groups = self.masks.active.reshape(-1, self.launch.shape.group_items).sum(axis=1)
+        parted = np.flatnonzero(groups % self.launch.shape.group_items)
         if i.controls.threads and len(parted):
             what = (
-                f"only {groups[parted[0]]} of {self.launch.group_items} work-items of group"
+                f"only {groups[parted[0]]} of {self.launch.shape.group_items} work-items of group"
                 f" {parted[0]} reach this barrier: the others would be waited for without end."
                 " Take it out of the if or loop that splits the group."
             )

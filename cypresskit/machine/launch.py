@@ -78,22 +78,24 @@ class Surface(Extent):
 
 
 @dataclass(frozen=True, eq=False)
-class Launch(Shape):
-    """A checked launch: its shape, and all arrays. These are C-contiguous uint32; ``outputs`` and
-    ``global_memory``, of shape (elements, 4) or None, are working copies, or the caller's arrays if
-    ``in_place``.
+class Launch:
+    """A checked launch: its ``shape``, and all arrays. These are C-contiguous uint32; ``outputs``
+    and ``global_memory``, of shape (elements, 4) or None, are working copies, or the caller's
+    arrays if ``in_place``.
     """
 
+    shape: Shape
     textures: Mapping[int, Surface]
-    constants: Mapping[int, np.ndarray]
     outputs: Mapping[int, Surface]
     global_memory: np.ndarray | None = None
     max_instructions: int = MAX_INSTRUCTIONS
     limited: bool = False  # whether the caller said how many
     in_place: bool = False  # whether results are computed in the caller's arrays
 
-    def __post_init__(self) -> None:
-        """``prepare`` has checked the arguments."""
+    @property
+    def program(self) -> Program:
+        """What is launched."""
+        return self.shape.program
 
     @cached_property
     def memory(self) -> np.ndarray:
@@ -103,13 +105,15 @@ class Launch(Shape):
     @cached_property
     def ids(self) -> dict[str, np.ndarray]:
         """Input registers: name to uint32 bits of shape (4, items)."""
-        return input_registers(self, *coordinates(self, np.arange(self.items)))
+        return input_registers(self.shape, *coordinates(self.shape, np.arange(self.shape.items)))
 
     def write_back(
-        self, outputs: Mapping[int, np.ndarray], global_memory: np.ndarray | None
+        self,
+        outputs: Mapping[int, np.ndarray] | None = None,
+        global_memory: np.ndarray | None = None,
     ) -> None:
         """Copy the results to the caller's arrays, where they weren't computed there."""
-        pairs = [(outputs[n], surface.words) for n, surface in self.outputs.items()]
+        pairs = [((outputs or {})[n], surface.words) for n, surface in self.outputs.items()]
         if global_memory is not None:
             pairs.append((global_memory, self.memory))
         for array, words in pairs:
@@ -138,7 +142,7 @@ class Launch(Shape):
     ) -> KernelError:
         """An error of ``body[at]``, that work-item ``item`` made."""
         i = self.program.body[at]
-        place = None if item is None else self.place(item)
+        place = None if item is None else self.shape.place(item)
         message = f"{self.program.located(i)}\n    {what}"
         return KernelError(message, i.line, place, kind, at, advice)
 
@@ -155,7 +159,9 @@ class Launch(Shape):
             )
         unchanged = "" if self.in_place else "No array was changed. "
         advice = f"{unchanged}Check the address arithmetic, or the size of the domain."
-        return self.error("store", at, f"{self.item_name(item)} stores {what}. {advice}", item)
+        return self.error(
+            "store", at, f"{self.shape.item_name(item)} stores {what}. {advice}", item
+        )
 
     def endless_error(
         self, at: int, item: int, count: int | None = None, raised_by: str = "max_instructions"
@@ -166,7 +172,7 @@ class Launch(Shape):
         what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
         why = "Does its break condition ever become true?"
         advice = f"{raised_by} raises the limit."
-        return self.error("endless", at, f"{what}{self.item_name(item)}. {why}", item, advice)
+        return self.error("endless", at, f"{what}{self.shape.item_name(item)}. {why}", item, advice)
 
 
 def prepare(
@@ -185,11 +191,9 @@ def prepare(
         raise TypeError(
             f"launch takes a Program, not {type(program).__name__}: assemble the IL text first"
         )
-    most = MAX_INSTRUCTIONS if max_instructions is None else max_instructions
-    if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
-        raise ValueError(f"max_instructions is a number of at least 1, not {max_instructions!r}")
-    shape = arguments.whole_domain(program, domain)
-    if (items := math.prod(shape)) > MAX_ITEMS:
+    most = _limit(MAX_INSTRUCTIONS if max_instructions is None else max_instructions)
+    sizes = arguments.whole_domain(program, domain)
+    if (items := math.prod(sizes)) > MAX_ITEMS:
         raise ValueError(
             f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run"
         )
@@ -202,30 +206,55 @@ def prepare(
     textures = {
         n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()
     }
-    streams = {n: _output(a, n, shape, in_place) for n, a in given["outputs"].items()}
-    buffers = {n: arguments.constant_words(a, program, n) for n, a in given["constants"].items()}
+    streams = {n: _output(a, n, sizes, in_place) for n, a in given["outputs"].items()}
+    shape = Shape(program, sizes, textures, given["constants"], streams)
     memory = None if global_memory is None else _global(global_memory, in_place)
     arguments.check_results(given["outputs"], global_memory)
     results = [surface.words for surface in streams.values()] + ([] if memory is None else [memory])
     textures = {n: _beside(surface, results) for n, surface in textures.items()}
     return Launch(
-        program,
         shape,
         textures,
-        buffers,
         streams,
         memory,
-        int(most),
+        most,
         limited=max_instructions is not None,
         in_place=in_place,
     )
 
 
+def fitting(
+    shape: Shape,
+    max_instructions: int,
+    *,
+    inputs: Mapping[int, np.ndarray],
+    outputs: Mapping[int, np.ndarray] | None = None,
+    global_memory: np.ndarray | None = None,
+) -> Launch:
+    """A launch of this shape, in place, on arrays that were made to fit it: C-contiguous, none in
+    another's memory, textures and outputs of shape (height, width, numbers of a texel).
+    """
+    textures = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in inputs.items()}
+    streams = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in (outputs or {}).items()}
+    memory = None if global_memory is None else _global(global_memory, True)
+    most = _limit(max_instructions)
+    return Launch(shape, textures, streams, memory, most, limited=True, in_place=True)
+
+
+def _limit(most: Any) -> int:
+    """``max_instructions`` as a whole number; ``ValueError`` for none."""
+    if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
+        raise ValueError(f"max_instructions is a number of at least 1, not {most!r}")
+    return int(most)
+
+
 def _surface(array: Any, name: str, dimensions: int = 2, written: bool = False) -> Surface:
-    words = arguments.texel_words(array, name, dimensions, written)
-    return Surface(
-        words.shape[1], words.shape[0], 4 * words.shape[2], words, array.dtype == np.float32
-    )
+    return _of_words(arguments.texel_words(array, name, dimensions, written), array.dtype)
+
+
+def _of_words(words: np.ndarray, dtype: np.dtype) -> Surface:
+    height, width, count = words.shape
+    return Surface(width, height, 4 * count, words, dtype == np.float32)
 
 
 def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:

@@ -106,8 +106,8 @@ class Memories:
 
     def __init__(self, launch: Launch):
         self.launch = launch
-        self.group_of = np.arange(launch.items) // launch.group_items
-        groups = 0 if launch.pixels else math.prod(launch.groups)
+        self.group_of = np.arange(launch.shape.items) // launch.shape.group_items
+        groups = 0 if launch.shape.pixels else math.prod(launch.shape.groups)
         self.lds = {
             n: np.zeros((groups, size // 4), np.uint32)
             for n, (_, size) in launch.program.lds.items()

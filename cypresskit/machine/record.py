@@ -78,14 +78,14 @@ class Recorder(Observer):
         self._launch: Launch | None = None
 
     def start(self, launch: Any) -> None:
-        width, height, _ = launch.domain
+        width, height, _ = launch.shape.domain
         if isinstance(self._wanted, tuple):
             x, y = self._wanted
             self._item = x + y * width
             exists = 0 <= x < width and 0 <= y < height
         else:
             self._item = self._wanted
-            exists = 0 <= self._wanted < launch.items
+            exists = 0 <= self._wanted < launch.shape.items
         if not exists:
             raise ValueError(
                 f"there is no work-item {self._wanted} to record in a domain of {width} x {height}"
@@ -122,11 +122,13 @@ class Recorder(Observer):
                 "nothing is recorded yet: ck.launch(..., observers=[recorder]) does that"
             )
         launch = self._launch
-        place = self._launch.place(self._item)
+        place = self._launch.shape.place(self._item)
         place = place if isinstance(place, tuple) else (place,)
         arrays = {
             n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()
         }
         textures = {n: t.words.shape for n, t in launch.textures.items()}
         at = np.array(self._at, np.int64)
-        return Recording(launch.program, launch.domain, self._item, place, textures, at, **arrays)
+        return Recording(
+            launch.program, launch.shape.domain, self._item, place, textures, at, **arrays
+        )

@@ -68,7 +68,7 @@ def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> 
     counts["fetch_bytes"] = sum(
         count * launch.textures[resource].texel for count, resource in fetched
     )
-    return Run(engine, launch.items, launch.wavefronts, **counts, executed=executed)
+    return Run(engine, launch.shape.items, launch.shape.wavefronts, **counts, executed=executed)
 
 
 @lru_cache(maxsize=256)

@@ -40,8 +40,8 @@ class Traffic(Observer):
 
     def start(self, launch) -> None:
         self.launch = launch
-        first, second, self._there = lanes(launch, np.zeros(1, np.int64))
-        self._items = np.where(self._there, number(launch, first, second), 0)
+        first, second, self._there = lanes(launch.shape, np.zeros(1, np.int64))
+        self._items = np.where(self._there, number(launch.shape, first, second), 0)
 
     def fetch(self, event: FetchEvent) -> None:
         active = event.active[self._items] & self._there & event.inside[self._items]

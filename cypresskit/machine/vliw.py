@@ -124,7 +124,7 @@ def execute(code: Code, launch: Launch) -> int:
     ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
     issued. Raises ``KernelError`` for a store out of range or an endless loop.
     """
-    processor = Processor(code, launch.ids, launch.constants, Bits(), _LaunchMemory(launch))
+    processor = Processor(code, launch.ids, launch.shape.constants, Bits(), _LaunchMemory(launch))
     at = 0
     with np.errstate(all="ignore"):
         while code.controls[at].name != "END":
@@ -317,7 +317,7 @@ class _LaunchMemory:
 
     def __init__(self, launch: Launch):
         self.launch = launch
-        self.items = launch.items
+        self.items = launch.shape.items
         self.memories = places.Memories(launch)
 
     def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:

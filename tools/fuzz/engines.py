@@ -123,8 +123,8 @@ def _other_loop(
             return False
     assert isinstance(fast_ending, ck.KernelError)
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
-    places = [prepared.place(item) for item in range(prepared.items)]
-    items = np.arange(prepared.items)
+    places = [prepared.shape.place(item) for item in range(prepared.shape.items)]
+    items = np.arange(prepared.shape.items)
     item = places.index(fast_ending.work_item)
     fences = any(i.op.kind == "fence" for i in program.body)
     group = math.prod(program.group) if fences else 1

@@ -15,6 +15,7 @@ import mmap
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
@@ -81,19 +82,17 @@ def guarded(flush: str) -> Iterator[None]:
 
 def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | None:
     """``run`` a launch on guarded copies of its arrays, and copy back what it wrote."""
-    if not launch.items:
+    if not launch.shape.items:
         return run(launch, threads)
     outputs = {
         n: replace(surface, words=guarded_copy(surface.words, flush))
         for n, surface in launch.outputs.items()
     }
     memory = guarded_copy(launch.memory, flush)
-    between = replace(
-        launch,
-        constants={n: guarded_copy(words, flush) for n, words in launch.constants.items()},
-        outputs=outputs,
-        global_memory=memory,
-    )
+    shape = copy(launch.shape)
+    constants = {n: guarded_copy(words, flush) for n, words in shape.constants.items()}
+    object.__setattr__(shape, "constants", constants)  # a new shape would copy them once more
+    between = replace(launch, shape=shape, outputs=outputs, global_memory=memory)
     try:
         return run(between, threads)
     finally:

@@ -101,7 +101,7 @@ def _report_loop(check: Check, error: KernelError) -> None:
     launch, place = check.launch, error.work_item
     if error.kind != "endless" or check.is_suppressed(error.at):
         return
-    item = place[0] + place[1] * launch.domain[0] if isinstance(place, tuple) else place
-    text = error.message.replace(launch.item_name(item), check.naming.item(item))
+    item = place[0] + place[1] * launch.shape.domain[0] if isinstance(place, tuple) else place
+    text = error.message.replace(launch.shape.item_name(item), check.naming.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
     check.report("endless loop", error.at, message, advice, item=item, limit=error.advice)

@@ -63,7 +63,7 @@ class AnswerCheck(Check):
             return
         items = np.flatnonzero(event.active)
         if event.element is None:
-            first = items * (self.writer.size // self.launch.items)
+            first = items * (self.writer.size // self.launch.shape.items)
         else:
             first = event.element[items] * 4
         for c in event.components:

@@ -14,8 +14,8 @@ class BarrierCheck(Check):
     """
 
     def barrier(self, event: BarrierEvent) -> None:
-        active = event.active.reshape(-1, self.launch.group_items)
-        split = np.flatnonzero(active.sum(axis=1) % self.launch.group_items)
+        active = event.active.reshape(-1, self.launch.shape.group_items)
+        split = np.flatnonzero(active.sum(axis=1) % self.launch.shape.group_items)
         if not self.program.body[event.at].controls.threads or not len(split):
             return
         group = int(split[0])

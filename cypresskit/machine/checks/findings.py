@@ -136,7 +136,9 @@ class Naming:
 
     def item(self, item: int) -> str:
         """``work-item (3, 5), wavefront 0``."""
-        return f"{self.launch.item_name(item)}, wavefront {wavefront(self.launch, item)}"
+        return (
+            f"{self.launch.shape.item_name(item)}, wavefront {wavefront(self.launch.shape, item)}"
+        )
 
     def texel(self, resource: int, x: int, y: int) -> str:
         """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several
@@ -242,7 +244,7 @@ class Check(Observer):
             for part, value in more.items()
             if isinstance(value, str)
         }
-        place = None if item is None else self.launch.place(item)
+        place = None if item is None else self.launch.shape.place(item)
         where = column(text, program.as_written(word))
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
 

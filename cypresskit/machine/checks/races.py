@@ -38,9 +38,9 @@ class RaceCheck(Check):
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
-        self.group_size = self.launch.group_items
-        self.group = np.arange(self.launch.items) // self.group_size
-        self.groups = self.launch.items // self.group_size
+        self.group_size = self.launch.shape.group_items
+        self.group = np.arange(self.launch.shape.items) // self.group_size
+        self.groups = self.launch.shape.items // self.group_size
         self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
         # By memory: four stamps for each of its words, shape (4, words); see the module.
         self.stamps: dict[tuple[str, int], np.ndarray] = {}
@@ -222,7 +222,7 @@ class RaceCheck(Check):
                 " give each work-item a place of its own."
             )
         tail = ""
-        if wavefront(self.launch, item) == wavefront(self.launch, other):
+        if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
             tail = (
                 " (They share a wavefront, so this chip happens to run them in step; another may"
                 " not.)"

@@ -105,7 +105,7 @@ class UninitialisedCheck(Check):
         super().__init__(naming)
         widths = tuple((f"o{n}", output.texel // 4) for n, output in self.launch.outputs.items())
         self.needs = Needs(self.program, widths)
-        items, group_items = self.launch.items, self.launch.group_items
+        items, group_items = self.launch.shape.items, self.launch.shape.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
         self.carried: dict[
             int, list[Mark]
@@ -134,7 +134,7 @@ class UninitialisedCheck(Check):
             if event.store:
                 stored[looked] = True
             elif missing.any() and i.dest:
-                bad = np.zeros(self.launch.items, bool)
+                bad = np.zeros(self.launch.shape.items, bool)
                 bad[items[missing]] = True
                 unset = _Unset(None, event.at, event.array, (event.element & ~3) + 4 * word)
                 if i.dest.register.kind != "r":

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, partial, reduce
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def run(launch: Launch, threads: int | None = None) -> Run | None:
     restored, so that the explaining engine can run the launch again; otherwise, partial stores
     remain.
     """
-    if not launch.items:
+    if not launch.shape.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     return _run(launch, compiled(launch.program), threads or processors())
 
@@ -81,9 +81,9 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
         _run(launch, kernel, 1)
     if failed:  # also if nothing failed this time, as may be where work-items race
         raise _failure(launch, failed[0])
-    counts = np.sum([worker.counts for worker in workers], axis=0)
+    counts = reduce(np.add, [worker.counts for worker in workers])
     space.give_back()
-    return tally(launch, "fast", counts[kernel.translation.counters], int(counts[0]))
+    return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 
 
 def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
@@ -98,7 +98,7 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
         return [first]
     threads = 1 if batches - begun <= begun else min(threads, batches - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
-    todo = deque(_pieces(begun, batches, BAND if launch.pixels else 1, threads))
+    todo = deque(_pieces(begun, batches, BAND if launch.shape.pixels else 1, threads))
     _do_all(
         [partial(space.run, worker, todo) for worker in workers],
         quick,
@@ -176,7 +176,7 @@ def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
     """A workspace for ``launch``: that of an earlier one of its shape, or a new one."""
     surfaces = (*launch.textures.items(), *launch.outputs.items())
     shapes = [(n, surface.words.shape) for n, surface in surfaces]
-    key = kernel, launch.domain, len(launch.memory), *shapes
+    key = kernel, launch.shape.domain, len(launch.memory), *shapes
     for space in tuple(_spare):
         if space.key == key:
             with suppress(ValueError):  # another thread took it
@@ -194,14 +194,15 @@ class _Workspace:
         self.limit = np.zeros(1, np.uint64)
         # Global memory, to be restored if the launch fails.
         self.before = np.empty_like(launch.memory) if kernel.translation.reads_global else None
-        width, height, _ = launch.domain
+        shape = launch.shape
+        width, height, _ = shape.domain
         self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
         self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
-        if launch.pixels:
+        if shape.pixels:
             self.batches = -(-width // kernel.translation.lanes) * height
         else:
-            self.batches = math.prod(launch.groups)
-            self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", launch.groups)}
+            self.batches = math.prod(shape.groups)
+            self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", shape.groups)}
         self.texels: dict[int, np.ndarray] = {}
         for n, layout in kernel.layouts.items():
             width, height = launch.textures[n].width, launch.textures[n].height
@@ -219,7 +220,7 @@ class _Workspace:
     def fill(self, launch: Launch, threads: int) -> None:
         """Copy a launch's textures in, and note its other arrays."""
         self.limit[0] = min(launch.max_instructions, 1 << 62)
-        self.arrays = {f"cb{n}": words for n, words in launch.constants.items()}
+        self.arrays = {f"cb{n}": words for n, words in launch.shape.constants.items()}
         self.arrays["global"] = launch.memory
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
         fills: list[Callable[[], object]] = []

@@ -40,6 +40,7 @@ class NativeCode:
     call: Callable[..., int]
     engine: object  # owns the machine code
     literals: np.ndarray
+    counters: np.ndarray
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
@@ -78,6 +79,7 @@ def _compiled(program: Program, target: Target) -> NativeCode:
         SIGNATURE(engine.get_function_address("kernel")),
         engine,
         np.array(translation.literals, np.uint32),
+        np.array(translation.counters),
     )
 
 

@@ -209,7 +209,7 @@ class _Replay:
         arrive.
         """
         item = np.arange(64)
-        pixels = self.run.launch.pixels
+        pixels = self.run.launch.shape.pixels
         across, down = item % 8, item // 8
         if pixels:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
