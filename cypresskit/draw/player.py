@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from string import Template
 
+import bokeh
 import numpy as np
-from bokeh.document import Document
+from bokeh.core.serialization import Serializer
 from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
@@ -294,14 +295,10 @@ class Player(Shown):
         )
 
     def embedded(self, *, links: bool = True, still: bool = True) -> str:
-        document = Document(title=self.title)
-        for figure in self.figures:
-            document.add_root(figure)
-        try:
-            saved = document.to_json(deferred=False)
-        finally:
-            document.clear()  # figures belong to one document at a time
-        data = json.dumps({"document": saved, "html": self.html})
+        # What a `Document` would be saved as, which looks at all its models for each root
+        roots = Serializer(deferred=False).encode(list(self.figures))
+        document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
+        data = json.dumps({"document": document, "html": self.html})
         inside = still_image(self.still(), repr(self)) if still else ""
         return embed("player", data if links else theme.without_links(data), inside)
 
