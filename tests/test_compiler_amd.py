@@ -138,6 +138,13 @@ def test_boards_that_share_their_limits_share_their_code():
     assert clauses(compile(program, narrow).main_loop)[1:3] == ["T4", "T4"]
 
 
+def test_a_text_under_two_names_is_scheduled_once():
+    text = ck.kernels["sgemm_tn"].text
+    made, other = (compile(ck.assemble(text, name)) for name in ("mine.il", "yours.il"))
+    assert other.controls is made.controls
+    assert (made.program.name, other.program.name) == ("mine.il", "yours.il")
+
+
 @pytest.mark.parametrize("distance", range(1, 12))
 def test_words_read_together_come_from_two_banks(distance):
     """Two fetched words, read by operations so far apart: those of two vectors of four may share a

@@ -492,6 +492,18 @@ def test_random_edits_are_all_answered_and_none_raises():
         assert {message["edit"] for message in said} == {str(number)}
 
 
+def test_a_text_is_judged_once_wherever_it_is_shown(monkeypatch, tmp_path):
+    judged = []
+    verify = measured_answers.verify
+    monkeypatch.setattr(
+        measured_answers, "verify", lambda mine: judged.append(mine.text) or verify(mine)
+    )
+    text = NAIVE + "; shown once\n"
+    bench = ck.workbench(tmp_path / "my.il", text=text)
+    bench._repr_mimebundle_()
+    assert bench.kernel.text == text and judged == [text]
+
+
 def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
     """Else a process grows by half a megabyte with each edit."""
     memory, kept = JobMemory(), []

@@ -95,7 +95,8 @@ def passes(program: Program, device: Device = HD5870, style: str = "amd") -> lis
     return [*printed[last:], ("emit", code.listing())]
 
 
-# Equal programs may differ in name and lines, which errors show: both belong to the keys below.
+# Equal programs may differ in name and lines, which belong to the keys below: an error shows both,
+# and so does ``Code``. What doesn't fit isn't kept, and machine code knows the lines alone.
 
 
 def forget_code() -> None:
@@ -105,15 +106,15 @@ def forget_code() -> None:
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, style: str, *names: object) -> Code:
+def _compiled(program: Program, device: Device, style: str, *_names: object) -> Code:
     if style == "amd":
-        made = _in_order(program, device.limits, *names)
+        made = _in_order(program, device.limits, program.lines)
     else:
         made = look_ahead(program, device)
     return Code(program, device, *made)
 
 
 @lru_cache(maxsize=128)
-def _in_order(program: Program, limits: Limits, *_names: object) -> MachineCode:
+def _in_order(program: Program, limits: Limits, _lines: tuple[str, ...]) -> MachineCode:
     """Style "amd" reads no more of a device than its limits: boards alike in them share code."""
     return in_order(program, limits)

@@ -9,6 +9,7 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from time import process_time
 
 from cypresskit.compiler import CompileError, compile
@@ -68,9 +69,21 @@ def judged_kernel(
     steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
     text is launched as most of C comes out right. ``before`` is what an earlier text was: one that
     fetches and stores as often has its block and its steps of k, and nothing has to be found out;
-    one of which nothing can be found out is still launched like it, if it stores as much. Raises
-    what ``ck.kernel`` raises.
+    one of which nothing can be found out is still launched like it, if it stores as much. What was
+    found of the last few texts is kept. Raises what ``ck.kernel`` raises.
     """
+    return _judged(text, name, like, block, k_step, before)
+
+
+@lru_cache(maxsize=8)
+def _judged(
+    text: str,
+    name: str,
+    like: str | None,
+    block: tuple[int, int] | None,
+    k_step: int | None,
+    before: Kernel | None,
+) -> tuple[Kernel, Verification]:
     program = assemble(text, name)
     given = (block, k_step) != (None, None)
     book = None if like is None else book_kernel(like)

@@ -4,6 +4,7 @@ The file is the kernel: whatever edits it, the picture follows. Here is what Pyt
 page is in ``workbench.js``, what it is answered in ``conversation``.
 """
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -297,7 +298,7 @@ class Workbench:
         return given if "text" in given else self._first_answers()
 
     def _pure(self) -> dict[str, Answer]:
-        return dict(pure_answers.pure_answers(self.text, self.path.name))
+        return dict(_pure_answers(self.text, self.path.name))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
@@ -380,6 +381,11 @@ class Still:
             resting = self.bench._conversation.resting
             resting.append(lambda: shown.update(self._bundle(), raw=True))
             del resting[:-STILLS]
+
+
+@lru_cache(maxsize=4)
+def _pure_answers(text: str, name: str) -> dict[str, Answer]:
+    return dict(pure_answers.pure_answers(text, name))
 
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:

@@ -63,7 +63,7 @@ from cypresskit.timing.work import Path
 MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
 BESIDES = 64 * 256  # bytes of a wavefront while it is walked, beside its accesses; measured
 SMALL = 1500  # wavefronts of a walk that is kept for the next launch, at most: a few MB
-KEPT = 16  # such walks
+KEPT = 4  # such walks: of one launch, prices and lines are asked together
 REHEARSED = 64  # turns of a loop, after which its end is looked for before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
