@@ -1,7 +1,9 @@
 """A process that starts no other: a filter of system calls (seccomp), which nothing can take back.
 
 ``fork``, ``subprocess`` and whatever else would start a process raise ``PermissionError``; threads
-begin as ever. It stands for x86-64 and Arm; on other processors ``stay_alone`` does nothing.
+begin as ever. So does what would take memory that no limit counts as the process's own: files in
+memory, and shared segments. It stands for x86-64 and Arm; on other processors ``stay_alone`` does
+nothing.
 """
 
 import ctypes
@@ -11,11 +13,12 @@ import struct
 
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
 THREAD = 0x10000  # CLONE_THREAD, among the flags of clone
-#: By processor: what the kernel calls it, and the numbers of clone, clone3, and of what else starts
-#: processes; numbers from ``BEYOND`` on are those of another convention.
+#: By processor: what the kernel calls it, and the numbers of clone, clone3, and of what else is
+#: refused: fork and vfork, shmget and memfd_create; numbers from ``BEYOND`` on are those of another
+#: convention.
 CALLS = {
-    "x86_64": (0xC000003E, 56, 435, (57, 58)),
-    "aarch64": (0xC00000B7, 220, 435, ()),
+    "x86_64": (0xC000003E, 56, 435, (57, 58, 29, 319)),
+    "aarch64": (0xC00000B7, 220, 435, (194, 279)),
 }
 BEYOND = 0x40000000
 # Of the filter's little machine: load a word, return, and jumps
@@ -54,7 +57,9 @@ def program(processor: str) -> bytes:
 
 
 def stay_alone() -> None:
-    """Let this process and its threads start no other process from now on."""
+    """Let this process and its threads start no other process from now on, nor take memory that
+    isn't counted as theirs.
+    """
     processor = platform.machine()
     if processor not in CALLS:
         return

@@ -226,7 +226,7 @@ def bare_environment(more: Sequence[str]) -> dict[str, str]:
     names = [*KEPT, *more]
     taken = {name: os.environ[name] for name in names if name in os.environ}
     taken |= {name: value for name, value in os.environ.items() if name.startswith("CYPRESSKIT_")}
-    alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     return taken | alone | {"NUMBA_ENABLE_CUDASIM": "1"}
 
 

@@ -121,6 +121,7 @@ class Server:
 
     def make(self, how: dict) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
+        bound_memory(how["first"]["megabytes"])
         stay_alone()
         self.limits |= how["first"]
         for file, lines in how.get("lines", {}).items():
@@ -134,6 +135,7 @@ class Server:
             self.missing = how["missing"]
             data = base64.b64decode(how["pickle"])
             self.guarded(lambda: restored(data, classroom.absent), made=True)
+        bound_memory(how["limits"]["megabytes"])
         self.limits |= how["limits"]
 
     def run_cells(self, cells: list[dict], name: str) -> Any:
@@ -301,14 +303,33 @@ def shielded() -> Iterator[None]:
         builtins.input = own
 
 
+def taken_memory(column: int) -> int:
+    """The bytes in a column of what Linux says of this process's memory. Raises
+    ``FileNotFoundError`` elsewhere.
+    """
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[column]) * resource.getpagesize()
+
+
+def bound_memory(megabytes: float) -> None:
+    """Never let this process have more than now and twice so many ``megabytes``, whatever it does
+    to its own limits: memory that is shared counts, and so do libraries that it loads.
+    """
+    with suppress(FileNotFoundError):
+        _, before = resource.getrlimit(resource.RLIMIT_AS)
+        most = taken_memory(0) + int(2e6 * megabytes)
+        if before != resource.RLIM_INFINITY:
+            most = min(most, before)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
 @contextmanager
 def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """End this process after ``seconds`` of computing, and make Python raise ``MemoryError`` where
     it would take ``megabytes`` more. The process outside looks at the clock."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with suppress(FileNotFoundError):  # elsewhere than on Linux there is no limit of memory
-        with open("/proc/self/statm", encoding="ascii") as file:
-            taken = int(file.read().split()[5]) * resource.getpagesize()
+        taken = taken_memory(5)
         sizes = [size for size in before if size != resource.RLIM_INFINITY]
         most = min([taken + int(1e6 * megabytes), *sizes])
         resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
