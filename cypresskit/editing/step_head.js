@@ -2,13 +2,13 @@
 // the edit, and below it its views.
 import {make} from "../draw/shell.js"
 
-const MOST_LINES = 6 // that are listed
+const MOST_LISTED = 6 // that are listed
 
 /** Which lines are the dearest, in words. */
 function whichLines(lines) {
   if (lines.length < 2) return lines.length ? `It is line ${lines[0]}.` : ""
-  const more = lines.length > MOST_LINES ? ", …" : ""
-  return `These cost the same: lines ${lines.slice(0, MOST_LINES).join(", ")}${more}.`
+  const more = lines.length > MOST_LISTED ? ", …" : ""
+  return `These cost the same: lines ${lines.slice(0, MOST_LISTED).join(", ")}${more}.`
 }
 
 export class StepHead {
