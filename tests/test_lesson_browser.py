@@ -383,10 +383,10 @@ def test_a_picture_comes_into_view_when_its_reader_ran_it(lab, page, motion, scr
     page.set_viewport_size({"width": 1366, "height": 768})
     long = "\n".join(["# a line"] * 22)
     cells = ["import cypresskit as ck\nck.draw.load()", long]
-    wait = f"import time; time.sleep({2 if scrolls else 0})\nck.draw.exponents()"
+    wait = f"import time; time.sleep({2 if scrolls else 0})\nck.draw.register_block('sgemm_tn')"
     lab.write(page, "view.ipynb", *cells, wait, *[long] * 4, "1 + 1")
     lab.run(page, "ck.draw.load()")
-    page.locator(".jp-CodeCell", has_text="exponents").locator(".cm-content").click()
+    page.locator(".jp-CodeCell", has_text="register_block").locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
     if scrolls:
         page.mouse.wheel(0, -3000)
