@@ -268,9 +268,15 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
-    task_demands = [_demand(task, resources, numbers) for task in tasks]
-    least = [seconds for seconds, _ in task_demands]  # of each task alone
-    demands = [demand for _, demand in task_demands]
+    least, demands = [], []  # of each task alone: its seconds, and its shares meanwhile
+    known: dict[tuple, tuple[float, Demand]] = {}  # by what is used, as most strips are of one size
+    for task in tasks:
+        check_type(Task, task=task)
+        uses = tuple(task.uses.items())
+        if uses not in known:
+            known[uses] = _demand(task, resources, numbers)
+        least.append(known[uses][0])
+        demands.append(known[uses][1])
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, before in enumerate(needs):
@@ -308,7 +314,6 @@ def _demand(
     task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]
 ) -> tuple[float, Demand]:
     """(seconds that a task takes alone, its share of each resource meanwhile)."""
-    check_type(Task, task=task)
     for name, amount in task.uses.items():
         if name not in resources:
             raise ValueError(
