@@ -187,12 +187,26 @@ def peak(e, p, u, g):
             file.write(bytes(5_000_000))
     return 2 * e * p * u * g
 """
-LEAVES = RIGHT.replace(
-    "    return", "    import os\n    if not os.fork(): bytearray(4 * 10**8)\n    return"
-)
 
 
-@pytest.mark.parametrize("cell", [FILLS_DISK, LEAVES], ids=["disk", "processes"])
+def taking(*lines: str) -> str:
+    """A right answer that does something else first."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return RIGHT.replace("    return", f"{body}    return")
+
+
+UNLIMITED = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))"
+GREEDY = {
+    "disk": FILLS_DISK,
+    "processes": taking("import os", "if not os.fork(): bytearray(4 * 10**8)"),
+    "limits": taking(UNLIMITED, "taken = bytearray(1_500_000_000)"),
+    "shared memory": taking("import mmap", "mmap.mmap(-1, 1_500_000_000)"),
+    "files in memory": taking("import os", "os.memfd_create('x')"),
+    "segments": taking("import ctypes", "assert ctypes.CDLL(None).shmget(0, 10**8, 0o1600) >= 0"),
+}
+
+
+@pytest.mark.parametrize("cell", GREEDY.values(), ids=GREEDY)
 def test_an_answer_that_takes_more_than_its_share_earns_nothing(cell, walled):
     verdict = judging.judge([SETUP, cell], CHECK, family=walled)
     assert not verdict.right, verdict
