@@ -14,6 +14,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.draw import theme
+from cypresskit.draw.scripts import joined
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import FORGET, JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
@@ -780,3 +781,10 @@ def test_of_two_editors_that_write_at_once_none_loses_its_text(seed, tmp_path, m
         monkeypatch.setattr(os, "fsync", sync)
         other.join()
         assert theirs in (replaced, ours.text, ours.news(), path.read_text()), how.__name__
+
+
+def test_no_two_modules_of_the_page_declare_the_same_name():
+    """They are joined into one scope."""
+    script = joined(*page_files.MODULES)
+    names = re.findall(r"^(?:const|let|function|class|async function) (\w+)", script, re.M)
+    assert len(names) > 50 and sorted(names) == sorted(set(names))
