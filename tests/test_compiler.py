@@ -168,12 +168,6 @@ def test_random_programs(seeds):
             assert same_bits(program, arguments, *codes), seed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [10_000, 10_020])
-def test_more_random_programs(start):  # the fuzzer goes on for as long as one likes
-    test_random_programs(range(start, start + 20))
-
-
 # What it sees through
 
 

@@ -3,7 +3,6 @@ of such as weren't.
 """
 
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from pages import (
     reports,
     view,
 )
-from said import Rule, Said, assert_held, moments, parts, unheld, value
+from said import Rule, Said, assert_held, parts, value
 
 import cypresskit as ck
 from cypresskit import draw
@@ -181,24 +180,6 @@ def test_the_last_frame_has_the_whole_launchs_shares(kernel, n):
         assert percent[-1].mean() == pytest.approx(100 * report.busy[unit], abs=1), unit
 
 
-def test_a_lie_about_an_engine_is_found(monkeypatch):
-    scene = sys.modules["cypresskit.draw.chip"].Scene
-    true = scene.story
-    beside = lambda self, engine: true(self, (engine + 1) % 20)  # noqa: E731
-    monkeypatch.setattr(scene, "story", beside)
-    report = simulate("sgemm_tn", 256)
-    assert len(unheld(draw.chip([report]), rules([report]))) >= 20
-
-
-def test_a_launch_drawn_as_if_its_part_were_all_is_found(monkeypatch):
-    scene = sys.modules["cypresskit.draw.chip"].Scene
-    for name in ("skipped", "skipped_clocks"):
-        monkeypatch.setattr(scene, name, 0)
-    report = simulate("sgemm_naive", 1024)
-    faults = unheld(draw.chip([report]), rules([report]))
-    assert {fault.split()[0] for fault in faults} >= {"caption", "to", "done"}
-
-
 def test_a_torn_axis_stands_where_wavefronts_were_left_out():
     whole, part = simulate("sgemm_tn", 512), simulate("sgemm_naive", 1024)
     assert len(part.use.wavefronts) < part.wavefronts, "this launch is simulated in part"
@@ -228,10 +209,6 @@ def test_wavefronts_behind_the_tear_have_the_launchs_numbers():
         clocks = [float(text.replace(",", "")) for text in shown.groups()]
         assert clocks == pytest.approx([start, end], abs=0.02 * whole.clocks)
     assert sum("was left out" in words for words in stories.values()) == 2 * part.active
-
-
-def test_every_frame_that_is_looked_at_is_a_different_one():
-    assert moments(draw.chip([simulate("sgemm_tn", 128)])) == [0, 60, 119]
 
 
 def test_a_vectors_chip_says_so():

@@ -1,7 +1,6 @@
 """The host's timelines: what they say is what the spans of their tasks say."""
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from pages import (
     pipeline,
     view,
 )
-from said import Rule, Said, assert_held, on_scale, unheld
+from said import Rule, Said, assert_held, on_scale
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -201,21 +200,6 @@ def test_every_number_is_the_timelines(name):
     assert matrices <= {"A", "B", "C", "AB", ""}
     player = draw.timeline(*runs.values(), names=tuple(runs))
     assert_held(player, rules(runs, player))
-
-
-def test_tooltips_that_are_ten_times_off_are_found(monkeypatch):
-    chart = sys.modules["cypresskit.draw.pipelines"]._Chart
-    true = chart._tip
-
-    def off(self, span):
-        return re.sub(
-            r"([\d.]+) MB", lambda found: f"{10 * float(found[1]):.1f} MB", true(self, span)
-        )
-
-    monkeypatch.setattr(chart, "_tip", off)
-    runs = RUNS["two queues"]()
-    player = draw.timeline(*runs.values(), names=tuple(runs))
-    assert unheld(player, rules(runs, player))
 
 
 def test_a_run_with_an_idle_chip_is_not_called_bound():

@@ -1,7 +1,6 @@
 """A reduction: what it says is what the accesses of one wavefront were."""
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from pages import (
     finish,
     frames,
 )
-from said import Rule, Said, assert_held, unheld
+from said import Rule, Said, assert_held
 
 import cypresskit as ck
 from cypresskit.kernels.samples import run
@@ -108,24 +107,6 @@ def test_every_number_is_the_recordings(kernel):
     assert_held(player, rules(kernel))
 
 
-@pytest.mark.slow
-def test_a_load_that_is_called_a_store_is_found(monkeypatch):
-    side = sys.modules["cypresskit.teach.l08_small.reduction"]._Side
-    true = side.say
-
-    def other(self, n):
-        words = true(self, n)
-        return re.sub(
-            r"load a helper's sum and add it to their own; the others sleep",
-            "leave their sums in the LDS. A barrier: all wait for all",
-            words,
-        )
-
-    monkeypatch.setattr(side, "say", other)
-    player = ck.teach.small.reduction()
-    assert unheld(player, rules("sgemv_n_reduce4"), frames=range(len(player)))
-
-
 @pytest.mark.parametrize("kernel", ["sgemv_n_reduce2", "sgemv_n_reduce4"])
 def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     """Lesson 08's questions, asked of the picture: a row's texels go round, and leaders add the
@@ -156,27 +137,3 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     )
     assert plain == parts * helped and finish(player, "sgemv_n") == parts * (steps - parts)
     assert tag["right"] == f"{parts * (steps - parts) / steps:.0f} times" in tag["choices"]
-
-
-@pytest.mark.parametrize("kernel", HELPED)
-def test_marks_stand_on_what_they_are_about(kernel):
-    """A framed line on four texels of a row; what flies from a texel on one that was fetched."""
-    player = ck.teach.small.reduction(kernel)
-    for name in ("sgemv_n", kernel):
-        texels = drawn(player, f"texels {name}")
-        places = np.column_stack([texels["x"], texels["y"]])
-        shade = frames(player, f"texels {name}", "shade")
-        line_x, line_y = (frames(player, f"lines {name}", side) for side in "xy")
-        flight_x, flight_y = (frames(player, f"flights {name}", side) for side in "xy")
-        wide = 4 * np.diff(np.unique(places[:, 0])).min()
-        for frame in range(1, len(shade)):
-            fetched = shade[frame] != shade[frame - 1]
-            for x, y in zip(line_x[frame], line_y[frame]):
-                if np.isfinite(x):
-                    inside = abs(places - [x, y]) < [wide / 2, 1e-3]
-                    assert inside.all(axis=1).sum() == 4
-            begins = np.column_stack([flight_x[frame - 1], flight_y[frame - 1]])
-            known = {(round(x), round(y)) for x, y in places[fetched]}
-            if fetched.any():
-                begun = {(round(x), round(y)) for x, y in begins if np.isfinite(x)}
-                assert known <= begun

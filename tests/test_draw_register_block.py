@@ -1,7 +1,6 @@
 """The register block: what it says is what was recorded, and what the matrices hold."""
 
 import re
-import sys
 from functools import cache
 
 import numpy as np
@@ -11,7 +10,7 @@ from pages import (
     recorded,
     whole_numbers,
 )
-from said import NUMBER, Rule, Said, assert_held, unheld, value
+from said import NUMBER, Rule, Said, assert_held, value
 
 import cypresskit as ck
 from cypresskit import draw
@@ -167,23 +166,6 @@ def test_every_step_of_a_work_item_matches_the_recording(recordings):
     player = draw.register_block(recordings[4])
     frames = sorted({*range(0, len(player), 9), *range(100, 118)})
     assert_held(player, rules([recordings[4]]), frames=frames)
-
-
-def test_another_work_items_numbers_are_found(recordings):
-    faults = unheld(draw.register_block(recordings[0]), rules([recordings[1]]))
-    assert len({fault.split()[0] for fault in faults}) >= 3
-
-
-def test_a_sum_with_a_term_too_many_is_found(recordings, monkeypatch):
-    frames = sys.modules["cypresskit.draw.register_block"].BlockSteps
-    true = frames.sums
-
-    def off(self, first):
-        for n, (frame, words) in true(self, first):
-            yield n, (frame, words.replace(", after 8 terms", ", after 9 terms"))
-
-    monkeypatch.setattr(frames, "sums", off)
-    assert unheld(draw.register_block(recordings[0]), rules([recordings[0]]))
 
 
 @pytest.fixture(scope="module")
