@@ -269,7 +269,7 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     least, demands = [], []  # of each task alone: its seconds, and its shares meanwhile
-    known: dict[tuple, tuple[float, Demand]] = {}  # by what is used, as most strips are of one size
+    known: dict[tuple[tuple[str, float], ...], tuple[float, Demand]] = {}  # most strips are alike
     for task in tasks:
         check_type(Task, task=task)
         uses = tuple(task.uses.items())
