@@ -15,7 +15,6 @@ from cypresskit.editing.next_steps import (
     next_steps,
     wavefront_life,
 )
-from cypresskit.timing.account import WAITS
 from cypresskit.timing.report import bound
 
 NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
@@ -65,7 +64,7 @@ def test_a_wavefronts_life_is_that_of_the_ledger(name):
     report = report_of(name)
     shares = [int(words) for words in re.findall(r"(\d+) %", wavefront_life(report))]
     assert abs(sum(shares) - 100) <= len(shares)
-    waited = sum(sum(work.waited[kind] for kind in WAITS) for work in report.lines)
+    waited = sum(work.waited for work in report.lines)
     assert abs(shares[0] - 100 * (1 - waited / report.lived)) <= 1
 
 

@@ -76,12 +76,7 @@ def test_a_sampled_report_has_the_work_of_the_whole_launch():
 def shifted_waits(few, whole):
     """The share of the lives of wavefronts for which a sampled report has them wait elsewhere."""
     waits = {line.id: line.waited for line in whole.lines}
-    shifts = [
-        abs(clocks - waits[line.id][kind])
-        for line in few.lines
-        for kind, clocks in line.waited.items()
-    ]
-    return sum(shifts) / 2 / whole.lived
+    return sum(abs(line.waited - waits[line.id]) for line in few.lines) / 2 / whole.lived
 
 
 @pytest.mark.parametrize(
@@ -89,11 +84,17 @@ def shifted_waits(few, whole):
     [
         ("sgemm_nn", 1024, 512, ck.HD5870, "turns"),
         ("sgemm_64x64_lds", 1024, 256, ck.HD5870, "turns"),
+        ("dgemm_tt", 300, 1236, law.SMALL, "turns"),
+        ("sgemm_nt", 417, 809, law.SMALL, "turns"),
         ("sgemm_nn", 2048, 32, law.SMALL, "rounds"),
         ("sgemm_64x64_lds", 2048, 24, law.SMALL, "rounds"),
     ],
 )
 def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, board, skips):
+    """Where turns are left out, nearly all; where rounds are, as far as the report says: those of
+    one launch wait at other lines, each, and of the second kernel here in some twice as long at
+    fetches as in others.
+    """
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(n, n, k, 1.0, 0.0)
     policy = Policy(whole=1.6e5, patience=0, rounds=3)
@@ -103,7 +104,7 @@ def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, boa
     assert few.simulated < 1
     assert (len(few.use.wavefronts) < few.wavefronts) == (skips == "rounds")
     assert few.lived == pytest.approx(whole.lived, rel=0.02)
-    assert shifted_waits(few, whole) < (0.02 if skips == "turns" else 0.06)
+    assert shifted_waits(few, whole) < (0.003 if skips == "turns" else few.error)
 
 
 def test_lines_say_how_often_wavefronts_ran_them_and_what_for():

@@ -406,7 +406,7 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
     if unit != "ALU" and runs:
         clocks = sum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
-    waited = sum(sum(part.work.waited.values()) for part in parts)
+    waited = sum(part.work.waited for part in parts)
     if lived and waited / lived >= WORTH_WAIT:
         text += f"; wavefronts wait at it {percent(waited / lived)} of their lives"
     shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""

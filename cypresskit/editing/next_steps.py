@@ -17,7 +17,7 @@ import numpy as np
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.tables import quantity
-from cypresskit.timing.account import WAITS, LineWork
+from cypresskit.timing.account import LineWork
 from cypresskit.timing.report import Report
 
 MOST = 4  # steps that are said
@@ -25,6 +25,15 @@ LARGE = 32  # bytes of a block's row or column: a larger block gains little
 DEARER = 1.4  # times the clocks of the cheapest access of its kind: worth a word
 SPARSE = 3.5  # operations in a bundle, on average, below which slots are worth filling
 NOTICED = 0.05  # of the lives of wavefronts: a wait that is worth a word
+LEAST_WAIT = 0.005  # of them: a wait that is shown at all
+#: What a wavefront waits for at a line that asks for clocks of this unit, or of none.
+WAITS = {
+    "texture": "at fetches",
+    "LDS": "at the LDS",
+    "stores": "at stores",
+    "ALU": "for the ALU",
+    "": "for its workgroup",
+}
 UNEVEN = 1.6  # times the mean of all channels of memory: one that is busier
 TEXEL = 16  # bytes of a whole one
 PART = 0.08  # of the bundles: worth a word
@@ -80,10 +89,12 @@ class Facts:
             if work.runs and work.clocks[unit]
         }
 
-    def waits(self, kind: str) -> dict[int, float]:
-        """For which share of their lives wavefronts wait at each line."""
+    @property
+    def waits(self) -> dict[int, float]:
+        """For which share of their lives wavefronts wait at each line that fetches."""
         lived = max(self.report.lived, 1.0)
-        return {line: work.waited[kind] / lived for line, work in self.works.items()}
+        fetches = (work for work in self.works.values() if work.clocks["texture"])
+        return {work.line: work.waited / lived for work in fetches}
 
 
 def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
@@ -96,18 +107,18 @@ def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
 
 
 def wavefront_life(report: Report) -> str:
-    """How a wavefront spends its time, in words: at work, or waiting for what."""
+    """How a wavefront spends its time, in words: at work, or waiting where."""
     if not report.lived or not report.lines:
         return ""
-    shares = {
-        kind: sum(work.waited[kind] for work in report.lines) / report.lived for kind in WAITS
-    }
+    shares = dict.fromkeys(WAITS, 0.0)
+    for work in report.lines:
+        unit = next((unit for unit in WAITS if work.clocks.get(unit)), "")
+        shares[unit] += work.waited / report.lived
     works = max(0.0, 1 - sum(shares.values()))
-    parts = [f"{_percent(works)} at work", f"{_percent(shares['data'])} waiting for data"]
-    parts.append(f"{_percent(shares['unit'])} for a busy unit")
-    if shares["barrier"] >= 0.005:
-        parts.append(f"{_percent(shares['barrier'])} for its workgroup")
-    return f"A wavefront's life: {', '.join(parts)}."
+    waits = sorted(((share, WAITS[unit]) for unit, share in shares.items()), reverse=True)
+    parts = [f"{_percent(share)} {where}" for share, where in waits if share >= LEAST_WAIT]
+    waiting = f", waiting {', '.join(parts)}" if parts else ""
+    return f"A wavefront's life: {_percent(works)} at work{waiting}."
 
 
 def _percent(share: float) -> str:
@@ -229,13 +240,13 @@ def _empty_slots(facts: Facts) -> NextStep | None:
 
 
 def _waits_for_data(facts: Facts) -> NextStep | None:
-    waits = facts.waits("data")
+    waits = facts.waits
     line = max(waits, key=lambda n: waits[n], default=0)
     if not line or waits[line] < NOTICED:
         return None
     return NextStep(
-        f"{_percent(waits[line])} of its life a wavefront waits here for data, of all fetches since"
-        " the last arithmetic: more fetches at a time, in a longer turn, wait only once.",
+        f"{_percent(waits[line])} of its life a wavefront waits here, for all fetches since the"
+        " last arithmetic: more fetches at a time, in a longer turn, wait only once.",
         (line,),
     )
 

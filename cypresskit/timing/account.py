@@ -7,6 +7,8 @@ has those of the texture unit, its bank conflicts included; an LDS operation tho
 store those of the store path. Bytes are the report's: a line of memory belongs to the fetch that
 missed it. And a wavefront's life is the clocks for which it is worked on and those for which it
 waits, which the engine's ledger (``units.state``) has by clause. Their sum is ``Report.lived``.
+For a unit or for data isn't told apart: who queues at a unit and who has left it and lacks data
+changes with the order of wavefronts, while both together last.
 
 Of a launch that is simulated in part, the clocks of lives and of work are known for the whole, so
 that all of the waiting is, too. How lines share it is what was seen.
@@ -29,7 +31,6 @@ from cypresskit.timing.walk import walk
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Stream, clause_runs
 
 UNITS = ("ALU", "texture", "LDS", "stores")
-WAITS = ("unit", "data", "barrier")
 MOVES = ("DRAM", "written")
 MANY = (
     4096  # wavefronts: of a launch with more that is simulated in part, so many are accounted for
@@ -45,10 +46,9 @@ class LineWork:
     of the calls, the outermost first.
 
     ``bytes`` has what it moved: "DRAM", lines that had to be read from memory, and "written".
-    ``waited`` has the clocks in which wavefronts stood at it: "unit", since that was busy with
-    others; "data", since these weren't there; "barrier", for others of the workgroup. A wavefront
-    stands at a clause: it waits for the unit at the first of its lines, and for data at the last
-    access.
+    ``waited``: for how many clocks wavefronts stood at it, since a unit was busy with others, data
+    weren't there, or others of the workgroup hadn't come. A wavefront stands at a clause: it waits
+    at the last of its accesses.
     """
 
     line: int
@@ -56,7 +56,7 @@ class LineWork:
     runs: int
     clocks: Mapping[str, float]
     bytes: Mapping[str, float]
-    waited: Mapping[str, float]
+    waited: float
     calls: tuple[int, ...] = ()
 
     @property
@@ -135,25 +135,22 @@ class TimedLaunch:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the engine saw of each line: clocks of ``waits`` and bytes of ``moves``, by kind."""
+    """What the engine saw of each line: clocks of ``waits``, and bytes of ``moves`` by kind."""
 
-    waits: Mapping[LineId, Mapping[str, float]]
+    waits: Mapping[LineId, float]
     moves: Mapping[LineId, Mapping[str, float]]
 
 
 def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, part: float) -> Seen:
     """What the ``ledger`` says of each line, in a launch of which ``paths`` are a ``part``."""
     sources = [(i.line, tuple(i.calls)) for i in code.program.body]
-    waits: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(WAITS, 0.0))
+    waits: dict[LineId, float] = defaultdict(float)
     moves: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(MOVES, 0.0))
     clause_at, stream_at = 0, 0
     for body in (body for path in paths for body, _ in path.segments):
         stores: list[tuple[int, Stream]] = []  # that leave together with the next
         for clause in body:
-            first, last = _ends(code, clause)
-            kind = "barrier" if clause.kind == BARRIER else "unit"
-            waits[sources[first]][kind] += float(ledger.unit_wait[clause_at]) / part
-            waits[sources[last]]["data"] += float(ledger.data_wait[clause_at]) / part
+            waits[sources[_last(code, clause)]] += float(ledger.waited[clause_at]) / part
             clause_at += 1
             for stream, at in zip(clause.streams, clause.sources, strict=True):
                 read, written = float(ledger.read[stream_at]), float(ledger.written[stream_at])
@@ -190,24 +187,19 @@ def worked_clocks(paths: list[Path], device: Device) -> float:
 
 def extended(seen: Seen, waited: float) -> Seen:
     """What was seen, with as long waits as make ``waited`` clocks in all, and none below 0."""
-    total = sum(sum(waits.values()) for waits in seen.waits.values())
+    total = sum(seen.waits.values())
     longer = max(waited / total, 0.0) if total else 0.0
-    waits = {
-        line: {kind: longer * clocks for kind, clocks in kinds.items()}
-        for line, kinds in seen.waits.items()
-    }
-    return replace(seen, waits=waits)
+    return replace(seen, waits={line: longer * clocks for line, clocks in seen.waits.items()})
 
 
-def _ends(code: Code, clause: Clause) -> tuple[int, int]:
-    """The first instruction of a clause, and its last access or, without any, its last one."""
+def _last(code: Code, clause: Clause) -> int:
+    """The last access of a clause or, without any, its last instruction."""
     control = code.controls[clause.control]
     if clause.kind == BARRIER:
         (at, *_) = [o.at for o in control.bundles[clause.first].operations if o.row.kind == "sync"]
-        return at, at
+        return at
     operations = [at for at, _ in bundle_shares(code, clause)]
-    sources = [*operations, *clause.sources] or [control.at]
-    return sources[0], sources[-1]
+    return [control.at, *operations, *clause.sources][-1]
 
 
 def lines_of_work(
@@ -245,7 +237,7 @@ def lines_of_work(
             runs=round(scale * most[id_]),
             clocks={unit: scale * count for unit, count in clocks[id_].items()},
             bytes=seen.moves.get(id_, dict.fromkeys(MOVES, 0.0)),
-            waited=seen.waits.get(id_, dict.fromkeys(WAITS, 0.0)),
+            waited=seen.waits.get(id_, 0.0),
             calls=id_[1],
         )
         for id_ in sorted(clocks)

@@ -50,7 +50,7 @@ class LaunchTime:
         plain |= {f"use {part}": shares for part, shares in self.use.shares.items()}
         for name in ("waits", "moves"):
             lines = getattr(self.seen, name).items()
-            plain[name] = [[line, calls, dict(amounts)] for (line, calls), amounts in lines]
+            plain[name] = [[line, calls, amounts] for (line, calls), amounts in lines]
         return plain
 
 

@@ -271,7 +271,7 @@ def unbalanced(report: Report) -> list[str]:
     are what wavefronts live for. If rounds of wavefronts were left out, their work is that of the
     others to 1 per cent.
     """
-    waits = [clocks for line in report.lines for clocks in line.waited.values()]
+    waits = [line.waited for line in report.lines]
     clocks = worked(report) + sum(waits)
     whole_rounds = len(report.use.wavefronts) == report.wavefronts
     near = EXACT if whole_rounds else 0.01

@@ -68,7 +68,7 @@ def arrive(chip, e, s, now):
     ended = False
     for other in range(first, first + work.group):
         if slots.arrived[e, other] == 1:
-            ledger.unit_wait[slots.clause[e, other]] += now - slots.began[e, other]
+            ledger.waited[slots.clause[e, other]] += now - slots.began[e, other]
             slots.arrived[e, other] = 0
             slots.ready[e, other] = slots.came[e, other] = now
             ended = next_clause(chip, e, other, now) or ended
@@ -98,8 +98,9 @@ def note_clause(chip, e, s, kind, now, over):
 
 @part
 def note_waits(chip, e, s, over):
-    """Enter into the ledger how long slot ``s`` stood at the clause that is over."""
-    slots, ledger = chip.slots, chip.ledger
-    clause = slots.clause[e, s]
-    ledger.unit_wait[clause] += slots.began[e, s] - slots.came[e, s]
-    ledger.data_wait[clause] += over - slots.served[e, s]
+    """Enter into the ledger how long slot ``s`` stood at the clause that is over: before its unit
+    took it, and while that was done and the data weren't there.
+    """
+    slots = chip.slots
+    before = slots.began[e, s] - slots.came[e, s]
+    chip.ledger.waited[slots.clause[e, s]] += before + over - slots.served[e, s]

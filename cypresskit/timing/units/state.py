@@ -149,8 +149,7 @@ class Ledger(NamedTuple):
     """
 
     all: Amounts
-    unit_wait: Amounts  # per clause: clocks before its unit took it; at a barrier, for the others
-    data_wait: Amounts  # per clause: clocks in which its unit was done and its data weren't there
+    waited: Amounts  # per clause: clocks for which wavefronts stood at it, and weren't worked on
     read: Amounts  # per stream: lines from DRAM
     written: Amounts  # per stream: lines to DRAM
 
@@ -252,8 +251,8 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
 
 def make_ledger(clauses: int, streams: int) -> Ledger:
     """An empty ledger."""
-    entries = np.zeros(2 * (clauses + streams))
-    ends = np.cumsum([clauses, clauses, streams])
+    entries = np.zeros(clauses + 2 * streams)
+    ends = np.cumsum([clauses, streams])
     return Ledger._make([entries, *np.split(entries, ends)])
 
 
