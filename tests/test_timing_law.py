@@ -152,3 +152,21 @@ def test_so_they_are_in_random_programs(write_program):
             assert wanted == run.fetch_bytes, seed
             whole += wanted > 0
     assert compared > whole > 0
+
+
+@pytest.mark.parametrize("seeds", [range(36, 50), range(50, 60)])
+def test_style_best_is_never_slower(seeds):
+    """Of random launches: kernels of the catalogue, entries of the contest and programs."""
+    timed = 0
+    for seed in seeds:
+        try:
+            options, code, _ = law.any_launch(random.Random(seed))
+            if "launch" in options:
+                options["kernel"] = code.program
+            options |= {"progress": False}
+            plain, best = (simulate(**options | {"style": style}) for style in ("amd", "best"))
+        except (CompileError, DataDependentError, ValueError):
+            continue
+        timed += 1
+        assert best.clocks <= plain.clocks, seed
+    assert timed > 5
