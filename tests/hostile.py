@@ -111,7 +111,6 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "roofline": lambda text: ck.teach.why_blocks.roofline([report(text)]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "card_memory": lambda text: ck.teach.larger.card_memory(buffers(text)),
-    "critical_path": lambda text: draw.critical_path(buffers(text), name=text),
     "curves": curves,
     "block_race": lambda text: ck.teach.register_block.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}

@@ -91,7 +91,10 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
             )
             left_out = int(more.split()[0]) if more.endswith(" more") else 0
             if now >= timed.seconds - 1e-12:
-                assert said == "done", line
+                path = (
+                    f". Its critical path: {path_parts(timed)}" if say.frame == FRAMES - 1 else ""
+                )
+                assert said == f"done{path}", line
             elif not running:
                 assert said == "idle", line
             else:
@@ -149,6 +152,15 @@ def pace(run: Timeline) -> float:
     if not run.flops or any(task.stage == "cpu" for task in products):
         return 0.0
     return sum(task.uses.get(task.queue, 0.0) for task in products) / run.flops
+
+
+def path_parts(timed: Timeline) -> str:
+    """The path's seconds by stage, the longest three first, in per cent of the run's."""
+    seconds: dict[str, float] = {}
+    for span in (timed.spans[number] for number in timed.critical_path()):
+        seconds[span.task.stage] = seconds.get(span.task.stage, 0) + span.end - span.start
+    longest = sorted(seconds, key=lambda stage: -seconds[stage])[:3]
+    return ", ".join(f"{stage} {100 * seconds[stage] / timed.seconds:.0f} %" for stage in longest)
 
 
 def depends(late, early) -> bool:
@@ -226,6 +238,26 @@ def test_the_timeline_marks_what_binds_and_says_what_runs():
         for span in pipeline().spans:
             runs_now = span.start <= moment + 1e-9 < span.end - 1e-9
             assert (f"{span.task.queue}: {span.task.name}" in caption) == runs_now
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_last_frame_frames_the_critical_path_and_no_other_does(name):
+    """A box from the start to the end of each of its tasks, in that task's row."""
+    runs = RUNS[name]()
+    player = draw.timeline(*runs.values(), names=tuple(runs))
+    end = max(run.seconds for run in runs.values())
+    for heading, timed in runs.items():
+        head = frames(player, f"head {heading}", "x")[:, 0]
+        path = [timed.spans[number] for number in timed.critical_path()]
+        middles = np.array([(span.start + span.end) / 2 for span in path]) / end
+        x = frames(player, f"path {heading}", "x")
+        assert np.isnan(x[:-1]).all()
+        np.testing.assert_allclose(x[-1], head[0] + middles * (head[-1] - head[0]), atol=0.1)
+        rows = drawn(player, f"head {heading}")["y"]
+        order = list(run_rows(timed, runs))
+        down = drawn(player, f"path {heading}")["y"]
+        for span, y in zip(path, down, strict=True):
+            assert span.task.uses[order[np.abs(rows - y).argmin()]], span.task.name
 
 
 def test_a_click_on_a_task_shows_what_it_waited_for():

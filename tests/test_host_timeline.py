@@ -4,11 +4,14 @@ cases.
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cypresskit as ck
+from cypresskit import host
 from cypresskit.host.resources import Resource, fair_shares
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
 
@@ -156,3 +159,103 @@ def test_perfetto_has_a_row_per_queue_and_microseconds(tmp_path):
     assert a["dur"] == pytest.approx(2e6)
     assert all({"ph", "pid", "name"} <= set(event) for event in events)
     assert all(event["ph"] in ("M", "X") and event["tid"] in rows.values() for event in events[1:])
+
+
+# -- the critical path, and the same plan on other resources
+
+RUNS = {
+    "five stages": lambda: host.five_stage(4096, 4096, 1024, host.Machine()),
+    "with a CPU": lambda: host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1),
+    "waits": lambda: in_blocks(False),
+    "overlaps": lambda: in_blocks(True),
+    "a bus alone": lambda: run(
+        [Task(str(n), "copy", str(n % 2), {"bus": 6.0 + n}) for n in range(5)], BUS
+    ),
+}
+
+
+def in_blocks(overlap: bool) -> Timeline:
+    machine = host.Machine(ck.HD5870)
+    return host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap)
+
+
+def on_bus(timeline: Timeline, times: float) -> Timeline:
+    """The plan on another bus, as a machine that is built so would run it."""
+    bus = [n for n in timeline.resources if n.startswith(("PCIe", "DMA", "bus"))]
+    resources = {
+        name: Resource(name, r.capacity * (times if name in bus else 1), r.unit)
+        for name, r in timeline.resources.items()
+    }
+    return run([span.task for span in timeline.spans], resources, timeline.flops)
+
+
+def path_backwards(timeline: Timeline) -> list[Span]:
+    """Spans from the last one back: each time one that ended when this one began, on which it
+    depends.
+    """
+    back = [max(timeline.spans, key=lambda span: span.end)]
+    while back[-1].start > 1e-12:
+        late = back[-1]
+        touched = {*late.task.reads, *late.task.writes}
+        early = [
+            s
+            for s in timeline.spans
+            if abs(s.end - late.start) < 1e-12
+            and (
+                s.task.queue == late.task.queue
+                or touched & set(s.task.writes)
+                or set(s.task.reads) & set(late.task.writes)
+            )
+        ]
+        back.append(early[0])
+    return back[::-1]
+
+
+@pytest.mark.parametrize("times", [0.5, 1.0, 8.0])
+@pytest.mark.parametrize("name", RUNS)
+def test_the_critical_path_is_the_runs_time(name, times):
+    """From its start to its end without a gap, found anew from the end back."""
+    timed = on_bus(RUNS[name](), times)
+    found = [timed.spans[number] for number in timed.critical_path()]
+    assert found[0].start == 0 and found[-1].end == timed.seconds
+    assert all(late.start == early.end for early, late in pairwise(found))
+    for spans in (found, path_backwards(timed)):
+        assert sum(span.end - span.start for span in spans) == pytest.approx(timed.seconds)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_same_plan_on_the_same_resources_is_the_same_run(name):
+    timeline = RUNS[name]()
+    again = timeline.faster({})
+    assert [(s.task, s.start, s.end) for s in again.spans] == [
+        (s.task, s.start, s.end) for s in timeline.spans
+    ]
+    assert (again.on_card, again.card_bytes) == (timeline.on_card, timeline.card_bytes)
+
+
+def test_a_bus_twice_as_fast_is_that_of_a_machine_built_so():
+    """Against another host, planned and run anew, whose threads copy as fast."""
+    fast = replace(host.Machine().host, dma_gb_s=12.0, pcie_gb_s=16.0, naive_gb_s=4.0)
+    built = host.five_stage(4096, 4096, 1024, host.Machine(host=fast))
+    timeline = RUNS["five stages"]()
+    bus = [name for name in timeline.resources if name.startswith(("PCIe", "DMA"))]
+    assert timeline.faster(dict.fromkeys(bus, 2.0)).seconds == pytest.approx(built.seconds)
+
+
+def test_the_critical_path_of_two_tasks_by_hand():
+    tasks = [
+        Task("send", "load2", "DMA 0", {"DMA 0": 2.0}, {}, {"a": "a"}),
+        Task("other", "load2", "DMA 1", {"DMA 1": 1.0}, {}, {"b": "b"}),
+        Task("mult", "mult", "chip 0", {"chip 0": 3.0}, {"a": "a", "b": "b"}),
+    ]
+    resources = {n: Resource(n, 1.0, "seconds") for n in ("DMA 0", "DMA 1", "chip 0")}
+    timeline = run(tasks, resources, 1e9)
+    assert [timeline.spans[n].task.name for n in timeline.critical_path()] == ["send", "mult"]
+    assert timeline.faster({"DMA 0": 4.0}).seconds == 4.0, "then it is the other that is waited for"
+
+
+def test_only_resources_that_are_there_can_be_faster():
+    with pytest.raises(ValueError, match="name resources"):
+        in_blocks(True).faster({"bus": 2.0})
+    with pytest.raises(ValueError, match="numbers above 0"):
+        in_blocks(True).faster({"DMA 0": 0.0})

@@ -59,11 +59,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
             host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)
         ),
     ),
-    "timeline": ("Four and five stages of a pipeline", draw.timeline),
-    "critical_path": (
-        "The critical path of a pipeline, and a faster bus",
-        lambda: draw.critical_path(host.five_stage(8192, 8192, 2048, host.Machine())),
-    ),
+    "timeline": ("Four and five stages of a pipeline, and their critical paths", draw.timeline),
     "life": (
         "The life of one element of C, from half a millisecond to a clock",
         teach.contest.life,

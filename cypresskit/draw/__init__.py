@@ -14,7 +14,6 @@ VIEWS = {
     "bundles": "bundles",
     "chip": "chip",
     "controls": "controls",
-    "critical_path": "critical_path",
     "curves": "curves",
     "explore": "explore",
     "follow": "element",
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from cypresskit.draw.bundles import bundles as bundles
     from cypresskit.draw.chip import chip as chip
     from cypresskit.draw.controls import controls as controls
-    from cypresskit.draw.critical_path import critical_path as critical_path
     from cypresskit.draw.curves import curves as curves
     from cypresskit.draw.element import follow as follow
     from cypresskit.draw.explore import explore as explore

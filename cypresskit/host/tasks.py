@@ -114,6 +114,18 @@ class Timeline:
             total[span.task.stage] += span.end - span.start
         return dict(total)
 
+    @cached_property
+    def awaited(self) -> list[list[int]]:
+        """For each span the numbers of those that it waited for to the end: it began at the moment
+        when they were done.
+        """
+        ends = [span.end for span in self.spans]
+        result = []
+        for needs in dependencies([span.task for span in self.spans]):
+            last = max((ends[number] for number in needs), default=0.0)
+            result.append([number for number in sorted(needs) if ends[number] == last])
+        return result
+
     def critical_path(self) -> tuple[int, ...]:
         """The numbers of the spans that the run's time is made of, in their order: each began at
         the moment when the one before it ended, which it had to wait for. Only a change of these
@@ -121,11 +133,9 @@ class Timeline:
         """
         if not self.spans:
             return ()
-        needs = dependencies([span.task for span in self.spans])
-        ends = [span.end for span in self.spans]
-        path = [ends.index(max(ends))]
-        while before := needs[path[-1]]:
-            path.append(max(before, key=ends.__getitem__))
+        path = [max(range(len(self.spans)), key=lambda number: self.spans[number].end)]
+        while before := self.awaited[path[-1]]:
+            path.append(before[0])
         return tuple(reversed(path))
 
     def faster(self, times: Mapping[str, float]) -> "Timeline":

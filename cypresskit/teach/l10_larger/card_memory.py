@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.pipelines import FRAMES, draw_tasks, task_fill
-from cypresskit.draw.pipelines import TINTS as OF_TASKS
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
+from cypresskit.draw.tasks import FRAMES, draw_tasks, task_fill
+from cypresskit.draw.tasks import TINTS as OF_TASKS
 from cypresskit.host import Task, Timeline
 from cypresskit.tables import plural
 
