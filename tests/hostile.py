@@ -104,7 +104,7 @@ def curves(text: str) -> Shown:
 #: and names of the catalogue alone.
 PICTURES: dict[str, Callable[[str], Shown]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
-    "texture_fetch": lambda text: ck.teach.texture_cache.texture_fetch(traffic(text), fetches=2),
+    "texture_fetch": lambda text: draw.texture_fetch(traffic(text), fetches=2),
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),

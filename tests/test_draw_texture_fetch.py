@@ -13,8 +13,8 @@ from pages import (
 from said import Rule, Said, assert_held
 
 import cypresskit as ck
+from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.kernels import samples
-from cypresskit.teach.l05_texture_cache.texture_fetch import texture_fetch
 from cypresskit.timing import simulate
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.work import quad_clocks

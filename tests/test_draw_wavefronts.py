@@ -290,15 +290,16 @@ def test_the_toy_is_the_lessons_by_hand():
     engine never rests.
     """
     player = ck.teach.registers.waiting(2, 6)
-    red = np.where(frames(player, "toy wait", "w") > 0.01, 1, np.nan)
+    wide = frames(player, "toy wait", "w")
+    pixels = 1126 / 40  # of a clock
+    red = np.where(wide > 0.01, np.ceil(wide / pixels), 0)  # clocks, a box for each rest
     first = {
         name: sum(n for _, n in player.scenes[:k]) for k, (name, _) in enumerate(player.scenes)
     }
-    rests = {
-        name: int(np.isfinite(red[first[name] + count - 1]).sum()) for name, count in player.scenes
-    }
+    rests = {name: int(red[first[name] + count - 1].sum()) for name, count in player.scenes}
     assert rests["1 wavefront"] == 5 * 6 and rests["4"] == rests["5"] == 0
-    three = [np.isfinite(red[first["3"] + clock]).sum() for clock in (6, 7, 8, 9)]
+    assert np.count_nonzero(red[first["2"] - 1]) == 5, "a rest is one box, however long it is"
+    three = [red[first["3"] + clock].sum() for clock in (6, 7, 8, 9)]
     assert three == [0, 1, 2, 2]
     long = ck.teach.registers.waiting(1, 12)  # as many buttons as it takes until nobody is red
     name, count = long.scenes[-1]

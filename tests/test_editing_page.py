@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from pages import axe_finds
 
+import cypresskit as ck
 from cypresskit.draw.scripts import joined
+from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
+from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 
 FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
@@ -26,7 +29,7 @@ const random = (low, high) => {
 }
 const host = document.querySelector("#bench")
 const channel = new Answerer(random, %r)
-Object.assign(window, {host, channel, random, beginWorkbench})
+Object.assign(window, {host, channel, random, beginWorkbench, StepHead})
 window.end = beginWorkbench(host, channel)
 </script></body></html>"""
 TEXT = "\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(12))
@@ -399,6 +402,25 @@ def test_letters_stand_out_from_the_page(begin, page, scheme):
         page.evaluate(f"() => document.body.style.setProperty('--jp-{name}', '{value}')")
     for ratio in page.evaluate(CONTRAST, THEMES[scheme][0]):
         assert ratio >= 4.5
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
+    """JupyterLab's theme, whatever the reader's system likes: now, and when it is changed."""
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    begin()
+    kernel = ck.kernels["sgemm_naive"]
+    page.evaluate(
+        "page => new StepHead(host, host, () => {}).view({page})", view_page(kernel, view)
+    )
+    page.locator("iframe").scroll_into_view_if_needed()  # a picture that nobody sees doesn't begin
+    for is_light, look in (("false", "dark"), ("true", "light")):
+        page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
+        frame = page.frame_locator("iframe")
+        frame.locator(f"body[data-look={look}] .cypresskit-player[data-look={look}]").wait_for()
+        colour = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+        hexadecimal = TOKENS["page"][look == "dark"]
+        assert colour == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
 
 
 def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):

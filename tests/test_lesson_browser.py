@@ -476,9 +476,9 @@ def test_a_guess_in_a_picture_is_kept_in_the_notebook(lab, page):
         page,
         "asks.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.teach.texture_cache.texture_fetch(fetches=2)",
+        "ck.draw.texture_fetch(fetches=2)",
     )
-    lab.run(page, "ck.draw.load()", "ck.teach.texture_cache.texture_fetch(")
+    lab.run(page, "ck.draw.load()", "ck.draw.texture_fetch(")
     page.get_by_role("button", name="dgemm_nn", exact=True).click()
     kept: list = []
     for _ in range(40):

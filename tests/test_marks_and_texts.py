@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 import said
 from bokeh.core.property.vectorization import Field, Value
-from bokeh.models import ColumnDataSource, LogScale, Plot, Rect, Scatter, Segment, Text
+from bokeh.models import (
+    ColumnDataSource,
+    GlyphRenderer,
+    LogScale,
+    Plot,
+    Rect,
+    Scatter,
+    Segment,
+    Text,
+)
 from pages import IN_LESSONS, VIEWS, company, frames, reports
 
 import cypresskit as ck
@@ -102,9 +111,16 @@ class Frame:
             return np.asarray(data[field])
         return spec.value if isinstance(spec, Value) else spec
 
-    def marks(self) -> Iterator[Boxes]:
-        """The boxes, points and lines that are drawn, by source."""
+    def _renderers(self, standing: bool) -> Iterator[GlyphRenderer]:
+        """What draws in the figure; or of that what stays in one place."""
         for renderer in self.figure.renderers:
+            tracked = self.columns.get(renderer.data_source.id, {})
+            if not standing or tracked.keys().isdisjoint("xywh"):
+                yield renderer
+
+    def marks(self, standing: bool = False) -> Iterator[Boxes]:
+        """The boxes, points and lines that are drawn, by source."""
+        for renderer in self._renderers(standing):
             name = renderer.data_source.name or type(renderer.glyph).__name__
             if isinstance(renderer.glyph, Rect):
                 x, y, w, h = (
@@ -134,10 +150,10 @@ class Frame:
                 [name] * left.size,
             )
 
-    def texts(self) -> Boxes:
+    def texts(self, standing: bool = False) -> Boxes:
         """The texts that are drawn."""
         found: list[tuple[float, float, float, float, str]] = []
-        for renderer in self.figure.renderers:
+        for renderer in self._renderers(standing):
             glyph = renderer.glyph
             if not isinstance(glyph, Text):
                 continue
@@ -195,6 +211,35 @@ def overlapping(texts: Boxes) -> list[tuple[str, str]]:
             if pair[0] != pair[1]:  # a mark that stands twice
                 pairs.append(pair)
     return pairs
+
+
+def crossing(texts: Boxes, marks: Boxes) -> list[tuple[str, str]]:
+    """Texts that run into a box or out of it, with the box' name; a line may be written over."""
+    pairs = []
+    for n, text in enumerate(texts.names):
+        left, right = texts.left[n], texts.right[n]
+        down = np.minimum(texts.foot[n], marks.foot) - np.maximum(texts.top[n], marks.top)
+        is_beside = down > 0.4 * (texts.foot[n] - texts.top[n])
+        into = (left < marks.left - MARGIN) & (right > marks.left + MARGIN)
+        out = (left < marks.right - MARGIN) & (right > marks.right + MARGIN)
+        is_wide = marks.right - marks.left > 2 * MARGIN
+        if np.any(is_beside & is_wide & (into | out)):
+            pairs.append((text, marks.names[0]))
+    return pairs
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_no_text_runs_into_a_box(name):
+    shown = player(name)
+    if shown is None:
+        return
+    last = len(shown.captions) - 1
+    for number in sorted({0, last // 2, last}):
+        for figure in shown.figures:
+            frame = Frame(shown, figure, number)
+            texts = frame.texts(standing=True)
+            for marks in frame.marks(standing=True):
+                assert not crossing(texts, marks), f"frame {number}"
 
 
 @pytest.mark.parametrize("name", PLAYERS)
@@ -361,6 +406,14 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
                 for left, top, right, foot in zip(*engines[:4])
             ]
             assert inside == np.bincount(engine[under_way].astype(int), minlength=20).tolist()
+
+            filling = [source.name == "filling" for source in {t.source for t in shown.tracks}]
+            if any(filling) and report.wavefronts <= 64 and step < count - 1:
+                drawn = box_ends(shown, "filling", frame)
+                high = np.nan_to_num(drawn.foot - drawn.top, nan=0.05)[: report.wavefronts]
+                life = np.clip((clock - start) / (end - start), 0, 1) % 1
+                side = float(said.shown(shown, source_named(shown, "map"), frame)["w"][0])
+                np.testing.assert_allclose(high, np.maximum(life * side, 0.05), atol=0.1)
 
             is_torn = bool(skipped) and step >= count // 2
             torn = box_ends(shown, "tear", frame).left if name == "chip_torn" else [np.nan]

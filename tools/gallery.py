@@ -34,7 +34,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     ),
     "texture_fetch": (
         "Lines and clocks of a wavefront's fetches: TN against NN",
-        teach.texture_cache.texture_fetch,
+        draw.texture_fetch,
     ),
     "waiting": ("The toy of lesson 04: computing, waiting and company", teach.registers.waiting),
     "lds_transpose": (

@@ -21,6 +21,7 @@ VIEWS = {
     "predict": "predict",
     "register_block": "register_block",
     "road": "road",
+    "texture_fetch": "texture_fetch",
     "timeline": "pipelines",
     "wavefronts": "wavefronts",
 }
@@ -44,4 +45,5 @@ if TYPE_CHECKING:
     from cypresskit.draw.predict import predict as predict
     from cypresskit.draw.register_block import register_block as register_block
     from cypresskit.draw.road import road as road
+    from cypresskit.draw.texture_fetch import texture_fetch as texture_fetch
     from cypresskit.draw.wavefronts import wavefronts as wavefronts

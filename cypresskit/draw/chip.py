@@ -76,7 +76,7 @@ def chip(
 
     legend = sheet.legend(
         ("tile to come", "rgba(128,128,128,.3)", "box"),
-        ("its wavefront runs", "c", "pale"),
+        ("its wavefront runs: full when it ends", "c", "pale"),
         ("tile done", "c", "box"),
         ("a wavefront", "ink", "box"),
         ("arithmetic (ALU)", "alu", "box"),
@@ -161,8 +161,25 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Keye
     columns = zip(*(scene.tiles(layout) for scene in scenes))
     x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
     source = sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
+    _draw_filling(sheet, scenes, layout)
     _draw_counts(sheet, scenes, layout)
     return Keyed(source, key)
+
+
+def _draw_filling(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
+    """Let the tiles of a small map fill while their wavefronts run."""
+    filled = [scene.filled(layout) for scene in scenes]
+    if not any(high.shape[1] for high in filled):
+        return
+    columns = []
+    for scene, high in zip(scenes, filled):
+        x, y, size = scene.tile(np.arange(high.shape[1]), layout)
+        foot = y + (size - 1) / 2
+        columns.append((x + 0 * high, foot - high / 2, np.full(high.shape, size - 1), high))
+    x, y, width, high = (together(column) for column in zip(*columns))
+    tall = np.nan_to_num(high, nan=HIDDEN)
+    wide = np.nan_to_num(width, nan=HIDDEN)
+    sheet.boxes("filling", x, y, wide, tall, ink="c", alpha=0.6, moves=("y", "h"))
 
 
 def _draw_counts(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:

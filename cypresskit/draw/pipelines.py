@@ -17,7 +17,7 @@ import numpy as np
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.draw.stations import Road
-from cypresskit.draw.tasks import (
+from cypresskit.draw.task_bars import (
     FRAMES,
     MATTERS,
     PRODUCTS,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.draw.sheet import Sheet
-from cypresskit.draw.tasks import label_of, task_fill
+from cypresskit.draw.task_bars import label_of, task_fill
 from cypresskit.host import Span, Timeline
 
 # Each station's name, and which part of the road lies before it.

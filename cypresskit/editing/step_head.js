@@ -1,6 +1,6 @@
 // What a step of the climb says above its workbench: its idea, what it asks for, the question before
 // the edit, and below it its views.
-import {make} from "../draw/shell.js"
+import {followTheme, make} from "../draw/shell.js"
 
 const MOST_LISTED = 6 // that are listed
 
@@ -142,8 +142,10 @@ export class StepHead {
     if (came) make(this.question, "b", {class: "ckw-came"}, came)
   }
 
-  /** A view that was asked for, as a page of its own in this page's theme; or a picture. */
+  /** A view that was asked for, as a page of its own in this page's theme, since what is in a frame
+   * can't look around it; or a picture. */
   view({page, problem, picture}) {
+    this.stopTheme?.()
     this.played.replaceChildren()
     if (picture) {
       this.played.innerHTML = picture
@@ -157,11 +159,13 @@ export class StepHead {
     const frame = /** @type {HTMLIFrameElement} */ (
       make(this.played, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
     )
-    const look = /** @type {HTMLElement} */ (this.box.closest(".ckw")).dataset.look
-    frame.srcdoc = page.replace(
-      "<html ",
-      `<html theme="${look}" style="color-scheme: ${look}" `,
-    )
+    let shown
+    this.stopTheme = followTheme(frame, () => {
+      const {look} = frame.dataset
+      if (look === shown) return
+      shown = look
+      frame.srcdoc = page.replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
+    })
     frame.scrollIntoView({block: "nearest"})
   }
 }

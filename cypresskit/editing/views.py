@@ -3,7 +3,6 @@ answer in a second. ``ck.draw`` is imported when one is asked for.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,9 +31,7 @@ def view_page(mine: Kernel, view: str) -> str:
         "chip": lambda: draw.chip(mine, [N]),
         "register_block": lambda: draw.register_block(mine),
         "bundles": lambda: draw.bundles(mine.program),
-        "texture_fetch": lambda: import_module(
-            "cypresskit.teach.l05_texture_cache.texture_fetch"
-        ).texture_fetch(mine),
+        "texture_fetch": lambda: draw.texture_fetch(mine),
         "wavefronts": lambda: draw.wavefronts(mine, n=N, window=(0, 4000)),
     }
     player = makers[view]()

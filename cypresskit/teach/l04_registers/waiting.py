@@ -4,6 +4,7 @@ busy.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from string import ascii_uppercase
 
 import numpy as np
@@ -54,8 +55,10 @@ def waiting(compute: int = 2, wait: int = 6) -> Player:
             bars["texture"].append(_Span(lane, done, min(done + wait, end), count))
             bars["alu"].append(_Span(lane, start, done, count))
             bars["alu"].append(_Span(most, start, done, count))
-        idle = [clock for clock in range(end) if clock not in busy]
-        bars["wait"] += [_Span(most, clock, clock + 1, count) for clock in idle]
+        computed = [(start, done) for _, start, done in runs]
+        for (_, before), (after, _) in pairwise([*computed, (end, end)]):
+            if after > before:
+                bars["wait"].append(_Span(most, before, after, count))
         captions += _toy_captions(count, busy, end)
         moments += [(count, clock) for clock in range(end + 1)]
 

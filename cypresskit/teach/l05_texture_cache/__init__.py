@@ -1,5 +1,5 @@
-"""Lesson 05, the texture cache: its checks and helpers, and pictures of its own."""
+"""Lesson 05, the texture cache: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"texture_fetch": "texture_fetch"}, others="checks")
+import_later(__name__, {}, others="checks")

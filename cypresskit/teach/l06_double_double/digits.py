@@ -202,6 +202,14 @@ def _say(n: int, count: int, exact: Fraction, sums: dict[str, np.ndarray]) -> st
         return f"{caption} All three have it."
     off = ", ".join(f"{name} by {_off(sums[name][n] - exact)}" for name in wrong)
     caption = f"{caption} Off: {off}."
+    coarser = [name for name in sums if name not in wrong and FORMATS[name] < FORMATS[wrong[-1]]]
+    if coarser:
+        # A factor such as 1/3 is rounded in all formats; only the finest still tells by how much.
+        names = " and ".join(coarser).capitalize()
+        why = "rounds to it: it is one of its numbers."
+        if len(coarser) > 1:
+            why = "round to it: it is one of their numbers."
+        caption = f"{caption} {names} {why}"
     if n + 1 == count:
         return f"{caption} What was rounded off large sums is what is left of them."
     return caption

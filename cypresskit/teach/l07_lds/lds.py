@@ -32,7 +32,7 @@ PANEL, MARGIN, GAP, HEIGHT = 512, 20, 60, 426
 BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
 REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
 STACK = 232  # the foot of the stacks of requests
-STACKS = 84  # and the height of the highest
+STACKS = 74  # and the height of the highest
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
 SUMS = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]  # by terms added
@@ -237,7 +237,7 @@ class Layout:
         sheet.boxes(f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=words)
 
         self._draw_registers(sheet, left)
-        name_banks(sheet, left, STACK - 92, WORDS + 64, self.name)
+        name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
         sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=12)
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)

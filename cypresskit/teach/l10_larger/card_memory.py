@@ -15,8 +15,8 @@ import numpy as np
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, TimeAxis, nonempty
-from cypresskit.draw.tasks import FRAMES, draw_tasks, task_fill
-from cypresskit.draw.tasks import TINTS as OF_TASKS
+from cypresskit.draw.task_bars import FRAMES, draw_tasks, task_fill
+from cypresskit.draw.task_bars import TINTS as OF_TASKS
 from cypresskit.host import Task, Timeline
 from cypresskit.tables import plural
 
