@@ -25,6 +25,7 @@ from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import still, theme
+from cypresskit.draw.inks import Inks
 from cypresskit.draw.scripts import joined, packaged
 from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
@@ -131,7 +132,7 @@ class Parts:
 
     def __init__(self, title: str) -> None:
         self.title = theme.readable(title)
-        self.inks = theme.Inks()
+        self.inks = Inks()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         self.picks: list[dict] = []
@@ -290,7 +291,7 @@ class Player(Shown):
             named[track.column] = values
             if track.text:
                 named[track.text] = [track.text_of(value) for value in values.tolist()]
-        return still.svg(
+        return still.still_of(
             self.title, self.captions[self.still_frame], self.figures, shown, self._inks
         )
 

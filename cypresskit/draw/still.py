@@ -23,7 +23,8 @@ from bokeh.models import (
     Scale,
 )
 
-from cypresskit.draw import theme
+from cypresskit.draw import svg, theme
+from cypresskit.draw.inks import Inks
 
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
 GAP = 8  # between two figures
@@ -54,7 +55,7 @@ class _Drawing:
     """
 
     def __init__(
-        self, fig: Plot, corner: tuple[float, float], unit: float, data: Data, inks: theme.Inks
+        self, fig: Plot, corner: tuple[float, float], unit: float, data: Data, inks: Inks
     ) -> None:
         self.fig, self.unit, self.data = fig, unit, data
         self.width, self.height = (unit * side for side in _natural_size(fig))
@@ -331,7 +332,7 @@ def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
 # -- the whole
 
 
-def _placed(figures: Sequence[Plot], data: Data, inks: theme.Inks) -> Iterator[_Drawing]:
+def _placed(figures: Sequence[Plot], data: Data, inks: Inks) -> Iterator[_Drawing]:
     """Figures side by side where there is room; a chart and what stands beside it share a row."""
     sizes = [_natural_size(fig) for fig in figures]
     room = WIDTH - GAP * (len(figures) - 1)
@@ -368,7 +369,7 @@ def _figure(d: _Drawing) -> Iterator[str]:
     yield f'<svg {place} viewBox="{frame}">{glyphs}</svg>'
 
 
-def svg(title: str, caption: str, figures: Sequence[Plot], data: Data, inks: theme.Inks) -> str:
+def still_of(title: str, caption: str, figures: Sequence[Plot], data: Data, inks: Inks) -> str:
     """``figures`` as an SVG picture, with title and caption. ``data``: columns of sources at the
     frame shown, where they differ from what the sources hold.
     """
@@ -381,14 +382,4 @@ def svg(title: str, caption: str, figures: Sequence[Plot], data: Data, inks: the
     for drawing in _placed(figures, data, inks):
         parts += _figure(drawing)
         below = max(below, drawing.foot + (drawing.fig.min_border_bottom or 0) + GAP)
-    light, dark = (
-        ";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {below:.0f}" width="{WIDTH}"'
-        ' font-family="sans-serif"'
-        f' role="img"><title>{theme.escaped(title)}</title>'
-        f"<style>svg{{{light};background:#fff}}"
-        f"@media(prefers-color-scheme:dark){{svg{{{dark};background:#17171b}}}}</style>"
-        f"{''.join(parts)}</svg>"
-    )
+    return svg.picture(parts, (WIDTH, round(below)), title=title)

@@ -14,6 +14,8 @@ from html import escape
 from math import log
 from pathlib import Path
 
+from cypresskit.draw import svg
+from cypresskit.draw.theme import SERIES, elided
 from cypresskit.editing.edits import Edit, Edits
 from cypresskit.editing.pure_answers import pure_answers
 from cypresskit.editing.steps import STEPS, WITHIN, Step
@@ -32,12 +34,10 @@ LETTERS = 62  # of a line of it
 INSIDE = 250  # pixels from which a stair has room for its words
 LINES = 40  # of it, that are shown
 LINE = 11.5  # the height of one
-#: Of lines, as SERIES in draw/theme.py.
-COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 STYLE = (
-    "text{font:13px sans-serif;fill:#1b1b1f}.head{font-size:22px;font-weight:600}"
+    "text{font:13px sans-serif;fill:var(--ink)}.head{font-size:22px;font-weight:600}"
     ".speed{font-size:17px;font-weight:600;text-anchor:end}.on{fill:#fff}.idea{font-weight:600}"
-    ".code{font:11px monospace}.small{font:9.5px monospace}.soft{fill:#5c5c66}"
+    ".code{font:11px monospace}.small{font:9.5px monospace}.soft{fill:var(--soft)}"
 )
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 ORDER = "the same lines in another order"
@@ -97,23 +97,20 @@ class Stairs:
         """The picture as SVG; with the address of a ``site``, its heading opens the last kernel."""
         loop = list(_loop(self.stairs[-1].edit.text)) if self.stairs else []
         high = TOP + max(STAIR * len(self.stairs) + 34, LINE * len(loop) + 26)
-        head = _words(24, 42, self.sentence, "head")
+        head = svg.words(24, 42, self.sentence, "head")
         if site and self.stairs:
             head = f'<a href="{escape(self.link(site))}">{head}</a>'
         below = (
             "A matrix product on AMD's Cypress, a graphics chip of 2009, as cypresskit simulates it"
         )
         parts = [
-            f'<rect width="{WIDTH}" height="{high:g}" fill="#fff"/>',
+            svg.box(0, 0, WIDTH, high, "var(--page)"),
             head,
-            _words(24, 66, below, "soft"),
+            svg.words(24, 66, below, "soft"),
             *self._drawn(),
             *loop,
         ]
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high:g}"'
-            f' width="{WIDTH}" height="{high:g}"><style>{STYLE}</style>{"".join(parts)}</svg>'
-        )
+        return svg.picture(parts, (WIDTH, high), style=STYLE, title=self.sentence, on_paper=True)
 
     def _drawn(self) -> Iterator[str]:
         """The stairs, the last at the top, and the paper's speed."""
@@ -122,20 +119,19 @@ class Stairs:
             y = bottom - STAIR * (n + 1)
             gflops = stair.edit.gflops
             long = _along(gflops)
-            fill = "#0072b2" if n + 1 < len(self.stairs) else "#009e73"
-            yield _words(LEFT - 10, y + 29, f"{gflops:,.0f}", "speed")
-            place = f'x="{LEFT}" y="{y + 3}" width="{long:.0f}" height="{STAIR - 4}"'
-            yield f'<rect {place} fill="{fill}"/>'
+            fill = "var(--a)" if n + 1 < len(self.stairs) else "var(--c)"
+            yield svg.words(LEFT - 10, y + 29, f"{gflops:,.0f}", "speed")
+            yield svg.box(LEFT, y + 3, long, STAIR - 4, fill)
             inside = long > INSIDE
             x, on = (LEFT + 12, " on") if inside else (LEFT + long + 10, "")
-            yield _words(x, y + 23, stair.step.title, f"idea{on}")
-            yield _words(x, y + 40, _cut(stair.line, 40), f"code{on}")
+            yield svg.words(x, y + 23, stair.step.title, f"idea{on}")
+            yield svg.words(x, y + 40, elided(stair.line, 40), f"code{on}")
         if self.stairs:
             paper = published("sgemm_tn")["gflops_max"]
             x = LEFT + _along(paper)
             way = f"M{x:.0f} {TOP - 4}V{bottom + 4}"
             yield f'<path d="{way}" stroke="#d55e00" stroke-dasharray="4 3"/>'
-            yield _words(x - 168, bottom + 22, f"the paper's {paper:,} Gflop/s, 2010", "soft")
+            yield svg.words(x - 168, bottom + 22, f"the paper's {paper:,} Gflop/s, 2010", "soft")
 
     def save(self, path: str | Path, site: str = "") -> None:
         """Write the picture as an SVG file. Raises ``OSError``."""
@@ -199,26 +195,17 @@ def _loop(text: str) -> Iterator[str]:
     parts = dict(rows).get("code", {}).get("rows", ())
     used = sorted({part[2] for row in parts if row["loop"] for part in row["parts"]})
     lines = text.splitlines()
-    yield _words(CODE, TOP - 8, "the loop of the last kernel", "soft")
+    yield svg.words(CODE, TOP - 8, "the loop of the last kernel", "soft")
     for n, number in enumerate(used[:LINES]):
         y = TOP + LINE * (n + 1)
-        chip = f'x="{CODE}" y="{y - 9:g}" width="4" height="{LINE - 1.5:g}"'
-        yield f'<rect {chip} fill="{COLOURS[n % len(COLOURS)]}"/>'
+        yield svg.box(CODE, y - 9, 4, LINE - 1.5, SERIES[n % len(SERIES)])
         words = " ".join(lines[number - 1].partition(";")[0].split())
-        yield _words(CODE + 10, y, _cut(words, LETTERS), "small")
+        yield svg.words(CODE + 10, y, elided(words, LETTERS), "small")
     if len(used) > LINES:
         more = f"and {len(used) - LINES} lines more"
-        yield _words(CODE + 10, TOP + LINE * (LINES + 1) + 2, more, "small soft")
+        yield svg.words(CODE + 10, TOP + LINE * (LINES + 1) + 2, more, "small soft")
 
 
 def _along(gflops: float) -> float:
     """The length of a stair, in pixels."""
     return WIDE * log(max(gflops, LEAST) / LEAST) / log(MOST / LEAST)
-
-
-def _words(x: float, y: float, words: str, kind: str) -> str:
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}" xml:space="preserve">{escape(words)}</text>'
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -17,7 +17,7 @@ from cypresskit.compiler.isa import (
     VECTOR_SWIZZLES,
     fewest_bundles,
 )
-from cypresskit.draw import theme
+from cypresskit.draw import svg, theme
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
@@ -56,23 +56,19 @@ def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
     )
 
 
-def _marks(lines: dict[int, str]) -> str:
+def _marks(lines: dict[int, str]) -> list[str]:
     """A still's marks: the lines of IL of a level, and an empty bundle with its ports."""
-    parts = [
-        ("Lines of IL", 4, 20),
-        ("Read ports of banks x y z w", 420, 20),
-        ("Slots of the bundle", 420, 190),
+    ports = [svg.box(420 + 84 * n, 36 + 36 * k, 76, 28, "none") for n in range(4) for k in range(3)]
+    slots = [svg.box(420 + 84 * n, 206, 76, 52, "none") for n in range(5)]
+    return [
+        svg.words(4, 20, "Lines of IL"),
+        *(svg.words(4, 50 + 24 * k, f"{n}  {line}") for k, (n, line) in enumerate(lines.items())),
+        svg.words(420, 20, "Read ports of banks x y z w"),
+        *ports,
+        svg.words(420, 190, "Slots of the bundle"),
+        *slots,
+        *(svg.words(456 + 84 * n, 238, slot) for n, slot in enumerate("xyzwt")),
     ]
-    parts += [(f"{n}  {line}", 4, 50 + 24 * k) for k, (n, line) in enumerate(lines.items())]
-    parts += [(slot, 456 + 84 * n, 238) for n, slot in enumerate("xyzwt")]
-    boxes = [(420 + 84 * n, 36 + 36 * k, 28) for n in range(4) for k in range(3)]
-    boxes += [(420 + 84 * n, 206, 52) for n in range(5)]
-    drawn = [
-        f'<rect x="{x}" y="{y}" width="76" height="{high}" fill="none"/>' for x, y, high in boxes
-    ]
-    return "".join(
-        [*drawn, *(f'<text x="{x}" y="{y}">{theme.escaped(words)}</text>' for words, x, y in parts)]
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ out: the other units.
 """
 
 from cypresskit.devices import HD5870
-from cypresskit.draw import theme
+from cypresskit.draw import svg, theme
 from cypresskit.draw.toy import Toy
 from cypresskit.today import clock_ghz, figures, record
 
@@ -39,23 +39,18 @@ def lds_pitch() -> Toy:
     return Toy(title, keys, f"{title}: who stacks up?", "lds_pitch", _marks(), (1100, 400), data)
 
 
-def _marks() -> str:
+def _marks() -> list[str]:
     """The still's SVG: the banks of sixteen rows at a pitch of 4 words."""
     boxes = [
         (row, (ROW * row + word) % HD5870.lds_banks)
         for row in range(TOGETHER)
         for word in range(ROW)
     ]
-    drawn = [
-        f'<text x="8" y="22">{title}</text>'
-        for title in ("32 banks, and 16 rows of A at a pitch of 4",)
+    return [
+        svg.words(8, 22, "32 banks, and 16 rows of A at a pitch of 4"),
+        *(svg.box(8 + 34 * n, 36, 31, 354, "var(--faint)") for n in range(HD5870.lds_banks)),
+        *(
+            svg.box(9 + 34 * bank, 40 + 22 * row, 29, 18, theme.SERIES[row % 8])
+            for row, bank in boxes
+        ),
     ]
-    drawn += [
-        f'<rect x="{8 + 34 * n}" y="36" width="31" height="354" fill="var(--faint)"/>'
-        for n in range(32)
-    ]
-    return "".join(drawn) + "".join(
-        f'<rect x="{9 + 34 * bank}" y="{40 + 22 * row}" width="29" height="18"'
-        f' fill="{theme.SERIES[row % 8]}"/>'
-        for row, bank in boxes
-    )
