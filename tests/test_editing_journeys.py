@@ -10,13 +10,14 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
-from answers import kernel_answers
+from answers import kernel_answers, planted
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.steps import STEPS
 
 NOTHING = {"like": None, "block": None, "k_step": None, "n": 64}
 
@@ -101,6 +102,32 @@ def added_numbers():
 
 
 LAUNCHES = {"check_sum": added_numbers}
+#: The checks of the climb, by step.
+CHECKS = {
+    "01a": "check_two_by_two",
+    "01b": "check_four_by_four",
+    "02": "check_four_by_eight",
+    "03": "check_products",
+    "04": "check_c_late",
+    "05": "check_numbering",
+    "06": "check_in_double",
+    "07": "check_through_lds",
+    "12": "check_two_steps",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", CHECKS)
+def test_the_workbench_calls_right_what_the_check_does(tmp_path, step):
+    """At its step: what isn't right isn't kept, and a hand-in that is kept is marked right."""
+    answers = {check.__name__: (check, *rest) for check, *rest in planted().items()}
+    check, (right, wrong) = answers[CHECKS[step]]
+    settings = NOTHING | {"like": STEPS[step].like, "step": step}
+    journey = Journey(tmp_path / "my_kernel.il", right[0], settings)
+    for text in (*right[1:], *(answer for answer, _ in wrong)):
+        if isinstance(text, str) and text.startswith("il_"):
+            shown = journey.type(text).get("verdict", {"right": False})["right"]
+            assert shown == check(text).finding.startswith("C is right"), text
 
 
 @pytest.mark.slow

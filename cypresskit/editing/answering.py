@@ -21,7 +21,7 @@ from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.editing.small_product import small_product
-from cypresskit.editing.steps import book_kernel
+from cypresskit.editing.steps import STEPS, book_kernel
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
@@ -45,8 +45,8 @@ class Case:
     those before it, or None if there is nothing to be said.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, ``block`` and ``k_step`` as
-    for ``ck.kernel``, or ``launch`` (``LaunchCase``); ``n``, or None for one that fits; and the
-    ``parts`` that are wanted. ``memory`` is kept from job to job.
+    for ``ck.kernel``, or ``launch`` (``LaunchCase``); ``n``, or None for one that fits; a ``step``
+    of the climb, or None; and the ``parts`` that are wanted. ``memory`` is kept from job to job.
     """
 
     def __init__(self, job: Message, memory: "JobMemory") -> None:
@@ -104,6 +104,7 @@ class Case:
         if self.mine is None:
             job = self.job
             block = job.get("block")
+            step = STEPS.get(job.get("step") or "")
             self.mine, self.seen = measured_answers.judged_kernel(
                 job["text"],
                 job["name"],
@@ -111,6 +112,7 @@ class Case:
                 (block[0], block[1]) if block else None,
                 job.get("k_step"),
                 self.memory.right,
+                step is not None and step.old_c,
             )
             if self.seen.right:
                 self.memory.right = self.mine

@@ -62,8 +62,26 @@ def judged_kernel(
     block: tuple[int, int] | None = None,
     k_step: int | None = None,
     before: Kernel | None = None,
+    old_c: bool = False,
 ) -> tuple[Kernel, Verification]:
-    """The kernel that a text is, and whether it is right.
+    """The kernel that a text is, and whether it is right; with ``old_c``, whether it also is if it
+    has to add beta times the old C. Arguments, and what is raised, as of ``launched_kernel``.
+    """
+    mine, seen = launched_kernel(text, name, like, block, k_step, before)
+    if old_c and seen.right:
+        seen = verify(mine, alpha=2.0, beta=-1.0)
+    return mine, seen
+
+
+def launched_kernel(
+    text: str,
+    name: str,
+    like: str | None,
+    block: tuple[int, int] | None,
+    k_step: int | None,
+    before: Kernel | None,
+) -> tuple[Kernel, Verification]:
+    """The kernel that a text is, launched as it asks for, and whether it is right.
 
     A text that began as a copy of ``like`` may have come to store C in another way, or to take more
     steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
@@ -254,7 +272,7 @@ def replay_answer(mine: Kernel, seen: Verification, row: int, column: int) -> An
     """
     place = {"row": row, "column": column}
     try:
-        trace = trace_element(mine, row, column, size=seen.size)
+        trace = trace_element(mine, row, column, size=seen.size, alpha=seen.alpha, beta=seen.beta)
     except (ValueError, KernelError) as error:
         return place | {"problem": str(error).splitlines()[-1].strip()}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"

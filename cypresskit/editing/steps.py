@@ -54,7 +54,7 @@ class Step:
     begins. ``good`` names the kernel of the road, and ``paper`` the published one, that set two of
     the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
     ``previous``: the step whose kernel it goes on with; a step without one begins with its own
-    ``start``.
+    ``start``. ``old_c``: whether its kernel must add beta times the old C.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Step:
     views: tuple[str, ...]
     previous: str = ""
     n: int = 2048
+    old_c: bool = False
 
     @property
     def pars(self) -> Pars:
@@ -231,6 +232,7 @@ STEPS = {
             hint="each number of C that waits for its `mad` holds a register. How few can wait "
             "at once, and when?",
             views=("wavefronts",),
+            old_c=True,
         ),
         Step(
             name="05",

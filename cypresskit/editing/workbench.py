@@ -225,11 +225,12 @@ class Workbench:
 
     @property
     def _convention(self) -> dict[str, Any]:
-        block = self._settings["block"]
+        block, step = self._settings["block"], self._conversation.step
         return {
             "like": self._settings["like"],
             "block": tuple(block) if block else None,
             "k_step": self._settings["k_step"],
+            "old_c": step is not None and step.old_c,
         }
 
     @property

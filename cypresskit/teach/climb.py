@@ -16,7 +16,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.own import ConventionError
-from cypresskit.kernels.verification import Verification, verify
+from cypresskit.kernels.verification import Verification
 from cypresskit.teach.check import Verdict, exercise
 from cypresskit.teach.kernels import fault, judge_kernel
 from cypresskit.timing import Report, simulate
@@ -46,11 +46,9 @@ def answer_text(answer: object, step: str) -> object:
     return answer.text if kept is None else kept.text
 
 
-def climb_exercise(
-    step: str, *, with_old_c: bool = False
-) -> Callable[[Callable[[Kernel], str]], Check]:
+def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
     """A decorator that makes the check of a step's text: right at several shapes, with every check
-    on, and ``with_old_c`` if it has to add beta times that; and as fast as the step's first par.
+    on, and as fast as the step's first par.
 
     The lesson's function says with what a right kernel reaches its speed: "with 16 bundles".
     """
@@ -61,23 +59,19 @@ def climb_exercise(
         @exercise
         @wraps(describe)
         def check(text: Any) -> Verdict:
-            return judge_kernel(text, FILE, partial(_judged, chosen, text, describe, with_old_c))
+            return judge_kernel(text, FILE, partial(_judged, chosen, text, describe))
 
         return check
 
     return made
 
 
-def _judged(
-    step: Step, text: str, describe: Callable[[Kernel], str], with_old_c: bool, _: Program
-) -> Verdict:
+def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
     """The verdict on a step's text that assembles."""
     try:
-        mine, seen = judged_kernel(text, FILE, step.like)
+        mine, seen = judged_kernel(text, FILE, step.like, old_c=step.old_c)
     except ConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
-    if seen.right and with_old_c:
-        seen = verify(mine, alpha=2.0, beta=-1.0)
     if not seen.right:
         return _wrong(mine, seen)
     gflops = timed(mine, step.n).gflops
@@ -93,7 +87,8 @@ def _wrong(mine: Kernel, seen: Verification) -> Verdict:
     """
     wrong, findings = seen.wrong, seen.findings
     if wrong and not any(finding.kind != "answer" for finding in findings):
-        notes = trace_element(mine, wrong.row, wrong.column).notes
+        place = wrong.row, wrong.column
+        notes = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta).notes
         if notes:
             return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
     what = f"{wrong or seen.error}."

@@ -78,7 +78,7 @@ def check_needed(c, w):
     return -(-(c + w) // c)
 
 
-@climb_exercise("04", with_old_c=True)
+@climb_exercise("04")
 def check_c_late(mine: Kernel) -> str:
     """Exercise 2: an 8 x 8 kernel that adds beta * C, and reads it where that costs few
     registers.
