@@ -3,10 +3,14 @@ them is escaped.
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
 from typing import Any
+
+#: What begins a formula, in whatever cell: its mark, and what stands before it there.
+FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = "") -> str:
@@ -29,7 +33,7 @@ def as_csv(
     rows: Iterable[Mapping[str, object]], order: Callable[[str], str] = lambda name: ""
 ) -> str:
     """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would
-    run as a formula.
+    run as a formula, also where it takes semicolons, tabs or lines for the ends of cells.
     """
     rows = list(rows)
     text = StringIO(newline="")
@@ -38,13 +42,11 @@ def as_csv(
     )
     writer.writeheader()
     for row in rows:
-        risky = {
-            name
-            for name, value in row.items()
-            if isinstance(value, str) and value.strip()[:1] in {*"=+-@"}
-        }
         writer.writerow(
-            {name: f"'{value}" if name in risky else value for name, value in row.items()}
+            {
+                name: FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
+                for name, value in row.items()
+            }
         )
     return text.getvalue()
 

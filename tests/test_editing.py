@@ -640,8 +640,11 @@ def test_a_full_history_drops_a_text_that_was_never_judged_before_a_right_one():
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]", "[" * 9_999 + "]" * 9_999],
-    ids=range(7),
+    [
+        *("", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]", "[" * 9_999 + "]" * 9_999),
+        f'[{{"number": 1, "text": "", "gflops": 1{"0" * 400}}}]',
+    ],
+    ids=range(8),
 )
 def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path = tmp_path / ".my.il.history.json"

@@ -205,7 +205,7 @@ class Conversation:
                 return
             try:
                 answers[str(kind)](message)
-            except (KeyError, TypeError, ValueError, OverflowError):
+            except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
                 self.say({"type": "trouble", "message": "The page said something unknown."})
 
     def _hello(self, page: Send | None, message: Message) -> None:

@@ -390,7 +390,15 @@ def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:
         edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in rows]
         if all(map(_is_sound, edits)) and all(isinstance(words, str) for words in answers.values()):
             return edits, dict(answers)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ):
         pass
     with suppress(OSError):
         path.replace(path.with_name(path.name + ".unreadable"))
