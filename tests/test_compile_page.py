@@ -11,6 +11,7 @@ import threading
 import zipfile
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 
 import folding
@@ -116,8 +117,8 @@ class SilentHandler(SimpleHTTPRequestHandler):
 
 @pytest.mark.slow
 def test_page_and_cpython_answer_alike_byte_for_byte(served, page):
-    """All kernels, and random edits of them, one after another in one session of the page."""
-    asked = [(name, kernel.text) for name, kernel in ck.kernels.items()]
+    """Some kernels, and random edits of all, one after another in one session of the page."""
+    asked = [(name, kernel.text) for name, kernel in islice(ck.kernels.items(), 0, None, 7)]
     asked += random_edits(11, EDITS)
     session, kernels = Session(), json.loads(compile_page.beginnings())["kernels"]
     here = []
