@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from cypresskit import published
-from cypresskit.compiler import compile, kernel_card
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS
+from cypresskit.kernels.compiled import card
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.sweep import Table, timed
 
@@ -108,7 +108,7 @@ def _kernel(
     best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
-    card = kernel_card(KERNELS[name], compile(KERNELS[name].program, device))
+    made = card(name, device)
     simulated: dict[str, Callable[..., Any]] = {
         "gflops_max": lambda: speed(best),
         "n_at_max": lambda: max(
@@ -120,7 +120,7 @@ def _kernel(
         "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
         "active_threads": lambda: 4 * best["active"],
         "wavefronts": lambda: best["active"],
-        "of_nominal_pct": lambda: round(100 * best["gflops"] / card.nominal_gflops, 1),
+        "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
         "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
     }
     simulated |= {

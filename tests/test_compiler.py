@@ -13,7 +13,7 @@ import pytest
 from conftest import TEXTURE, pixel
 
 import cypresskit as ck
-from cypresskit.compiler import STYLES, CompileError, kernel_card
+from cypresskit.compiler import STYLES, CompileError
 from cypresskit.compiler import compile as compile_
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
@@ -83,7 +83,7 @@ def test_amds_style_matches_the_published_figures(name):
     """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
     Registers may be fewer, since those kernels held more besides the loop.
     """
-    card = kernel_card(ck.kernels[name], compiled(name, "amd"))
+    card = compiled(name, "amd").card(*ck.kernels[name].convention.turn)
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
@@ -369,7 +369,7 @@ def test_each_row_of_a_card_says_what_it_means():
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_nominal_rate_follows_precision_and_stays_below_peak(name):
     kernel, code = ck.kernels[name], compiled(name)
-    known, counted = kernel_card(kernel, code), code.card()
+    known, counted = code.card(*kernel.convention.turn), code.card()
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
     assert known.k_per_iteration == kernel.k_step // kernel.convention.parts

@@ -10,7 +10,7 @@ from conftest import TEXTURE, pixel
 from test_compiler import codes_of
 
 import cypresskit as ck
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 
 HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
@@ -32,7 +32,7 @@ def clauses(of) -> list[str]:
     "name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)]
 )
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = kernel_card(ck.kernels[name], codes_of(name)["amd"])
+    card = codes_of(name)["amd"].card(*ck.kernels[name].convention.turn)
     assert card.gprs == gprs
     assert not bundles or card.loop_bundles == bundles
 

@@ -10,7 +10,7 @@ from said import Rule, Said, assert_held
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 from cypresskit.draw.bundles import bundles
 
 LOOPS = [("sgemm_tn",), ("ddgemm_tn_fma", "sgemm_tn"), ("sgemm_64x64_lds",)]
@@ -46,7 +46,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         """A loop's last caption: the bundle, and then what the card says of a turn."""
         loop, at = frames[say.frame]
         assert at + 1 == len(loops[loop])
-        card = kernel_card(ck.kernels[kernels[loop]], codes[loop])
+        card = codes[loop].card(*ck.kernels[kernels[loop]].convention.turn)
         slots = [len(bundle.operations) for bundle in loops[loop]]
         turn = [card.loop_bundles, card.mads, sum(slots), 5 * len(slots), card.slots5_pct]
         return caption(say, shown) + turn + [card.loop_clocks]

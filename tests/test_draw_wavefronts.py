@@ -14,7 +14,7 @@ from said import Rule, Said, assert_held
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import Report, simulate
 
@@ -280,7 +280,7 @@ def test_the_strips_add_up_to_the_reports_busy_clocks(kernel):
     }
     assert shown["ALU"] == pytest.approx(100 * (busy["ALU"] + setup), abs=0.51)
     assert shown["TEX"] == pytest.approx(100 * busy["texture"], abs=0.51)
-    card = kernel_card(ck.kernels[kernel], compile(ck.kernels[kernel].program))
+    card = ck.card(kernel)
     mine = (report.use.wavefronts[:, 0] == 0).sum()
     assert shown["turns"] == mine * n // card.k_per_iteration
 

@@ -13,7 +13,7 @@ import pytest
 from answers import planted
 
 import cypresskit as ck
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
@@ -253,7 +253,7 @@ def test_the_loop_is_the_cards_and_the_bound_the_compilers():
     kernel = ck.kernels["sgemm_tn"]
     code = compile(kernel.program)
     loop = [bundle for control in code.main_loop for bundle in control.bundles]
-    assert len(loop) == kernel_card(kernel, code).loop_bundles
+    assert len(loop) == code.card(*kernel.convention.turn).loop_bundles
     operations = [o for bundle in loop for o in bundle.operations]
     assert all(o.row.slots == "any" for o in operations)
     (least,), _ = CHECKS[bundles.check_least]

@@ -65,7 +65,7 @@ def kernels(args: argparse.Namespace) -> None:
 )
 def card(args: argparse.Namespace) -> None:
     """Print the card, the listing, the passes or the table."""
-    from cypresskit.compiler import kernel_card, passes
+    from cypresskit.compiler import passes
 
     if args.all:
         print(
@@ -82,7 +82,7 @@ def card(args: argparse.Namespace) -> None:
         program, known = named_program(args.kernel)
         code = ck.compile(program, style=args.style)
         known = known or convention_of(program)
-        page = kernel_card(known, code) if known else code.card()
+        page = code.card(*known.convention.turn) if known else code.card()
     if args.passes:
         for name, text in passes(program, style=args.style):
             print(f"; after {name}\n{text}\n")
@@ -92,8 +92,6 @@ def card(args: argparse.Namespace) -> None:
 
 def card_table(kernels: Iterable[ck.Kernel]) -> str:
     """A Markdown table of published and compiled figures."""
-    from cypresskit.compiler import kernel_card
-
     head = [
         "kernel",
         "registers, published",
@@ -108,10 +106,7 @@ def card_table(kernels: Iterable[ck.Kernel]) -> str:
     rows = []
     for kernel in kernels:
         row = published.kernels().get(kernel.name, {})
-        amd, best = (
-            kernel_card(kernel, ck.compile(kernel.program, style=style))
-            for style in ("amd", "best")
-        )
+        amd, best = (ck.card(kernel, style=style) for style in ("amd", "best"))
         gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
         shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
         turn = f"{amd.loop_bundles} ({amd.k_per_iteration} k)"

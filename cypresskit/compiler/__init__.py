@@ -25,7 +25,7 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import Code, KernelCard, MachineCode, kernel_card
+from cypresskit.compiler.code import Code, KernelCard, MachineCode
 from cypresskit.compiler.ir import CompileError, Function
 from cypresskit.compiler.search import in_order, look_ahead
 from cypresskit.devices import HD5870, Device, Limits
@@ -43,7 +43,6 @@ __all__ = [
     "Read",
     "StoreInstruction",
     "compile",
-    "kernel_card",
     "passes",
 ]
 

@@ -240,17 +240,3 @@ class Code:
             bundles_bound=fewest_bundles(Counter(o.row.slots for o in operations)),
             gprs_bound=self.source_gprs,
         )
-
-
-def kernel_card(kernel: Any, code: Code) -> KernelCard:
-    """The card of a kernel of the catalogue, whose steps of k in a turn are known. Its flops are
-    two for each product, also of double-doubles, however many operations that takes.
-    """
-    return code.card(*kernel_turn(kernel))
-
-
-def kernel_turn(kernel: Any) -> tuple[int, int]:
-    """The steps of k in a turn of a known kernel's main loop, and the flops of these."""
-    rows, columns = kernel.block
-    steps = kernel.k_step // kernel.convention.parts
-    return steps, 2 * rows * columns * steps

@@ -17,7 +17,6 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from cypresskit.compiler import forget_code
-from cypresskit.compiler.code import kernel_turn
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.editing.small_product import small_product
@@ -85,7 +84,7 @@ class Case:
             known.append(book_kernel(self.job["like"]))
         for near in known:
             if near and pure_answers.accesses(near.program) == pure_answers.accesses(program):
-                return kernel_turn(near)
+                return near.convention.turn
         return None, None
 
     def verdict(self) -> Answer | None:

@@ -1,7 +1,7 @@
 """``compile`` and ``card`` for whatever stands for a kernel: its name, file, text or program."""
 
 from cypresskit import compiler
-from cypresskit.compiler import Code, KernelCard, kernel_card
+from cypresskit.compiler import Code, KernelCard
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.own import Source, resolve, resolve_program
 
@@ -30,4 +30,4 @@ def card(kernel: Source, device: Device = HD5870, style: str = "amd") -> KernelC
     25
     """
     known = resolve(kernel)
-    return kernel_card(known, compiler.compile(known.program, device, style))
+    return compiler.compile(known.program, device, style).card(*known.convention.turn)

@@ -81,6 +81,15 @@ class Convention:
         """Whether it multiplies a matrix with a vector, so that n is 1."""
         return self.multiple[1] == 1 and self.mode == "compute"
 
+    @property
+    def turn(self) -> tuple[int, int]:
+        """The steps of k in a turn of the main loop, and their flops: two for each product, also of
+        double-doubles, however many operations that takes.
+        """
+        rows, columns = self.block
+        steps = self.k_step // self.parts
+        return steps, 2 * rows * columns * steps
+
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
         """m, n, k rounded up to the kernel's multiples."""
         sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from cypresskit.compiler import compile, kernel_card
 from cypresskit.editing.measured_answers import judged_kernel
 from cypresskit.editing.steps import FILE, STEPS, Step
 from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.compiled import card
 from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.own import ConventionError
 from cypresskit.kernels.verification import Verification
@@ -97,8 +97,8 @@ def _wrong(mine: Kernel, seen: Verification) -> Verdict:
 
 def of_turn(mine: Kernel) -> str:
     """With what a kernel's turn does its products: "with 2 fetches and 16 multiply-adds a turn"."""
-    card = kernel_card(mine, compile(mine.program))
-    return f"with {card.fetches} fetches and {card.mads} multiply-adds a turn"
+    made = card(mine)
+    return f"with {made.fetches} fetches and {made.mads} multiply-adds a turn"
 
 
 @lru_cache(maxsize=64)

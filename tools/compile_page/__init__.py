@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 
 import cypresskit
 from cypresskit.compiler import compile
-from cypresskit.compiler.code import kernel_turn
 from cypresskit.draw.scripts import packaged
 from cypresskit.editing import pure_answers
 from cypresskit.kernels import KERNELS
@@ -140,14 +139,14 @@ def snapshot(core: Path) -> bytes:
 
 def beginnings() -> str:
     """What the page begins with, as JSON: what the language's words mean and, of each kernel of the
-    catalogue, its text, what it teaches, its ``turn`` (``compiler.code.kernel_turn``), and
+    catalogue, its text, what it teaches, its ``turn`` (``Convention.turn``), and
     the ``mads`` of a turn.
     """
     kernels = {
         name: {
             "text": kernel.text,
             "teaches": kernel.teaches,
-            "turn": kernel_turn(kernel),
+            "turn": kernel.convention.turn,
             "mads": compile(kernel.program).card().mads,
         }
         for name, kernel in KERNELS.items()

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit import published
-from cypresskit.compiler import Bundle, Code, compile, kernel_card
+from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.editing.steps import STEPS
 from cypresskit.il import Program, assemble
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.compiled import card
 from cypresskit.kernels.verification import LONGEST
 from cypresskit.machine.checks import check
 from cypresskit.teach.check import Verdict, unless
@@ -82,18 +83,17 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
     )
     for name in names:
         row = published.kernel(name)
-        kernel = KERNELS[name]
-        card = kernel_card(kernel, compile(kernel.program))
+        made = card(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
-        our_bundles = f"{card.loop_bundles} for {card.k_per_iteration} k"
+        our_bundles = f"{made.loop_bundles} for {made.k_per_iteration} k"
         other = record["kernels"].get(name)
         theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
         line = (
             f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {our_bundles:14}"
-            f" {card.gprs:4}"
+            f" {made.gprs:4}"
         )
-        lines.append(f"{line} {card.slots4_pct + card.slots5_pct:7.0f} %  {theirs}")
+        lines.append(f"{line} {made.slots4_pct + made.slots5_pct:7.0f} %  {theirs}")
     return "\n".join([*lines, f"LLVM {record['llvm']}, recorded on {record['date']}"])
 
 
@@ -168,7 +168,7 @@ def check_products(mine: Kernel) -> str:
 
     Bundles are asked for, and not only speed: that depends on registers, too.
     """
-    bundles = compile(mine.program).card(1).loop_bundles
+    bundles = card(mine).loop_bundles
     found = f"with {bundles} bundles a turn"
     unless(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
     return found

@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit import published
 from cypresskit.blas import DD, gemm
 from cypresskit.blas.dd import two_product
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.verification import LONGEST
@@ -74,7 +74,7 @@ def counts_table() -> str:
         operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
-        made = kernel_card(KERNELS[name], code)
+        made = code.card(*KERNELS[name].convention.turn)
         rows += [
             f"{name:16} {dict(sorted(count.items()))}: {count.total() / made.flops:.1f} a flop",
             f"{'':16} at least {least:.0f} bundles, compiled {made.loop_bundles}:"

@@ -5,9 +5,9 @@ from numbers import Real
 
 import numpy as np
 
-from cypresskit.compiler import compile, kernel_card
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.compiled import card
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
@@ -35,7 +35,7 @@ def variants_table() -> str:
     rows = []
     for name in VARIANTS:
         kernel = KERNELS[name]
-        made = kernel_card(kernel, compile(kernel.program))
+        made = card(name)
         needs = f"{made.fetches:2} fetches, {made.loop_bundles} bundles, {made.gprs} registers"
         rows.append(f"{name:23} {needs}: {kernel.teaches}")
     return "\n".join(rows)
@@ -73,8 +73,7 @@ def measured_table() -> str:
     rows = ["                          measured or published                modelled or compiled"]
     for name in PUBLISHED:
         row = published(name)
-        kernel = KERNELS[name]
-        made = kernel_card(kernel, compile(kernel.program))
+        made = card(name)
         small, large = (simulate(name, n).gflops for n in (1024, 4096))
         best = row["gflops_max"]
         here = f"{made.fetches}, {made.mads}"
@@ -206,4 +205,4 @@ def check_place(place: Callable) -> Verdict:
 @climb_exercise("07")
 def check_through_lds(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel that reads A through the LDS."""
-    return f"with {compile(mine.program).card(1).loop_bundles} bundles a turn"
+    return f"with {card(mine).loop_bundles} bundles a turn"

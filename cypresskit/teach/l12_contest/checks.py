@@ -25,13 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.compiler import compile, kernel_card
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.editing.measured_answers import judged_kernel
 from cypresskit.editing.steps import FILE, STEPS
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.compiled import card
 from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
@@ -390,7 +391,7 @@ def chip_fault(device) -> Verdict | None:
 @climb_exercise("12")
 def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
-    made = kernel_card(mine, compile(mine.program))
+    made = card(mine)
     return f"with {made.loop_bundles} bundles a turn and {made.gprs} registers"
 
 
