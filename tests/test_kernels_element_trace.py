@@ -166,7 +166,9 @@ def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
 
 def test_a_wrong_alpha_is_named():
     trace = ck.trace_element(changed(SINGLE, ("mul r10, r10, cb0[0].x", "")), 0, 0)
-    assert trace.notes == ("The products are multiplied by 1, not by alpha = 2.",)
+    assert trace.notes == (
+        "Term k = 0 is multiplied by 1, not by alpha = 2. So it is with 3 more terms.",
+    )
 
 
 def test_a_layout_of_the_lds_is_followed_through_it():
@@ -218,8 +220,10 @@ def test_a_register_that_is_never_set_is_the_cause_where_all_terms_are_missing()
     kernel = changed("sgemm_naive", ("mov o0.x, r10.x", "mul r21.x, r20.x, l0.x\nmov o0.x, r21.x"))
     trace = ck.trace_element(kernel, 0, 0, size=(1, 2, 4))
     line = next(n for n, row in enumerate(kernel.text.splitlines(), 1) if "mov o0.x" in row)
-    cause = f"No line sets r20.x, which goes into what line {line} stores"
-    assert trace.notes == (f"{cause}: all 5 terms of the sum are missing.",)
+    cause = f"no line sets r20.x, which goes into what line {line} stores"
+    assert trace.notes == (
+        f"Term k = 0, A[0, 0] B[0, 0], is missing: {cause}. So it is with 4 more terms.",
+    )
     assert [term.kind for term in trace.terms] == ["missing"] * 5
     assert trace.blamed == (line,)
 

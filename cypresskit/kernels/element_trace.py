@@ -272,43 +272,43 @@ class _Judge:
         self.kernel, self.given = traced.kernel, traced.given
         self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
         self.times = dict(probes.terms)
-        self.right = {probes.wanted(k): k for k in range(self.given.size[2])}
+        self.right: dict[Elements, int | None] = {
+            probes.wanted(k): k for k in range(self.given.size[2])
+        }
+        if self.given.beta:
+            self.right[self.old] = None
 
     def judged(self) -> tuple[list[Term], list[str]]:
         """The terms in the order in which they were added, missing ones last; and the faults."""
-        given = self.given
-        scale = self._scale()
         terms: list[Term] = []
         missing: list[Elements] = []
-        for elements, k in self.right.items():
+        for elements in self.right:
             if times := self.times.get(elements):
-                terms += self._product_terms(elements, k, times, scale)
+                terms += self._wanted_terms(elements, times)
             else:
                 missing.append(elements)
-        known = {*self.right, self.old}
-        strangers = [elements for elements in self.times if elements not in known]
-        moved = [
-            elements
-            for elements in strangers
-            if given.beta and self.old not in self.times and elements[0].matrix == "C"
-        ]
-        if not moved:
-            terms += self._old_terms()
+        strangers = [elements for elements in self.times if elements not in self.right]
         whole = self._whole_sum(terms, strangers, missing)
         if whole is not None:
             return whole
-        for elements in moved:
-            strangers.remove(elements)
-            terms.append(self._exchanged(elements, None, self.old))
         terms += self._strangers(strangers, missing)
         terms += [self._missing(elements) for elements in missing]
         terms = _ordered(terms)
         notes = _notes(terms)
-        if scale is not None and scale != given.alpha:
-            notes.insert(0, self._scaled_note(scale))
         if self.probes.plain:
             notes.append(f"{self.probes.plain:g} is added that comes from no matrix.")
         return terms, notes
+
+    def _name(self, elements: Elements) -> str:
+        """What a right term is called."""
+        if elements == self.old:
+            return f"{elements[0]}, the old one,"
+        return f"Term k = {self.right[elements]}"
+
+    def _scalar(self, elements: Elements) -> tuple[str, float]:
+        """The scalar that multiplies a right term, by name."""
+        given = self.given
+        return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
 
     def _whole_sum(
         self, terms: list[Term], strangers: list[Elements], missing: list[Elements]
@@ -325,12 +325,6 @@ class _Judge:
             terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
             terms += [self._missing(elements, "", line) for elements in missing]
             return _ordered(terms), [note]
-        if not self.times and (unset := self._never_set()):
-            count = quantity(len(terms) + len(missing), "term")
-            note = f"No line sets {unset}, which goes into what line {self.line} stores"
-            terms = [replace(term, note="", blame=self.line) for term in terms]
-            terms += [self._missing(elements, "", self.line) for elements in missing]
-            return _ordered(terms), [f"{note}: all {count} of the sum are missing."]
         if another := self._another_element(strangers, missing):
             terms += [self._term("wrong", e, None, "", self.line) for e in strangers]
             terms += [self._missing(elements, "", self.line) for elements in missing]
@@ -388,7 +382,7 @@ class _Judge:
         olds = [elements[0] for elements in strangers if len(elements) == 1]
         if len(missing) < len(self.right) or not strangers or (self.given.beta and not olds):
             return ""
-        made = any(self.probes.products(elements) for elements in self.right)
+        made = any(self._made(elements) for elements in self.right)
         for row in range(m):
             for column in range(n):
                 if not made and self._block(row, column) == self._block(*self.old[0][1:]):
@@ -409,83 +403,40 @@ class _Judge:
 
     # What is multiplied how often
 
-    def _scale(self) -> float | None:
-        """What most right products are multiplied with; it should be alpha."""
-        scales = [self.times[elements] for elements in self.right if elements in self.times]
-        counts: dict[float, int] = defaultdict(int)
-        for elements in self.right:
-            if elements in self.times:
-                counts[self.times[elements] / max(1, self._made_times(elements))] += 1
-        return max(counts, key=lambda times: counts[times]) if scales else None
-
-    def _made_times(self, elements: Elements) -> int:
-        """How many steps add a product to the sum, where all these add the same."""
-        steps = [node for node in self.probes.products(elements) if node[0] in self.probes.way]
-        times = self.times[elements] / self.given.alpha
-        return len(steps) if times == len(steps) else 1
-
-    def _scaled_note(self, scale: float) -> str:
-        first = next(elements for elements in self.right if elements in self.times)
-        lines = dict.fromkeys(self.probes.line(step) for step in self.probes.scaling(first))
-        where = f" (line {', '.join(map(str, lines))})" if lines else ""
-        return (
-            f"The products are multiplied by {scale:g}{where}, not by alpha = {self.given.alpha:g}."
-        )
-
-    def _product_terms(
-        self, elements: Elements, k: int, times: float, scale: float | None
-    ) -> list[Term]:
-        """The terms that are product ``k``: the first is right, others repeat it."""
-        added = self._made_times(elements)
-        if added > 1 or times == scale:
-            again = "twice" if added == 2 else f"{added} times"
-            steps = [step for step, _ in self.probes.products(elements)] or [-1]
-            first, *others = steps[:added]
-            terms = [self._scaled_or_right(elements, k, times / added, first)]
-            for step in others:
-                line = self.probes.line(step)
-                also = "" if line == self.probes.line(first) else f" and at line {terms[0].line}"
-                note = f"Term k = {k} was added {again}, at line {line}{also}."
-                terms.append(self._term("repeated", elements, k, note, line, times / added, step))
-            return terms
-        note = f"Term k = {k} is multiplied by {times:g}, not by alpha = {self.given.alpha:g}."
-        return [self._term("scaled", elements, k, note, self._scaled_at(elements))]
-
-    def _scaled_at(self, elements: Elements) -> int:
-        """The last line that multiplied a term with a plain number, or else added it."""
-        steps = self.probes.scaling(elements)
-        return self.probes.line(steps[-1]) if steps else self._line(elements)
-
-    def _scaled_or_right(self, elements: Elements, k: int, times: float, step: int) -> Term:
-        if times == self.given.alpha:
-            return self._term("right", elements, k, times=times, step=step)
-        lines = [self.probes.line(step) for step in self.probes.scaling(elements)]
-        blame = lines[-1] if lines else self.line
-        return self._term("scaled", elements, k, "", blame, times, step)
-
-    def _old_terms(self) -> list[Term]:
-        """The term that is the old C: beta times, once."""
-        times = self.times.get(self.old, 0.0)
-        beta = self.given.beta
-        old = self.old[0]
-        if times == beta:
-            return [self._term("right", self.old, None)] if times else []
-        if not times:
-            note = f"{old}, the old one, is missing: beta = {beta:g} times it belongs into the sum."
-            return [replace(self._absent(self.old, None), note=note, times=beta)]
-        note = f"{old}, the old one, is multiplied by {times:g}, not by beta = {beta:g}."
-        return [self._term("scaled", self.old, None, note, self._scaled_at(self.old))]
+    def _wanted_terms(self, elements: Elements, times: float) -> list[Term]:
+        """The terms that are a right one: the first may be scaled, others repeat it."""
+        scalar, value = self._scalar(elements)
+        steps = [step for step, _ in self._made(elements) if step in self.probes.way]
+        added = len(steps) if times == len(steps) * value else 1
+        first, *others = steps[:added] or [-1]
+        each = times / added
+        k = self.right[elements]
+        if each == value:
+            terms = [self._term("right", elements, k, times=each, step=first)]
+        else:
+            note = f"{self._name(elements)} is multiplied by {each:g}, not by {scalar} = {value:g}."
+            scaling = self.probes.scaling(elements)
+            line = self.line if each == 1 else self._line(elements)  # nothing scales it, or a sum
+            blame = self.probes.line(scaling[-1]) if scaling else line
+            terms = [self._term("scaled", elements, k, note, blame, each, first)]
+        again = "twice" if added == 2 else f"{added} times"
+        for step in others:
+            line = self.probes.line(step)
+            also = "" if line == self.probes.line(first) else f" and at line {terms[0].line}"
+            note = f"Term k = {k} was added {again}, at line {line}{also}."
+            terms.append(self._term("repeated", elements, k, note, line, each, step))
+        return terms
 
     # Terms that don't belong
 
     def _strangers(self, strangers: list[Elements], missing: list[Elements]) -> list[Term]:
         """The terms that the right sum doesn't have, each with what belongs in its place."""
         result = []
-        nowhere = [elements for elements in missing if not self.probes.products(elements)]
+        nowhere = [elements for elements in missing if not self._made(elements)]
         for stranger in sorted(strangers, key=self._when):
-            shared = [e for e in nowhere if set(e) & set(stranger)]
-            if len(stranger) == 2 and nowhere:
-                instead = (shared or nowhere)[0]
+            alike = [elements for elements in nowhere if _letters(elements) == _letters(stranger)]
+            if alike:
+                instead = next((e for e in alike if set(e) & set(stranger)), alike[0])
                 missing.remove(instead)
                 nowhere.remove(instead)
                 result.append(self._exchanged(stranger, self.right[instead], instead))
@@ -495,6 +446,10 @@ class _Judge:
             note = f"{product} was added at line {line}, and doesn't belong into the sum."
             result.append(self._term("wrong", stranger, None, note, line))
         return result
+
+    def _made(self, elements: Elements) -> list[tuple[int, int]]:
+        """The steps and work-items that multiply the factors of a right term."""
+        return self.probes.products(elements) if len(elements) == 2 else []
 
     def _exchanged(self, stranger: Elements, k: int | None, wanted: Elements) -> Term:
         """A wrong term in the place of a right one."""
@@ -519,19 +474,27 @@ class _Judge:
 
     def _missing(self, elements: Elements, note: str | None = None, blame: int = 0) -> Term:
         """The term that nobody added."""
-        k = self.right[elements]
-        term = self._absent(elements, k)
+        readings = tuple(Reading(e, self._read_at(e)) for e in elements)
         if note is None:
-            reason, blame = self._reason(elements, term)
-            note = f"Term k = {k}, {' '.join(map(str, elements))}, is missing{reason}."
-        lines = (blame, *term.lines) if blame else term.lines
-        for matrix in {reading.element.matrix for reading in term.factors if not reading.line}:
+            reason, blame = self._reason(elements, readings)
+            name = self._name(elements)
+            product = "" if elements == self.old else f", {' '.join(map(str, elements))},"
+            note = f"{name}{product} is missing{reason}."
+        lines = [blame, *(reading.line for reading in readings)]
+        for matrix in {reading.element.matrix for reading in readings if not reading.line}:
             lines += self._addresses_of(matrix)
-        return replace(term, note=note, blame=blame, lines=tuple(dict.fromkeys(lines)))
+        k, times = self.right[elements], self._scalar(elements)[1]
+        touched = tuple(dict.fromkeys(line for line in lines if line))
+        return Term("missing", 0, readings, times, k, note, blame, touched)
 
-    def _reason(self, elements: Elements, term: Term) -> tuple[str, int]:
+    def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
         """Why a term is missing, as the end of a sentence, and the line that it is told of."""
         probes = self.probes
+        if not self.times and (unset := self._never_set()):
+            store = self.line
+            return f": no line sets {unset}, which goes into what line {store} stores", store
+        if elements == self.old:
+            return f": beta = {self.given.beta:g} times it belongs into the sum", 0
         if line := self._low_at(elements):
             return f": line {line} takes the low part of one of them", line
         if made := probes.products(elements):
@@ -541,11 +504,11 @@ class _Judge:
                 other = self._lost_at(elements)
                 return f": what line {line} adds is taken away again at line {other}", other
             return self._astray(elements, step, item)
-        read = list(dict.fromkeys(reading.line for reading in term.factors if reading.line))
-        if all(reading.line for reading in term.factors):
+        read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
+        if all(reading.line for reading in readings):
             lines = " and ".join(map(str, read))
             return f": what is read at line {lines} is multiplied nowhere", read[-1]
-        absent = next(reading.element for reading in term.factors if not reading.line)
+        absent = next(reading.element for reading in readings if not reading.line)
         for step, element in self._outside():
             if element.matrix == absent.matrix:
                 line = probes.line(step)
@@ -623,11 +586,6 @@ class _Judge:
             if fetch.item == probes.item and fetch.resource < len("ABC")
         ]
 
-    def _absent(self, elements: Elements, k: int | None) -> Term:
-        readings = tuple(Reading(e, self._read_at(e)) for e in elements)
-        lines = tuple(dict.fromkeys(r.line for r in readings if r.line))
-        return Term("missing", 0, readings, self.given.alpha, k, lines=lines)
-
     def _read_at(self, element: MatrixElement) -> int:
         """The line at which the work-item read an element, or 0."""
         steps = self.probes.own_steps((element,))
@@ -699,6 +657,11 @@ class _Judge:
     @cached_property
     def _store_addresses(self) -> list[int]:
         return self.probes.addresses(self.store, self.probes.item)
+
+
+def _letters(elements: Elements) -> str:
+    """Of which matrices elements are, low parts or not."""
+    return "".join(element.matrix for element in elements).upper()
 
 
 def _ordered(terms: list[Term]) -> list[Term]:
