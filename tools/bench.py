@@ -264,6 +264,7 @@ def start() -> Iterator[Row]:
 
 
 LESSON = """import json, os, resource, sys  # in a new process, which has imported nothing of ours
+sys.modules["coverage"] = None  # which numba takes where it is, and readers don't have
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 shell, spent = InteractiveShell.instance(), []
