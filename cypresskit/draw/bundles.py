@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty, together
+from cypresskit.draw.sheet import Sheet, by_frame, nonempty, together
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import plural
 
@@ -319,14 +319,6 @@ def _handed_on(loop: _Loop, n: int) -> list:
     ]
 
 
-def _padded(lines: Sequence[list], most: int) -> np.ndarray:
-    """Lines (x, y, x, y) of each frame as one array (4, frames, most), NaN where there is none."""
-    padded = np.full((4, len(lines), most), np.nan, np.float32)
-    for frame, of_frame in enumerate(lines):
-        padded[:, frame, : len(of_frame)] = np.reshape(of_frame, (-1, 4)).T
-    return padded
-
-
 def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     """The current bundle in detail: the bundle before it, the read ports, and a wire from each into
     the slots.
@@ -334,11 +326,11 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     frames = [(loop, n) for loop in loops for n in range(len(loop.bundles))]
     sheet.words(DETAIL_LEFT, 16, "This bundle", bold=True, size=14)
     ways, ends = zip(*(_wires(loop, n) for loop, n in frames))
-    for name, lines, most, size in (("drops", ways, 24, 0.1), ("wires", ends, 15, 5)):
-        x0, y0, x1, y1 = _padded(lines, most)
+    for name, lines, size in (("drops", ways, 0.1), ("wires", ends, 5)):
+        x0, y0, x1, y1 = by_frame(lines, 4)
         sheet.arrows(name, (x0, y0), (x1, y1), ink="soft", width=1.2, size=size)
     _draw_ports(sheet, frames)
-    x0, y0, x1, y1 = _padded([_handed_on(loop, n) for loop, n in frames], 5)
+    x0, y0, x1, y1 = by_frame([_handed_on(loop, n) for loop, n in frames], 4)
     sheet.arrows("handed on", (x0, y0), (x1, y1), ink="wrote", width=2.5, size=8)
     _draw_slots(sheet, frames)
 

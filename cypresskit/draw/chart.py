@@ -33,7 +33,6 @@ from cypresskit.draw.sheet import Sheet, ticks_between
 WIDTH = 1100  # of a chart that has a picture for itself, in pixels
 BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
 BELOW = 46  # for the labels and the title of x
-LETTER, SAMPLE, LINE = 6.7, 40, 23  # of the legend: a letter, what stands beside a name, a line
 TEXT = "12px"
 
 
@@ -84,7 +83,7 @@ class Chart:
         self.height = height
         self._names = [_within(theme.readable(name), self.width) for name in legend]
         columns = self._columns()
-        below = BELOW + LINE * -(-len(self._names) // columns)
+        below = BELOW + theme.ENTRY * -(-len(self._names) // columns)
         self.figure = sheet.framed(
             label,
             (width, ABOVE + height + below),
@@ -104,7 +103,9 @@ class Chart:
 
     def _columns(self) -> int:
         """How many names of the legend stand side by side."""
-        longest = max((SAMPLE + LETTER * len(name) for name in self._names), default=self.width)
+        longest = max(
+            (theme.KEY + theme.LETTER * len(name) for name in self._names), default=self.width
+        )
         return max(1, min(len(self._names), int(self.width // longest)))
 
     def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
@@ -216,4 +217,4 @@ class Chart:
 
 def _within(text: str, room: float) -> str:
     """A text that takes about ``room`` pixels at most."""
-    return theme.elided(text, int((room - SAMPLE) // LETTER))
+    return theme.elided(text, int((room - theme.KEY) // theme.LETTER))

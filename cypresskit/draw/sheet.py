@@ -591,3 +591,15 @@ def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
     return np.concatenate(
         [np.pad(p, ((0, 0), (0, most - p.shape[1])), constant_values=empty) for p in scenes]
     )
+
+
+def by_frame(rows: Sequence[ArrayLike], columns: int) -> np.ndarray:
+    """The rows that each frame has, of so many columns, as one array (columns, frames, most rows),
+    filled up with NaN.
+    """
+    of_frames = [np.reshape(of_frame, (-1, columns)) for of_frame in rows]
+    most = max(1, *map(len, of_frames))
+    padded = np.full((columns, len(rows), most), np.nan, np.float32)
+    for frame, of_frame in enumerate(of_frames):
+        padded[:, frame, : len(of_frame)] = of_frame.T
+    return padded

@@ -41,9 +41,8 @@ ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
 CENTRED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
 LETTERS = 12  # the size of a chart's letters, in pixels
-# Of a legend, in pixels: from the axis to its first line, a line, a sample, a sample with what is
-# beside it, and a letter.
-LEGEND, ENTRY, SAMPLE, BESIDE, LETTER = 62, 23, 20, 40, 6.7
+# Of a legend, in pixels: from the axis to its first line, and a sample.
+LEGEND, SAMPLE = 62, 20
 
 Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by the source's id
 
@@ -314,8 +313,8 @@ def _legend(d: _Drawing, legend: Legend) -> Iterator[str]:
     longest = max(len(item.label.value) for item in legend.items)
     for number, item in enumerate(legend.items):
         row, column = divmod(number, legend.ncols)
-        x = d.left + column * (BESIDE + LETTER * longest)
-        y = d.foot + LEGEND + ENTRY * row
+        x = d.left + column * (theme.KEY + theme.LETTER * longest)
+        y = d.foot + LEGEND + theme.ENTRY * row
         for renderer in item.renderers:
             yield _sample(d, renderer, x, y)
         yield _text(x + SAMPLE + 5, y + 5, item.label.value, LETTERS)

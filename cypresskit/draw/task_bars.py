@@ -70,7 +70,7 @@ def draw_tasks(
     sheet.progress_bars(name, Bars(start, end, y, height), axis, future=future, **style)
     left, right, middle = (axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span, room) for span, room in zip(spans, right - left - 8)]
-    name_ends = middle + 3.4 * np.array([len(text) for text in names]) + 3
+    name_ends = middle + theme.LETTER / 2 * np.array([len(text) for text in names]) + 3
     come = axis.to_x(axis.moments)[:, np.newaxis] >= (name_ends if future else -np.inf)
     shown = np.where(come, np.arange(1, len(spans) + 1), 0)
     sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center")
@@ -79,6 +79,6 @@ def draw_tasks(
 def _name_in(span: Span, room: float) -> str:
     """The longest of a task's names that fits into a bar."""
     for text in (span.task.name, label_of(span.task)):
-        if 6.8 * len(text) < room:
+        if theme.LETTER * len(text) < room:
             return text
     return ""

@@ -33,6 +33,10 @@ ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
+# Of letters of 12 pixels, in pixels: the width of one, a little more than most have; of a chart's
+# legend: what stands beside a name, and a line.
+LETTER, KEY, ENTRY = 6.7, 40, 23
+
 PLOT_CSS = ":host { --background-color: transparent; }"
 HIGH = 480  # pixels that a figure without axes takes at most in a still
 # The height that a window leaves for a figure: the rest is for controls, words and what the page

@@ -22,7 +22,7 @@ from cypresskit.devices import HD5870
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.scripts import packaged
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Sheet, by_frame
 from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units, steps, turns
 from cypresskit.timing import Report, simulate
 
@@ -150,16 +150,6 @@ def _say(points: list[Point], n: int, switch: int, latency: int, registers: int)
     return f"**{registers} registers**: room for {room} wavefronts; {speed:.0f} Gflop/s{than}."
 
 
-def _padded(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays (things, 3), one for each frame, as one of shape (3, frames, most things), filled up
-    with NaN.
-    """
-    padded = np.full((3, len(arrays), max(map(len, arrays))), np.nan, np.float32)
-    for frame, array in enumerate(arrays):
-        padded[:, frame, : len(array)] = array.T
-    return padded
-
-
 def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
     pixels = (RIGHT - LEFT) / LONG  # of a clock
@@ -178,13 +168,13 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     sheet.numbers("rows", LEFT - 8, y, name, names=names, ink="soft", align="right", size=12)
 
     for n, kind in enumerate(ROWS[:BARS]):
-        row, start, end = _padded([point.bars[n] for point in points])
+        row, start, end = by_frame([point.bars[n] for point in points], 3)
         y = TOP + ROW * (row + 0.5)
         draw_bars(f"{kind.clause} {kind.begin}", start, end, y, kind.height, kind.ink)
 
     def draw_strip(strip: UnitStrip) -> np.ndarray:
         counts = [getattr(point, strip.unit) for point in points]
-        start, end, _ = _padded([count[count[:, 2] == strip.working] for count in counts])
+        start, end, _ = by_frame([count[count[:, 2] == strip.working] for count in counts], 3)
         draw_bars(strip.name, start, end, strip.y, strip.height, strip.ink)
         return 100 * np.nansum(end - start, axis=1) / LONG
 

@@ -14,6 +14,7 @@ import numpy as np
 from cypresskit import host
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
+from cypresskit.draw import theme
 from cypresskit.draw.block import Update, find_block
 from cypresskit.draw.element import LAST, Element, follow, wavefront_of
 from cypresskit.draw.player import Player, short
@@ -309,7 +310,7 @@ def _draw_events(
         columns={"above": y - 20},
     )
     names = ["", *dict.fromkeys(event.name for event in events if event.name)]
-    has_room = width > [6.5 * len(event.name) for event in events]
+    has_room = width > [theme.LETTER * len(event.name) for event in events]
     label = np.where(has_room, [names.index(event.name) for event in events], 0)
     sheet.track(source, "label", label, text="named", names=names)
     sheet.words("x", "y", "named", source=source, align="center", size=12)
