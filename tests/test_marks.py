@@ -667,13 +667,40 @@ def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(seed):
     assert course.lesson_of("homework.ipynb", [], lessons) is None
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(seed, tmp_path):
+    chance = random.Random(seed)
+    coding = chance.choice(["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+    letters = 'ab"\n\r,;\t =ü\x85' + "\u2028\u202e" * (coding != "cp1252")
+    names = {str(n): "".join(chance.choices(letters, k=chance.randrange(9))) for n in range(9)}
+    file = tmp_path / "class.csv"
+    with file.open("w", encoding=coding, errors="replace", newline="") as opened:
+        writer = csv.writer(opened, delimiter=chance.choice(",;\t"))
+        writer.writerows([("id", "name"), *names.items()])
+    shown = {student.id: student.name for student in submissions.roster(file)}
+    if coding == "cp1252":
+        names = {id: name.encode(coding, "replace").decode(coding) for id, name in names.items()}
+    assert shown == {id: submissions.one_line(name.strip() or id) for id, name in names.items()}
+
+
 def test_a_wrong_roster_is_refused(tmp_path, capsys):
     (tmp_path / "in/ada").mkdir(parents=True)
-    for text, said in (("name\nada\n", "no column `id`"), ("id\na\na\n", "a twice")):
+    wrong = {
+        "name\nada\n": "no column `id`",
+        "id\na\na\n": "a twice",
+        'id,name\n1,"Ada\n2,Bob\n': "line 3: unexpected end of data",
+        f"id,name\n1,{'A' * (1 << 25)}\n": "line 2: field larger",
+    }
+    for text, said in wrong.items():
         (tmp_path / "class.csv").write_text(text)
         command = ["marks", str(tmp_path / "in"), str(tmp_path / "out")]
         assert cli.main([*command, "--roster", str(tmp_path / "class.csv")]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_a_notebook_of_countless_cells_is_refused_before_they_fill_the_memory():
+    with pytest.raises(ValueError, match="more than 10,000 cells"):
+        course.cells_of(b'{"cells": [' + b"{}," * 2_000_000 + b"{}]}")
 
 
 # -- hostile hand-ins

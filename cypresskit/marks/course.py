@@ -22,6 +22,7 @@ INSTALLED = PACKAGE / "lessons"
 ENTRY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
 LONGEST = 1000  # characters of a sentence or a guess
+MOST = 10_000  # cells of a notebook; a lesson has less than two hundred
 SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
 TITLE = re.compile(r"# (\d\d .+)")
 
@@ -124,7 +125,7 @@ def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -
 def cells_of(data: bytes) -> list[Cell]:
     """The cells of a notebook's file, each with its ``id``, ``cell_type``, ``source``, ``metadata``
     and ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for what is no
-    notebook.
+    notebook, or has more than ``MOST`` cells.
     """
     try:
         content = json.loads(data.decode("utf-8-sig", "replace"))
@@ -132,6 +133,8 @@ def cells_of(data: bytes) -> list[Cell]:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise ValueError("it has no cells")
+    if len(content["cells"]) > MOST:
+        raise ValueError(f"it has more than {MOST:,} cells")
     return [_cell(cell) for cell in content["cells"] if isinstance(cell, dict)]
 
 

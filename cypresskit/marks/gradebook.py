@@ -8,7 +8,6 @@ who wrote it. Guesses stand there and on the pages, and count no points.
 
 import csv
 import hashlib
-import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
 from cypresskit.saving import save_file
-from cypresskit.tables import as_csv, one_line
+from cypresskit.tables import as_csv, one_line, read_csv
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
@@ -209,22 +208,21 @@ def stored_rows(sheet: Path) -> list[dict]:
     """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises
     ``UnreadableSheet``.
     """
-    raw = sheet.read_bytes() if sheet.exists() else b""
+    reader = read_csv(sheet.read_bytes() if sheet.exists() else b"")
     try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = raw.decode("cp1252", "replace")  # as Excel saves it in Western Europe
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    csv.field_size_limit(1 << 24)
-    reader = csv.DictReader(io.StringIO(text), delimiter=delimiter)
-    if text.strip() and not {KEY, "of", RUBRIC} <= set(reader.fieldnames or ()):
-        raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
+        named = set(reader.fieldnames or ())
+        if named and not {KEY, "of", RUBRIC} <= named:
+            raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
+        found = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        line = reader.reader.line_num
+        raise UnreadableSheet(f"{sheet}, line {line}: {error}. Is a quote not closed?") from None
     rows = []
-    for row in reader:
+    for line, row in found:
         entered = (row[RUBRIC] or "").strip()
         value = number(entered)
         if entered and (value is None or not 0 <= value <= FULL):
-            where = f"{sheet}, row {reader.line_num} ({row['of']})"
+            where = f"{sheet}, row {line} ({row['of']})"
             complaint = f"`{entered}` isn't a number of points from 0 to {FULL}"
             raise UnreadableSheet(f"{where}: {complaint}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cypresskit.marks.course import Cell, cells_of
 from cypresskit.saving import files_in, hidden, kind_of, read_plain
-from cypresskit.tables import one_line
+from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
@@ -98,14 +98,16 @@ def roster(file: Path) -> list[Student]:
     Raises ``ValueError`` for a file that is no such table.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        rows = read_csv(file.read_bytes())
+        if "id" not in (rows.fieldnames or ()):
+            raise ValueError(f"{file} has no column `id`")
+        listed = [((row["id"] or "").strip(), (row.get("name") or "").strip()) for row in rows]
+    except OSError as error:
         raise ValueError(f"can't read {file}: {error}") from None
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    rows = csv.DictReader(text.splitlines(), delimiter=delimiter)
-    if "id" not in (rows.fieldnames or ()):
-        raise ValueError(f"{file} has no column `id`")
-    listed = [((row["id"] or "").strip(), (row.get("name") or "").strip()) for row in rows]
+    except csv.Error as error:
+        raise ValueError(
+            f"can't read {file}, line {rows.reader.line_num}: {error}. Is a quote not closed?"
+        ) from None
     ids = [id for id, _ in listed if id]
     if twice := next((id for id in ids if ids.count(id) > 1), ""):
         raise ValueError(f"{file} has the id {twice} twice")
