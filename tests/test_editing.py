@@ -17,7 +17,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import FORGET, JobMemory, answer_job
-from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.conversation import Conversation, State
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
@@ -329,14 +329,17 @@ def test_faults_are_answered_at_once_and_nothing_else_is_asked(talk):
 def test_idle_parts_wait_for_a_pause_and_end_when_somebody_types(talk):
     talk.type("a-1", TEXT)
     talk.clocks("a-1")
-    talk.talk._begin_idle("a-1")
+    talk.processes[0].hear({"type": "done", "edit": "a-1", "parts": ["code", "clocks"]})
+    turn = talk.talk.turn
+    talk.talk._due(turn, talk.talk._begin_idle)
     quick, idle = talk.processes
     assert idle.idly and not quick.idly
     assert idle.jobs[0]["parts"] == ["best", "prices"]
     talk.type("a-2", TEXT + ";")
     assert idle.stopped and not quick.stopped
-    talk.talk._begin_idle("a-1")  # the pause after an older text
+    talk.talk._due(turn, talk.talk._begin_idle)  # the pause after an older text
     assert len(talk.processes) == 2
+    assert talk.talk.state is State.SENT
 
 
 @pytest.mark.parametrize("parts", [[], ["code"], ["code", "verdict"]])
@@ -354,8 +357,7 @@ def test_a_page_hears_of_the_end_once_lines_are_priced(talk):
     talk.clocks("a-1")
     talk.processes[0].hear({"type": "done", "edit": "a-1", "parts": ["code", "clocks"]})
     assert "done" not in talk.kinds()
-    talk.talk.pause.cancel()
-    talk.talk._begin_idle("a-1")
+    talk.talk._begin_idle()
     talk.processes[1].hear({"type": "done", "edit": "a-1", "parts": ["best", "prices"]})
     assert talk.kinds()[-1] == "done"
 
@@ -367,7 +369,7 @@ def test_a_text_that_comes_back_has_its_prices_at_once(talk):
         talk.processes[0].hear({"type": "done", "edit": edit, "parts": ["code", "clocks"]})
 
     answered("a-1", TEXT)
-    talk.talk._begin_idle("a-1")
+    talk.talk._begin_idle()
     idle = talk.processes[1]
     for part in ("best", "prices"):
         idle.hear({"type": "answer", "edit": "a-1", "part": part, "lines": [], "bundles": 7})
@@ -383,7 +385,7 @@ def test_a_text_that_comes_back_has_its_prices_at_once(talk):
 def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
     text = TEXT + "; a line\n" * 20_000
     talk.type("a-1", text)
-    talk.talk._give_up("a-1", talk.talk.quick_number)
+    talk.talk._give_up()
     trouble, done = talk.said[-2:]
     assert trouble["message"].startswith(f"{text.count(chr(10)) + 1:,} lines: ")
     assert done["type"] == "done"

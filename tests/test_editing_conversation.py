@@ -11,7 +11,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing import conversation
-from cypresskit.editing.conversation import CLOSED, OVER, SLOW, Conversation
+from cypresskit.editing.conversation import CLOSED, FOLLOWS, OVER, SLOW, Conversation, State
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.steps import STEPS
@@ -255,6 +255,14 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     def hello():
         talk.talk.hear({"type": "hello"}, talk.said.append)
 
+    went = []
+
+    def go(state, *arguments):
+        before = talk.talk.state
+        Conversation._go(talk.talk, state, *arguments)
+        went.append((before, state))
+
+    talk.talk._go = go
     acts = [type_text] * 4 + [answer] * 8
     acts += [late_answer, late_end, die, hang, broken_page, outside, protect, replay, hello]
     acts += [talk.schedule.next, talk.talk.look]
@@ -272,6 +280,8 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         act()
     talk.settle(last)
 
+    assert talk.talk.state is State.RESTED
+    assert all(after is State.UNASKED or after in FOLLOWS[before] for before, after in went)
     assert talk.talk.edit == last and talk.talk.text == texts[last]
     process = talk.talk.quick
     assert process is None or process.alive

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
@@ -61,6 +62,29 @@ CLOSED = (
 )
 
 
+class State(Enum):
+    """How far the answers to the text that counts have come."""
+
+    UNASKED = "no page has asked for them"
+    SENT = "the process that answers was given the text"
+    ANSWERING = "it works on the text"
+    ANSWERED = "the quick parts are there, and the idle ones follow when nobody types"
+    PRICING = "the idle process works on the text"
+    RESTED = "nothing more comes"
+
+
+#: What may follow. Another text leads back to UNASKED from anywhere.
+FOLLOWS = {
+    State.UNASKED: {State.SENT, State.RESTED},
+    State.SENT: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
+    State.ANSWERING: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
+    State.ANSWERED: {State.PRICING, State.RESTED},
+    State.PRICING: {State.RESTED},
+    State.RESTED: set(),
+}
+OWED = (State.SENT, State.ANSWERING)  # the process owes parts of the text
+
+
 class Answerer(Protocol):
     """What answers jobs: ``AnswerProcess``, or what a test has in its place."""
 
@@ -77,7 +101,8 @@ class Timer(Protocol):
 
 Start = Callable[[Callable[[Message], None], Callable[[], None], bool], Answerer]
 Send = Callable[[Message], None]
-Later = Callable[[float, Callable[[], None]], Timer]
+Act = Callable[[], None]
+Later = Callable[[float, Act], Timer]
 
 
 def later(seconds: float, act: Callable[[], None]) -> Timer:
@@ -121,8 +146,10 @@ class Conversation:
         self.edit = "file-0"
         self.place = ""  # ``elsewhere``, as pages were told last
         self.files = 0
-        self.asked = False  # whether a page has asked for the answers to this text
-        self.rested = False  # whether all answers to it have been given
+        self.state = State.UNASKED
+        self.timer: Timer | None = None  # of what is due in this state
+        self.turn = 0  # of timers: those of older ones come too late
+        self.parts: tuple[str, ...] = QUICK
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.history_fails = False
@@ -131,15 +158,11 @@ class Conversation:
         self.quick_number = 0
         self.early_ends = 0  # of processes that ended before they were ready, in a row
         self.settled = False  # whether the quick process has answered a text
-        self.waiting = False  # whether it owes parts of the current text
         self.tries = 0  # how many processes were given the current text
+        self.more: Timer | None = None  # until a part that a reader asked for besides is given up
         self.idle: Answerer | None = None
         self.idle_number = 0
-        self.idle_works = False
         self.priced: dict[str, list[Message]] = {}  # the idle parts of the last texts
-        self.pause: Timer | None = None
-        self.guard: Timer | None = None
-        self.idle_guard: Timer | None = None
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
         with self.lock:
@@ -163,9 +186,8 @@ class Conversation:
             if self in self.file.readers:
                 self.file.readers.remove(self)
             self.pages.clear()
-            for timer in (self.pause, self.guard, self.idle_guard):
-                if timer is not None:
-                    timer.cancel()
+            self._cancel_more()
+            self._set_timer()
             for process in (self.quick, self.idle):
                 if process is not None:
                     process.stop()
@@ -357,12 +379,12 @@ class Conversation:
         """A page shows the text that is here, and wants its answers."""
         if message["edit"] != self.edit or self.closed.is_set():
             return
-        if not self.asked:
+        if self.state is State.UNASKED:
             self._answer_text()
         elif page is not None:
             for answer in tuple(self.answers.values()):
                 self._say_to(page, answer)
-            if self.rested:
+            if self.state is State.RESTED:
                 self._say_to(page, {"type": "done", "edit": self.edit})
 
     def _guess(self, message: Message) -> None:
@@ -388,19 +410,21 @@ class Conversation:
         """Take over a text that is in the file, or should be."""
         self.say({"type": "text", "text": text, "edit": edit})
         self.note = ""
-        self.asked = self.rested = False
         self.edit = edit
         self.text = text
         self.answers = {}
-        self._interrupt()
+        self.tries = 0
+        self._cancel_more()
+        if self.state is State.PRICING:
+            self._end_process(idly=True)
+        self._go(State.UNASKED)
 
     def _answer_text(self) -> None:
         """Answer the text that counts."""
         edit, text = self.edit, self.text
-        self.asked = True
         self.say(self._heard_message(edit))
         if len(text) > LONG_TEXT:
-            self._answer(("text", *QUICK))
+            self._ask(("text", *QUICK))
             return
         try:
             answer, program = text_answer(text, self.name)
@@ -413,7 +437,7 @@ class Conversation:
         if program is None:
             self._rest()
         else:
-            self._answer(QUICK)
+            self._ask(QUICK)
 
     def _heard_message(self, edit: str) -> Message:
         problem = self._problem()
@@ -441,75 +465,125 @@ class Conversation:
                 {"type": "trouble", "message": f"The file was changed at the same time. {advice}"}
             )
 
-    def _interrupt(self) -> None:
-        """What is done for an older text counts no longer."""
-        for timer in (self.pause, self.guard, self.idle_guard):
-            if timer is not None:
-                timer.cancel()
-        self.guard = None
-        self.waiting = False
-        self.tries = 0
-        if self.idle_works and self.idle is not None:
-            self.idle.stop()
-            self.idle = None
-        self.idle_works = False
+    # -- how far the answers have come
+
+    def _go(self, state: State, patience: float = 0.0, act: Act | None = None) -> None:
+        """Go on to a state of ``FOLLOWS``. After ``patience`` seconds in it, ``act`` is due."""
+        assert state is State.UNASKED or state in FOLLOWS[self.state], (self.state, state)
+        self.state = state
+        self._set_timer(patience, act)
+
+    def _set_timer(self, patience: float = 0.0, act: Act | None = None) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
+        self.turn += 1
+        if act is not None:
+            self.timer = self.later(patience, partial(self._due, self.turn, act))
+
+    def _due(self, turn: int, act: Act) -> None:
+        with self.lock:
+            if turn == self.turn and not self.closed.is_set():
+                act()
+
+    def _say_done(self) -> None:
+        """Nothing more comes for the current text."""
+        self.say({"type": "done", "edit": self.edit})
+        self._rest()
+
+    def _rest(self) -> None:
+        self._go(State.RESTED)
+        _call(self.resting)
+
+    def _end_with(self, message: str) -> None:
+        """What the process owed won't come, and why; there is a process for the next text."""
+        self._cancel_more()
+        self.say({"type": "trouble", "edit": self.edit, "message": message})
+        if self.state in OWED:
+            self._say_done()
+        else:
+            self.say({"type": "done", "edit": self.edit})
+        if self.early_ends <= MOST_EARLY_ENDS:
+            self.prepare()
 
     # -- the process that answers
 
     def prepare(self) -> None:
         """Begin the process that answers, which takes a second or two, before it is needed."""
         with self.lock:
-            if self.quick is not None or self.closed.is_set():
-                return
-            self.processes += 1
-            number = self.quick_number = self.processes
-            self.settled = False
-            heard, ended = partial(self._heard_from, number), partial(self._quick_ended, number)
-            self.quick = self.start(heard, ended, False)
+            if self.quick is None and not self.closed.is_set():
+                self.settled = False
+                self.quick_number = self.processes + 1
+                self.quick = self._begin_process(idly=False)
 
-    def _answer(self, parts: tuple[str, ...]) -> None:
+    def _begin_process(self, idly: bool) -> Answerer:
+        self.processes += 1
+        number = self.processes
+        return self.start(partial(self._heard_from, number), partial(self._ended, number), idly)
+
+    def _end_process(self, idly: bool = False) -> None:
+        process = self.idle if idly else self.quick
+        if process is not None:
+            process.stop()
+        if idly:
+            self.idle = None
+        else:
+            self.quick = None
+
+    def _ended(self, number: int) -> None:
+        """A process ended by itself. A text that was owed is asked again, unless it may be what the
+        process died of.
+        """
+        with self.lock:
+            if self.closed.is_set():
+                return
+            if number == self.idle_number and self.idle is not None:
+                self.idle = None
+                if self.state is State.PRICING:
+                    self._end_idle()
+            if number != self.quick_number or self.quick is None:
+                return
+            self.quick = None
+            self.early_ends += 1
+            owed = self.state in OWED
+            if owed and self.tries < MOST_PROCESSES:
+                self._ask(self.parts)
+            elif owed or self.more is not None:
+                self._end_with(OVER)
+            elif self.early_ends <= MOST_EARLY_ENDS:
+                self.prepare()
+
+    def _ask(self, parts: tuple[str, ...]) -> None:
         """Ask for the quick parts of the current text."""
         self.parts = parts
-        self.waiting = True
         self.tries += 1
         self.prepare()
         assert self.quick is not None
         self.quick.ask(self._job(parts))
-        act = partial(self._hand_over, self.edit, self.quick_number)
-        self._set_guard(HANDOVER if self.settled else FIRST, act)
+        self._go(State.SENT, HANDOVER if self.settled else FIRST, self._hand_over)
 
     def _job(self, parts: tuple[str, ...]) -> Message:
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": list(parts)}
         return job | self.settings
 
-    def _set_guard(self, patience: float, act: Callable[[], None]) -> None:
-        """Do something unless the process is heard of within ``patience``."""
-        if self.guard is not None:
-            self.guard.cancel()
-        self.guard = self.later(patience, act)
-
     def _begun(self, part: str) -> None:
         """The process works on the current text: it is given up if that takes too long."""
-        if not self.waiting:
+        if self.state not in OWED:
             return
-        act = partial(self._give_up, self.edit, self.quick_number)
         if part == self.parts[0]:
-            self._set_guard(LONGEST, act)
+            self._go(State.ANSWERING, LONGEST, self._give_up)
         elif part == "clocks" and not self.settled:
-            self._set_guard(FIRST, act)
+            self._go(State.ANSWERING, FIRST, self._give_up)
 
-    def _hand_over(self, edit: str, number: int) -> None:
+    def _hand_over(self) -> None:
         """The process hasn't begun with a text, since it is still busy with an older one: another
         one takes over.
         """
-        with self.lock:
-            if edit != self.edit or number != self.quick_number or self.closed.is_set():
-                return
-            self._end_quick()
-            if self.tries >= MOST_PROCESSES:
-                self._end_with(self._slow())
-            else:
-                self._answer(self.parts)
+        if self.tries >= MOST_PROCESSES:
+            self._give_up()
+        else:
+            self._end_process()
+            self._ask(self.parts)
 
     def _slow(self) -> str:
         """Why a text was given up."""
@@ -523,54 +597,10 @@ class Conversation:
             f" and were given up. Texts of up to some {LONG_KERNEL:,} lines are answered."
         )
 
-    def _give_up(self, edit: str, number: int) -> None:
+    def _give_up(self) -> None:
         """A text takes too long: nothing more comes for it."""
-        with self.lock:
-            if edit != self.edit or number != self.quick_number or self.closed.is_set():
-                return
-            self._end_quick()
-            self._end_with(self._slow())
-
-    def _end_quick(self) -> None:
-        if self.quick is not None:
-            self.quick.stop()
-        self.quick = None
-
-    def _quick_ended(self, number: int) -> None:
-        """The process that answers died. A text that was waiting is asked again, unless it may be
-        what the process died of.
-        """
-        with self.lock:
-            if number != self.quick_number or self.quick is None or self.closed.is_set():
-                return
-            self.quick = None
-            self.early_ends += 1
-            if self.waiting and self.tries < MOST_PROCESSES:
-                self._answer(self.parts)
-            elif self.waiting or self.guard is not None:
-                self._end_with(OVER)
-            elif self.early_ends <= MOST_EARLY_ENDS:
-                self.prepare()
-
-    def _end_with(self, message: str) -> None:
-        """Nothing more comes for the current text, and why; there is a process for the next."""
-        if self.guard is not None:
-            self.guard.cancel()
-        self.guard = None
-        self.waiting = False
-        self.say({"type": "trouble", "edit": self.edit, "message": message})
-        self._say_done()
-        if self.early_ends <= MOST_EARLY_ENDS:
-            self.prepare()
-
-    def _say_done(self) -> None:
-        """Nothing more comes for the current text."""
-        self.say({"type": "done", "edit": self.edit})
-        self._rest()
-
-    def _rest(self) -> None:
-        self.rested = True
-        _call(self.resting)
+        self._end_process()
+        self._end_with(self._slow())
 
     def _heard_from(self, number: int, message: Message) -> None:
         """A process says something; one that was replaced counts no longer."""
@@ -588,7 +618,7 @@ class Conversation:
             kind = message["type"]
             if kind == "done":
                 if message["parts"] in (["replay"], ["view"]):
-                    self._replayed()
+                    self._cancel_more()
                 else:
                     self._done()
                 return
@@ -602,30 +632,20 @@ class Conversation:
 
     def _done(self) -> None:
         """All that was asked for is there: the idle parts follow, when nobody types."""
-        if self.idle_works:
+        if self.state is State.PRICING:
             self._end_idle()
+        if self.state not in OWED:
             return
-        if self.guard is not None:
-            self.guard.cancel()
-        self.guard = None
-        self.waiting = False
         self.settled = True
-        if "clocks" in self.answers and "problem" not in self.answers["clocks"]:
-            if self._say_known_prices():
-                return
-            self.pause = self.later(PAUSE, partial(self._begin_idle, self.edit))
-        else:
+        if "problem" in self.answers.get("clocks", {"problem": ""}):
             self._say_done()
-
-    def _say_known_prices(self) -> bool:
-        """Say the idle parts of a text that has had them before. Returns whether it had."""
-        known = self.priced.get(self.text)
-        if known is None:
-            return False
-        for message in known:
-            self._heard(message | {"edit": self.edit})
-        self._say_done()
-        return True
+        elif self.text in self.priced:
+            self._go(State.ANSWERED)
+            for message in self.priced[self.text]:
+                self._heard(message | {"edit": self.edit})
+            self._say_done()
+        else:
+            self._go(State.ANSWERED, PAUSE, self._begin_idle)
 
     def _keep_prices(self) -> None:
         """Keep the idle parts of the current text, for when it comes back."""
@@ -637,44 +657,22 @@ class Conversation:
 
     # -- the process that works when nobody types
 
-    def _begin_idle(self, edit: str) -> None:
-        with self.lock:
-            if edit != self.edit or self.closed.is_set():
-                return
-            if self.idle is None:
-                self.processes += 1
-                number = self.idle_number = self.processes
-                heard, ended = partial(self._heard_from, number), partial(self._idle_ended, number)
-                self.idle = self.start(heard, ended, True)
-            self.idle_works = True
-            self.idle_guard = self.later(IDLE_LONGEST, partial(self._give_up_idle, edit))
-            self.idle.ask(self._job(IDLE) | {"n": self.answers["clocks"]["size"][0]})
+    def _begin_idle(self) -> None:
+        if self.idle is None:
+            self.idle_number = self.processes + 1
+            self.idle = self._begin_process(idly=True)
+        self._go(State.PRICING, IDLE_LONGEST, self._give_up_idle)
+        self.idle.ask(self._job(IDLE) | {"n": self.answers["clocks"]["size"][0]})
 
     def _end_idle(self) -> None:
         """The idle parts are there, or won't come."""
-        if self.idle_guard is not None:
-            self.idle_guard.cancel()
-        self.idle_works = False
         self._keep_prices()
         self._say_done()
 
-    def _idle_ended(self, number: int) -> None:
-        with self.lock:
-            if number != self.idle_number or self.closed.is_set():
-                return
-            self.idle = None
-            if self.idle_works:
-                self._end_idle()
-
-    def _give_up_idle(self, edit: str) -> None:
-        with self.lock:
-            if edit != self.edit or not self.idle_works or self.closed.is_set():
-                return
-            if self.idle is not None:
-                self.idle.stop()
-            self.idle = None
-            self.say({"type": "trouble", "edit": edit, "message": IDLE_SLOW})
-            self._end_idle()
+    def _give_up_idle(self) -> None:
+        self._end_process(idly=True)
+        self.say({"type": "trouble", "edit": self.edit, "message": IDLE_SLOW})
+        self._end_idle()
 
     # -- history
 
@@ -785,15 +783,20 @@ class Conversation:
         self.prepare()
         assert self.quick is not None
         self.quick.ask(self._job((part,)) | more)
-        if not self.waiting:
-            act = partial(self._give_up, self.edit, self.quick_number)
-            self._set_guard(LONGEST, act)
+        self._cancel_more()
+        if self.state not in OWED:
+            self.more = self.later(LONGEST, partial(self._give_up_more, self.edit))
 
-    def _replayed(self) -> None:
-        """The terms that were asked for are there."""
-        if not self.waiting and self.guard is not None:
-            self.guard.cancel()
-            self.guard = None
+    def _give_up_more(self, edit: str) -> None:
+        with self.lock:
+            if edit == self.edit and self.more is not None and not self.closed.is_set():
+                self._give_up()
+
+    def _cancel_more(self) -> None:
+        """What was asked for besides is there, or isn't wanted any more."""
+        if self.more is not None:
+            self.more.cancel()
+        self.more = None
 
     # -- the file
 
