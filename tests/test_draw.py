@@ -77,6 +77,13 @@ def test_tracks_hold_every_frame_as_changes():
     assert len(changes["frame"]) == 3, "NaN that stays is no change"
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 255), (0, 256), (-1, 0), (-1, 300)])
+def test_whole_numbers_of_a_track_are_none_other(low, high):
+    sheet = Sheet("x")
+    sheet.track(ColumnDataSource({"v": [0]}), "v", [[low], [high]])
+    assert sheet.tracks[0].frames.ravel().tolist() == [low, high]
+
+
 def test_a_frame_without_caption_is_refused(player):
     sheet = Sheet("x")
     sheet.tracks = player.tracks

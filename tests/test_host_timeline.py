@@ -259,3 +259,10 @@ def test_only_resources_that_are_there_can_be_faster():
         in_blocks(True).faster({"bus": 2.0})
     with pytest.raises(ValueError, match="numbers above 0"):
         in_blocks(True).faster({"DMA 0": 0.0})
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan")])
+def test_nothing_is_so_many_times_as_fast(factor):
+    timeline = run([Task("load", "load", "bus", {"bus": 1.0})], {"bus": Resource("bus", 1.0, "s")})
+    with pytest.raises(ValueError, match=r"'bus', .* times as fast"):
+        timeline.faster({"bus": factor})

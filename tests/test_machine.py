@@ -11,6 +11,7 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE
 
 import cypresskit as ck
+from cypresskit.machine import shape
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
@@ -531,3 +532,12 @@ def test_a_constant_too_large_for_single_precision_is_rejected():
         ck.Shape(program, (64, 1), constants={0: [1.0, -1e60, float("inf"), 0.0]})
     shape = ck.Shape(program, (64, 1), constants={0: [1.0, 3.4e38, float("inf"), 0.0]})
     assert shape.constants[0].shape == (1, 4)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (8, 8), (9, 13), (13, 8), (64, 7)])
+def test_the_lanes_that_exist_are_the_work_items_of_the_domain(m, n):
+    launched = ck.kernels["sgemm_naive"].shape(m, n, 4, 1.0, 0.0, 1)
+    wide, high = launched.domain[:2]
+    tiles = -(-wide // 8) * -(-high // 8)
+    x, y, exists = shape.lanes(launched, np.arange(tiles))
+    assert sorted(zip(x[exists], y[exists])) == [(i, j) for i in range(wide) for j in range(high)]
