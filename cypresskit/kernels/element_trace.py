@@ -483,7 +483,8 @@ class _Judge:
         lines = [blame, *(reading.line for reading in readings)]
         for matrix in {reading.element.matrix for reading in readings if not reading.line}:
             lines += self._addresses_of(matrix)
-        k, times = self.right[elements], self._scalar(elements)[1]
+        k = self.right[elements]
+        times = self._scalar(elements)[1]
         touched = tuple(dict.fromkeys(line for line in lines if line))
         return Term("missing", 0, readings, times, k, note, blame, touched)
 
