@@ -9,6 +9,7 @@ from cypresskit.blas import gemm
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.isolated import Answer, Other
 from cypresskit.kernels.convention import adds_c
+from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer, watching_launches
 from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
@@ -52,14 +53,14 @@ class Products:
             result = gemm(a, b, c, **options)
         self.launches += len(launches)
         if self.constants is None and launches:
-            self.constants = launches[0].constants[0]
+            self.constants = launches[0].shape.constants[0]
         return result
 
 
-class Launches(list, Observer):
+class Launches(list[Launch], Observer):
     """The launches that it hears of."""
 
-    def start(self, launch) -> None:
+    def start(self, launch: Launch) -> None:
         self.append(launch)
 
 
