@@ -16,6 +16,8 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from cypresskit.blas.figures import Figures, read
 from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.kernels import KERNELS, Kernel
@@ -26,6 +28,8 @@ from cypresskit.machine.shape import WAVEFRONT, wavefronts
 SCALES = ("name", "clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
+
+LARGEST = 1 << 63  # of a product's sizes
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,26 @@ def choose(
 
     ``precision``: "single", "double" or "double-double". ``trans_a``, ``trans_b``: A is stored k x
     m, B n x k. Raises ``ValueError`` for other precisions, fractions and negative sizes,
-    ``TypeError`` for no ``Device``.
+    ``TypeError`` for no ``Device`` and for what is neither true nor false.
     """
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
-    if not all(is_whole(size) or size == 0 for size in (m, n, k)):
+    sizes = (m, n, k)
+    none = [isinstance(size, int | np.integer) and size == 0 for size in sizes]
+    if not all(zero or is_whole(size, LARGEST) for zero, size in zip(none, sizes)):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
-    if precision not in BYTES:
+    trans_a = whether("trans_a", trans_a)
+    trans_b = whether("trans_b", trans_b)
+    if not isinstance(precision, str) or precision not in BYTES:
         raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
-    return _fastest(m, n, k, precision, bool(trans_a), bool(trans_b), device)
+    return _fastest(m, n, k, precision, trans_a, trans_b, device)
+
+
+def whether(name: str, value: object) -> bool:
+    """An argument that is true or false. Raises ``TypeError`` for anything else."""
+    if not isinstance(value, (bool, np.bool_, int)):  # the letter N of a BLAS would count as true
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return bool(value)
 
 
 @lru_cache(maxsize=1024)

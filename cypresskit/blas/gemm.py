@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import choose
+from cypresskit.blas.choice import choose, whether
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
 from cypresskit.il.errors import nearest
@@ -175,7 +175,7 @@ def checked(
         _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
     )
     trans_a, trans_b = (
-        _whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
+        whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
     )
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
@@ -227,7 +227,7 @@ def gemv(
     _check_launching(gemv, launching)
     a, x, y = map(plain, (a, x, y))
     precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
-    m, k = a.shape[::-1] if _whether("trans", trans) else a.shape
+    m, k = a.shape[::-1] if whether("trans", trans) else a.shape
     for name, vector, length in (("x", x, k), ("y", y, m)):
         if vector is not None and len(vector) != length:
             raise ValueError(
@@ -326,12 +326,6 @@ def _kind(name: str, array: Any) -> str:
     if array.dtype not in TYPES:
         raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
     return TYPES[array.dtype]
-
-
-def _whether(name: str, value: object) -> bool:
-    if not isinstance(value, (bool, np.bool_, int)):  # the letter N of a BLAS would count as true
-        raise TypeError(f"{name} is True or False, not {value!r}")
-    return bool(value)
 
 
 def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
