@@ -18,7 +18,7 @@ from cypresskit.timing.work import (
     Path,
     Stream,
     combined_stores,
-    fetch_clause,
+    fetched_together,
     pack,
     stream,
 )
@@ -211,8 +211,8 @@ def test_without_caches_every_quad_line_goes_to_dram():
 
 
 def test_a_clause_lists_a_line_for_its_first_fetch_only():
-    clause = fetch_clause([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
-    assert [s.line.tolist() for s in clause.streams] == [[0], [1]]
+    streams = fetched_together([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
+    assert [s.line.tolist() for s in streams] == [[0], [1]]
 
 
 def test_a_loop_moves_its_lines_after_every_round_of_phases():

@@ -22,6 +22,7 @@ FLOORS = (
     "tables",
     "saving",
     "kept_files",
+    "threads",
     "il",
     "devices",
     "published",

@@ -17,7 +17,7 @@ from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.surfaces import Motion, Surfaces
-from cypresskit.timing.work import ALU, BARRIER, WRITE, Clause, Stream, fetch_clause
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, fetched_together
 
 
 class ClauseMaker:
@@ -49,7 +49,7 @@ class ClauseMaker:
         if control.store is not None:
             return [Clause(WRITE, 0, streams, at, 0, sources)]
         if control.fetches:
-            return [replace(fetch_clause(list(streams)), control=at, sources=sources)]
+            return [Clause(TEX, 0, fetched_together(streams), at, 0, sources)]
         return self._pieces(at, streams, sources)
 
     def _pieces(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing.loops import NEVER, Moving, Register, Registers, meetings, number
+from cypresskit.timing.loops import NO_TURN, Moving, Register, Registers, meetings, number
 from cypresskit.timing.words import UNKNOWN, Comparison, NotCounted
 
 NEXT = 2  # the turn that follows on those that were watched, which are turns 0 and 1
@@ -81,14 +81,14 @@ class Drift:
 
     def turns(self) -> float:
         """The first turn in which a comparison may come out differently, or a float is too large to
-        be stepped exactly; ``NEVER``, perhaps.
+        be stepped exactly; ``NO_TURN``, perhaps.
         """
         limits = [moving.turns_below(self.running) for moving in self.moving.values()]
         for first, second in zip(self.first.compared, self.second.compared, strict=True):
             assert first.active is not None
             meet = meetings([first], [second], first.active)
             limits += [float(turn.min()) for turn in meet]
-        return min(limits, default=NEVER)
+        return min(limits, default=NO_TURN)
 
     def registers(self, turn: int) -> Registers:
         """What moves, at the beginning of a turn."""

@@ -20,7 +20,7 @@ from cypresskit.timing.work import (
     Path,
     clause_runs,
     combined_stores,
-    fetch_clause,
+    fetched_together,
 )
 
 ALL = 1 << 30  # bundles
@@ -119,7 +119,7 @@ def _freed_clause(clause: Clause, experiment: Experiment) -> Clause:
         return _without(clause, experiment)
     if clause.kind == TEX and not experiment.accesses.isdisjoint(clause.sources):
         clause = _without(_whole(clause), experiment)
-        return replace(clause, streams=fetch_clause(list(clause.streams)).streams)
+        return replace(clause, streams=fetched_together(clause.streams))
     return clause
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cypresskit.devices import Device
-from cypresskit.machine.fast.execute import processors
 from cypresskit.tables import quantity, table
+from cypresskit.threads import processors
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.prices import price
 from cypresskit.timing.report import Report, kept_with_report

@@ -39,7 +39,7 @@ from cypresskit.timing.words import (
 )
 
 MOST_TURNS = 1 << 22  # in which a loop is counted
-NEVER = float(1 << 40)  # a turn that no loop reaches
+NO_TURN = float(1 << 40)  # a turn that no loop reaches
 #: Whole floats are exact below 2^24, those in steps of 1 / 2 below 2^23, and so on.
 GRAINS = tuple((grain, 2.0**24 / grain) for grain in (1, 2, 16, 256))
 BETWEEN = (0.1, 0.382, 0.5, 0.854)  # of all turns: where four of them are run, the middle one too
@@ -227,24 +227,24 @@ class CountedLoop:
     def _turns(self, first: _Turn, second: _Turn, registers, stay: np.ndarray) -> Turns:
         """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
         used = _wavefronts(stay)
-        turns = np.where(_wavefronts(second.departed & stay) | ~used, 1.0, NEVER)
+        turns = np.where(_wavefronts(second.departed & stay) | ~used, 1.0, NO_TURN)
         meeting_turns = meetings(first.compared, second.compared, stay)
         tried = np.ones(len(turns))
         for _ in range(TRIES):
             following = [
-                np.where(m > tried[:, np.newaxis], m, NEVER).min(axis=1) for m in meeting_turns
+                np.where(m > tried[:, np.newaxis], m, NO_TURN).min(axis=1) for m in meeting_turns
             ]
-            tried = np.minimum.reduce([np.full(len(turns), NEVER), *following])
-            undecided = (turns == NEVER) & (tried < NEVER)
+            tried = np.minimum.reduce([np.full(len(turns), NO_TURN), *following])
+            undecided = (turns == NO_TURN) & (tried < NO_TURN)
             if not undecided.any():
                 break
             now = _of_lanes(np.where(undecided, tried, 2), undecided)
             departed = self._turn(registers(now), test=True).departed
             leaves = _wavefronts(departed & stay) & undecided
             turns[leaves] = tried[leaves]
-        if self.limit < 3 and turns.max() == NEVER:
+        if self.limit < 3 and turns.max() == NO_TURN:
             raise NotCounted
-        return _of_lanes(np.where(turns == NEVER, self.limit, turns), used)
+        return _of_lanes(np.where(turns == NO_TURN, self.limit, turns), used)
 
     def _motion(
         self, now: MemoryRequest, then: MemoryRequest, turns: Turns, stay: np.ndarray
@@ -312,11 +312,11 @@ def meetings(
         start = left - right
         step = later_left - later_right - start
         with np.errstate(all="ignore"):
-            meet = np.floor(np.where(step != 0, -start / step, NEVER))
+            meet = np.floor(np.where(step != 0, -start / step, NO_TURN))
         for turn in (meet, meet + 1):
-            turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NEVER)
+            turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NO_TURN)
             if turn.size > 1:
-                turn = np.where(stay, turn, NEVER).reshape(-1, 64)
+                turn = np.where(stay, turn, NO_TURN).reshape(-1, 64)
             turns_met.append(turn.reshape(turn.size // 64 or 1, -1))
     return turns_met
 
@@ -374,10 +374,10 @@ class Moving:
     def turns_below(self, active: np.ndarray) -> float:
         """The first turn in which an active lane holds a float that is too large to be told."""
         if self.constant is not None or not self.float:
-            return NEVER
+            return NO_TURN
         with np.errstate(all="ignore"):
             turns = np.floor((self.below - np.abs(self.start)) / np.abs(self.step))
-        return float(np.where(active, turns, NEVER).min())
+        return float(np.where(active, turns, NO_TURN).min())
 
 
 def number(word: Value, o: Operation) -> np.ndarray:

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.machine.fast.execute import processors
 from cypresskit.tables import quantity, table
+from cypresskit.threads import processors
 from cypresskit.timing import stored
 from cypresskit.timing.account import UNITS, LineId, LineWork, TimedLaunch
 from cypresskit.timing.engine import run

@@ -31,7 +31,7 @@ from cypresskit.timing.slicing import address_slice, branch_registers
 from cypresskit.timing.walk import forget_walks, keep
 
 LONGEST = 1 << 20  # of a vector
-KEPT = 64  # reports
+KEPT_REPORTS = 64
 _reports: dict[Question, Report] = {}
 KEPT_TIMES = 16  # launches, for the same program under another name
 _times: dict[tuple[Any, ...], LaunchTime] = {}
@@ -59,27 +59,39 @@ def simulate(
 
     Parameters
     ----------
-    kernel : a kernel of the catalogue or its name, or one of your own (``ck.kernel``, its text,
+    kernel
+        a kernel of the catalogue or its name, or one of your own (``ck.kernel``, its text,
         file or program), with ``n``; or any program, assembled or compiled, with its ``launch``.
-    n, m, k : C is m x n, and k numbers are summed up for each of its elements; m and k are n where
+    n, m, k
+        C is m x n, and k numbers are summed up for each of its elements; m and k are n where
         they aren't given. For GEMM kernels alone.
-    device : the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
-    launch : ``ck.Shape(program, domain, textures, constants)``, for a program alone.
-    layout : how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
-    beta : other than 0, C is read too.
-    count : products in one launch, for a packed kernel.
-    flops : floating-point operations of the launch, for Gflop/s; 2 m n k times ``count`` for a
+    device
+        the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
+    launch
+        ``ck.Shape(program, domain, textures, constants)``, for a program alone.
+    layout
+        how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
+    beta
+        other than 0, C is read too.
+    count
+        products in one launch, for a packed kernel.
+    flops
+        floating-point operations of the launch, for Gflop/s; 2 m n k times ``count`` for a
         catalogue kernel.
-    precision : of a program's flops, "single" (if not given), "double" or "double-double", for per
+    precision
+        of a program's flops, "single" (if not given), "double" or "double-double", for per
         cent of peak. A catalogue kernel has its own.
-    exact : simulate every turn of every wavefront. Else a long launch is simulated in part; its
+    exact
+        simulate every turn of every wavefront. Else a long launch is simulated in part; its
         report states by how much it may be off (``Report.error``: a bound for the worst of
         thousands of launches; most are off by about a hundredth of it). Where that is more than
         10 %, ``Report.steady`` is False. Such a launch is simulated whole all the same, if that
         takes no more than some five seconds.
-    style : in which it is compiled, "amd" or "best" (``ck.compile``), of which the faster counts:
-        code with fewer bundles may take longer.
-    progress : show a bar if it takes more than two seconds.
+    style
+        in which it is compiled, "amd" or "best" (``ck.compile``), of which the faster counts: code
+        with fewer bundles may take longer.
+    progress
+        show a bar if it takes more than two seconds.
 
     Returns a ``Report``. A catalogue kernel's is kept, and given again to whoever asks for the
     same. Raises ``TypeError`` and ``ValueError`` for arguments that make no sense, and
@@ -147,7 +159,7 @@ def _asked(question: Question) -> Report:
         time = stored.kept("time", question, launch, find, LaunchTime.as_plain, time_from_plain)
     keep(_times, key, time, KEPT_TIMES)
     report = _report(question, launch, time)
-    return keep(_reports, question, report, KEPT) if by_kernel else report
+    return keep(_reports, question, report, KEPT_REPORTS) if by_kernel else report
 
 
 @kept_with_report

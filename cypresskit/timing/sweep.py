@@ -18,9 +18,9 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.own import Source
-from cypresskit.machine.fast.execute import processors
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, table
+from cypresskit.threads import processors
 from cypresskit.timing.simulate import check_options, simulate, speed_range
 
 Point = tuple[Source, int, Device]
@@ -72,13 +72,19 @@ def sweep(
 
     Parameters
     ----------
-    kernels : names or kernels, one or several.
-    ns : N, one or several: the matrices are square.
-    devices : boards, one or several.
-    executor : a ``concurrent.futures`` executor that runs the points, in place of as many threads
+    kernels
+        names or kernels, one or several.
+    ns
+        N, one or several: the matrices are square.
+    devices
+        boards, one or several.
+    executor
+        a ``concurrent.futures`` executor that runs the points, in place of as many threads
         as there are cores.
-    progress : show a bar.
-    options : ``ranges=True`` adds what the calibrations leave open (``low``, ``high``:
+    progress
+        show a bar.
+    options
+        ``ranges=True`` adds what the calibrations leave open (``low``, ``high``:
         ``speed_range``); others go to ``simulate``.
 
     Returns a ``Table``. A point that fails stops no other: the first error is raised when all are

@@ -63,7 +63,7 @@ from cypresskit.timing.work import Path
 MAX_BYTES = 4 << 30  # of a walk, and what the engine takes from it
 BESIDES = 64 * 256  # bytes of a wavefront while it is walked, beside its accesses; measured
 SMALL = 1500  # wavefronts of a walk that is kept for the next launch, at most: a few MB
-KEPT = 4  # such walks: of one launch, prices and lines are asked together
+KEPT_WALKS = 4  # such walks: of one launch, prices and lines are asked together
 REHEARSED = 64  # turns of a loop, after which its end is looked for before more is noted
 _walks: dict[tuple, list[Path]] = {}
 
@@ -77,7 +77,7 @@ def walk(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[Path]:
         check_memory(code, surfaces, wavefronts)
         return _walked(code, surfaces, wavefronts)
     key = code.program, code.controls, surfaces.key, wavefronts.tobytes()
-    return keep(_walks, key, _walks.get(key) or _walked(code, surfaces, wavefronts), KEPT)
+    return keep(_walks, key, _walks.get(key) or _walked(code, surfaces, wavefronts), KEPT_WALKS)
 
 
 def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None:

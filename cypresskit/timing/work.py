@@ -77,13 +77,14 @@ class Clause:
     with one per fetch or store; BARRIER, where a workgroup's wavefronts wait for each other.
 
     Where it comes from: bundles ``first``, ``first`` + 1, ... of ``Code.controls[control]``, and
-    for each stream its instruction, an index into ``Program.body`` (``sources``).
+    for each stream its instruction, an index into ``Program.body`` (``sources``). The engine needs
+    none of that.
     """
 
     kind: int
     bundles: int = 0
     streams: tuple[Stream, ...] = ()
-    control: int = -1
+    control: int = 0
     first: int = 0
     sources: tuple[int, ...] = ()
 
@@ -270,9 +271,10 @@ def stream(
     return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], phases, asked=asked, **more)
 
 
-def fetch_clause(streams: list[Stream]) -> Clause:
-    """A TEX clause. A line that an earlier fetch of the clause has asked for is dropped from later
-    ones' lists: data come back in order, so that it has arrived before theirs can.
+def fetched_together(streams: Iterable[Stream]) -> tuple[Stream, ...]:
+    """The streams of a TEX clause. A line that an earlier fetch of the clause has asked for is
+    dropped from later ones' lists: data come back in order, so that it has arrived before theirs
+    can.
     """
     kept: list[Stream] = []
     for whole in streams:
@@ -286,7 +288,7 @@ def fetch_clause(streams: list[Stream]) -> Clause:
                 ptr, line, offset = _without(stream, before)
                 stream = replace(stream, ptr=ptr, line=line, offset=offset, whole=whole)
         kept.append(stream)
-    return Clause(TEX, 0, tuple(kept))
+    return tuple(kept)
 
 
 def combined_stores(clauses: list[Clause]) -> list[Clause]:

@@ -31,17 +31,13 @@ from cypresskit.machine.fast.target import FLAGGED, this_host
 from cypresskit.machine.fast.texel_layout import address, aligned, pitch
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
 from cypresskit.machine.run import Run, tally
+from cypresskit.threads import processors
 
 SLICE = 5_000_000  # instructions of gangs after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 SPARE = 4  # workspaces kept for later launches
 MAX_SPARE = 16 << 20  # bytes of each of them, at most
 LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
-
-
-def processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(launch: Launch, threads: int | None = None) -> Run | None:
