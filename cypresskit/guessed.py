@@ -39,25 +39,24 @@ def number(text: str, unit: str = "") -> float | None:
 
 
 def kept_guesses(cells: Iterable[Mapping]) -> dict[str, tuple[Any, Any]]:
-    """(guess, result) by question, as kept in the outputs of a notebook's ``cells``, those of
-    pictures among them; a curve is a question for each of its places.
+    """(guess, result) by question, as kept in the outputs of a notebook's ``cells``; a curve is a
+    question for each of its places.
     """
     pairs: dict[str, tuple[Any, Any]] = {}
     for output in (output for cell in cells for output in cell["outputs"]):
         metadata = output.get("metadata")
         kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        for row in kept if isinstance(kept, list) else [kept]:
-            question = row.get("question") if isinstance(row, dict) else None
-            if not isinstance(row, dict) or not isinstance(question, str):
-                continue
-            guess, truth = row.get("guess"), row.get("truth")
-            parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
-            if isinstance(truth, dict):
-                heights = guess if isinstance(guess, dict) else {}
-                parts = {
-                    f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
-                }
-            for asked, pair in parts.items():
-                if pair[0] is not None or asked not in pairs:
-                    pairs[asked] = pair
+        question = kept.get("question") if isinstance(kept, dict) else None
+        if not isinstance(kept, dict) or not isinstance(question, str):
+            continue
+        guess, truth = kept.get("guess"), kept.get("truth")
+        parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
+        if isinstance(truth, dict):
+            heights = guess if isinstance(guess, dict) else {}
+            parts = {
+                f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
+            }
+        for asked, pair in parts.items():
+            if pair[0] is not None or asked not in pairs:
+                pairs[asked] = pair
     return pairs

@@ -132,10 +132,10 @@ const signsOfWidth = async () => {
     return signs
 }
 
-// What has a colour in the cell that begins with `four_by_four`, by kind, and the numbers beside its lines.
+// What has a colour in the cell that begins with `own`, by kind, and the numbers beside its lines.
 const coloured = () => {
     const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]
-        .find(one => one.textContent.includes("four_by_four = "))
+        .find(one => one.textContent.includes("own = "))
     const told = kind => [...CSS.highlights.get(`il-${kind}`) ?? []]
         .filter(range => editor.contains(range.startContainer))
         .map(range => range.startContainer.data.slice(range.startOffset, range.endOffset).trim())
