@@ -124,7 +124,7 @@ def _kernel(
         "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
     }
     simulated |= {
-        field: partial(getattr, card, field.replace("bundles", "loop_bundles")) for field in CARD
+        field: partial(getattr, made, field.replace("bundles", "loop_bundles")) for field in CARD
     }
     for quantity, value in simulated.items():
         if quantity in figures:
