@@ -167,7 +167,7 @@ def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
 def test_a_wrong_alpha_is_named():
     trace = ck.trace_element(changed(SINGLE, ("mul r10, r10, cb0[0].x", "")), 0, 0)
     assert trace.notes == (
-        "Term k = 0 is multiplied by 1, not by alpha = 2. So it is with 3 more terms.",
+        "Term k = 0 is multiplied by 1, not by alpha = 2. 3 more terms are affected.",
     )
 
 
@@ -222,7 +222,7 @@ def test_a_register_that_is_never_set_is_the_cause_where_all_terms_are_missing()
     line = next(n for n, row in enumerate(kernel.text.splitlines(), 1) if "mov o0.x" in row)
     cause = f"no line sets r20.x, which goes into what line {line} stores"
     assert trace.notes == (
-        f"Term k = 0, A[0, 0] B[0, 0], is missing: {cause}. So it is with 4 more terms.",
+        f"Term k = 0, A[0, 0] B[0, 0], is missing: {cause}. 4 more terms are affected.",
     )
     assert [term.kind for term in trace.terms] == ["missing"] * 5
     assert trace.blamed == (line,)

@@ -242,7 +242,7 @@ def test_a_guessed_step_of_k_names_the_line_that_reads_k(count, more):
     with pytest.raises(ck.ConventionError) as caught:
         ck.kernel(COUNTS.replace("1.0", count))
     said = str(caught.value)
-    assert f"Each {more} more of k makes the loop turn once more" in said
+    assert f"The loop runs one more turn for every {more} of k" in said
     assert "Line 7 reads cb0[0].z, which is k in numbers" in said
 
 

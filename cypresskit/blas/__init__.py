@@ -1,16 +1,14 @@
 """BLAS on the simulated device: numpy arrays in, numpy arrays out."""
 
-from cypresskit.blas.choice import Choice, choose
+from cypresskit.blas.choice import choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.factory import CardMemoryError, MatrixFactory, OnCard
+from cypresskit.blas.factory import CardMemoryError, MatrixFactory
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
 __all__ = [
     "DD",
     "CardMemoryError",
-    "Choice",
     "MatrixFactory",
-    "OnCard",
     "choose",
     "gemm",
     "gemm_packed",

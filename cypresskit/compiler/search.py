@@ -9,8 +9,8 @@ bundles in all. Within an attempt, it searches for
 1. the channels of doubles (``schedule``): if no bundle can hold a double operation, as all its
    words ended up in one bank, it gets copies to read, and the schedule begins anew;
 2. the registers of a loop (``lean_or_gathering``): what the order of the IL needs, or enough for
-   all fetches that can go together, if that saves time; code outside loops lives on what its loops
-   need, and where there are none, the first block is searched for as they are;
+   all fetches that can go together, if that saves time. Code outside loops gets the registers its
+   loops need; without loops, the first block's search decides;
 3. the order of allocation (``allocated``): the one that needs the fewest registers stays.
 """
 

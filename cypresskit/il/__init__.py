@@ -3,7 +3,7 @@
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.parser import assemble
-from cypresskit.il.program import Dest, Instruction, Macro, Program, Register, Source
+from cypresskit.il.program import Dest, Instruction, Program, Register, Source
 
 __all__ = [
     "OPCODES",
@@ -11,7 +11,6 @@ __all__ = [
     "Fault",
     "ILError",
     "Instruction",
-    "Macro",
     "Opcode",
     "Program",
     "Register",

@@ -70,7 +70,7 @@ class ILError(ValueError):
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its
     four letters or more; or of those as much alike as ``cutoff`` the one with the fewest slips,
-    rather not a wrong letter; or none.
+    which prefers a missing or swapped letter to a wrong one; or none.
     """
     word = word.lower()[:64]
     names = list(known)

@@ -1,7 +1,7 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
 A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which
-describes its arrays; six that differ from a sibling in a few lines are written when asked for
+describes its arrays; six texts that differ from a sibling's in a few lines are made from it
 (``double_double``). The launch convention stands at the top of each text. Most kernels differ
 in nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
 another way, as their ``Convention`` says. A matrix times a

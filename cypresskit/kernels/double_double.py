@@ -1,5 +1,5 @@
-"""The texts of ``ddgemm_nn``, ``nt`` and ``tt``, with and without fused multiply-add, written when
-asked for.
+"""The texts of ``ddgemm_nn``, ``nt`` and ``tt``, with and without fused multiply-add, written
+here.
 
 A texel of double-doubles is one number, so these kernels differ from ``ddgemm_tn`` only in where a
 step of k fetches from: along the rows of a matrix that is stored with k across, down its columns

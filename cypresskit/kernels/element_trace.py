@@ -170,7 +170,7 @@ def trace_element(
     >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     >>> mine = ck.kernel(text, like="sgemm_tn")
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
-    Line 54 multiplies A[0, 1], where A[0, 0] belongs. So it is with 1 more term.
+    Line 54 multiplies A[0, 1], where A[0, 0] belongs. 1 more term is affected.
     """
     known = resolve(kernel)
     _check_place(row, column)
@@ -680,5 +680,6 @@ def _notes(terms: list[Term]) -> list[str]:
     notes = []
     for key, note in first.items():
         more = count[key] - 1
-        notes.append(note + (f" So it is with {quantity(more, 'more term')}." if more else ""))
+        affected = f" {quantity(more, 'more term')} {'is' if more == 1 else 'are'} affected."
+        notes.append(note + (affected if more else ""))
     return notes

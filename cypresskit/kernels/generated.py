@@ -1,5 +1,5 @@
-"""Kernels that are written when asked for: SGEMM TN with a block of another size, and entries of
-the contest, whose text is somebody's own.
+"""Kernels beside the catalogue's: SGEMM TN written with a block of another size, and entries of the
+contest, whose text is written so or somebody's own.
 """
 
 from dataclasses import replace

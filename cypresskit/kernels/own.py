@@ -513,7 +513,7 @@ def step_in_words(program: Program) -> str:
         return ""
     more = "step" if step == 1 else f"{step} steps"
     return (
-        f" Each {more} more of k makes the loop turn once more: so many were taken for a turn's."
+        f" The loop runs one more turn for every {more} of k, so a turn was taken to do {step}."
         f" Line {line} reads cb0[0].z, which is k in numbers, not in turns or texels."
     )
 

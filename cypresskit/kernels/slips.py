@@ -95,11 +95,11 @@ def _blocks(kernel: Kernel, left: np.ndarray, right: np.ndarray, whole: Whole) -
 
 
 def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
-    """Steps of k done twice or not at all; ``turn`` of them make a round of the loop."""
+    """Steps of k done twice or not at all; ``turn`` of them are one turn of the loop."""
     k = np.arange(len(right))
     times: dict[str, np.ndarray] = {"every step of k is added twice": np.full(len(k), 2)}
     for count in sorted({1, turn} & set(range(1, len(k)))):
-        part = "round" if count == turn else "step of k"
+        part = "turn" if count == turn else "step of k"
         first = k < count
         last = k >= len(k) - count
         times |= {
@@ -111,13 +111,13 @@ def _steps(left: np.ndarray, right: np.ndarray, turn: int) -> Factors:
             f"the last {part} is done twice": 1 + last,
         }
     for step in range(turn) if turn > 1 else ():
-        times[f"step {step} of each round is missing"] = k % turn != step
+        times[f"step {step} of each turn is missing"] = k % turn != step
     for words, counts in times.items():
         yield words, left * counts, right
     for step in range(1, turn):
         again = k - (k % turn == step)
         yield (
-            f"step {step} of each round is step {step - 1} once more",
+            f"step {step} of each turn is step {step - 1} once more",
             left[:, again],
             right[again],
         )

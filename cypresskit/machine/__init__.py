@@ -6,27 +6,8 @@ third, ``vliw``, runs what the compiler made of the program.
 """
 
 from cypresskit.machine.engines import launch
-from cypresskit.machine.launch import KernelError, Launch, prepare
-from cypresskit.machine.observer import (
-    BarrierEvent,
-    FetchEvent,
-    MemoryEvent,
-    Observer,
-    StepEvent,
-    WroteEvent,
-)
+from cypresskit.machine.launch import KernelError, prepare
+from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import Run
 
-__all__ = [
-    "BarrierEvent",
-    "FetchEvent",
-    "KernelError",
-    "Launch",
-    "MemoryEvent",
-    "Observer",
-    "Run",
-    "StepEvent",
-    "WroteEvent",
-    "launch",
-    "prepare",
-]
+__all__ = ["KernelError", "Observer", "Run", "launch", "prepare"]

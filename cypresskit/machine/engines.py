@@ -1,8 +1,8 @@
 """Running IL: ``launch``, and the fallback for launches that the fast engine declines.
 
-The engines don't know each other. The fast one stops at a store out of range, and at a barrier that
-work-items reach apart, without knowing which work-item comes first when all run in step. The
-explaining one then runs the launch again.
+The engines don't know each other. The fast one stops at a store out of range, and at a divergent
+barrier, without knowing which work-item comes first when all run in step. The explaining one then
+runs the launch again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

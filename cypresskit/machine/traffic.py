@@ -1,8 +1,8 @@
 """The memory accesses of a launch's first wavefront, in order: fetches and LDS accesses of its 64
 work-items.
 
-``Traffic`` is an observer. A pixel shader's wavefront is an 8 x 8 tile whose work-items are listed
-quad by quad (2 x 2); a compute shader's is 64 consecutive ones. Left out: global memory, and what
+``Traffic`` is an observer. A pixel kernel's wavefront is an 8 x 8 tile whose work-items are listed
+quad by quad (2 x 2); a compute kernel's is 64 consecutive ones. Left out: global memory, and what
 came back.
 """
 

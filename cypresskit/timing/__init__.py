@@ -8,7 +8,6 @@ loops) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and 
 that takes the time, with one file for each of its ``units``.
 """
 
-from cypresskit.machine.shape import Shape
 from cypresskit.timing.limits import Limit, WhatIf, what_if, why
 from cypresskit.timing.prices import LinePrice, Prices, price
 from cypresskit.timing.question import Question
@@ -26,7 +25,6 @@ __all__ = [
     "Prices",
     "Question",
     "Report",
-    "Shape",
     "Table",
     "WhatIf",
     "ask",

@@ -10,8 +10,8 @@ waits, which the engine's ledger (``units.state``) has by clause. Their sum is `
 For a unit or for data isn't told apart: who queues at a unit and who has left it and lacks data
 changes with the order of wavefronts, while both together last.
 
-Of a launch that is simulated in part, the clocks of lives and of work are known for the whole, so
-that all of the waiting is, too. How lines share it is what was seen.
+Of a sampled launch, total lifetime and work are known; waiting is the rest, shared among lines as
+observed.
 """
 
 from collections import defaultdict

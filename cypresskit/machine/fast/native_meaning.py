@@ -50,14 +50,14 @@ class Floats:
         return (tiny if also is None else tiny | also).select(zero, result)
 
     def multiply(self, name: str, a: Vec, b: Vec) -> Vec:
-        """ "mul" or "div"."""
+        """a * b or a / b: ``name`` is "mul" or "div"."""
         if not self.soft:
             return a.two(name, b)
         a, b = (self.flush(x) for x in a.both(b))
         return self._small(a.two(name, b), wide(a).two(name, wide(b)))
 
     def add(self, name: str, a: Vec, b: Vec) -> Vec:
-        """ "add" or "sub"."""
+        """a + b or a - b: ``name`` is "add" or "sub"."""
         if not self.soft:
             return a.two(name, b)
         return self.flush(self.flush(a).two(name, self.flush(b)))

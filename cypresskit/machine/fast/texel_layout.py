@@ -1,4 +1,4 @@
-"""How textures lie in memory, and loads of texels that lie side by side.
+"""How textures lie in memory.
 
 Textures lie in *lines* of 64 bytes, as the host's cache has them. All rows of one line lie one
 below the other, then those of the next: so a walk down a column reads consecutive lines. One row

@@ -3,9 +3,8 @@ repeat it.
 
 ``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a
 scalar. Operators and methods add an instruction to the ``Emitter`` and give its result; numbers
-become constants of the other operand's type, a scalar beside a vector goes to all its lanes. LLVM's
-own builder was tried and is slower, and lacks ``freeze`` and the attribute that tells of a flush
-mode.
+become constants of the other operand's type, a scalar beside a vector goes to all its lanes.
+llvmlite's builder is slower and lacks ``freeze`` and the attribute that tells of a flush mode.
 """
 
 import struct

@@ -21,8 +21,8 @@ def dispatch_first(chip, room):
 
 @part
 def place_group(chip, g, e, first, clock):
-    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now have the
-    earliest to do.
+    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now be
+    the engine's next.
     """
     work = chip.work
     engines = chip.engines
