@@ -22,6 +22,9 @@ import numpy as np
 from cypresskit.tables import table
 
 MOST = 1024  # parts of a kind that a simulated chip may have
+#: Double instructions per double-double operation: half additions of 21, half multiplications of 8,
+#: which fused multiply-adds make so short (Nakasato, appendix A).
+DOUBLE_DOUBLE = (21 + 8) / 2
 TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
@@ -125,11 +128,11 @@ class Board:
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
 
     def peak_gflops(self, precision: str) -> float:
-        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870: half
-        additions of 21 double instructions, half multiplications of 8; Nakasato, appendix A).
+        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
+        operations take ``DOUBLE_DOUBLE`` instructions.
         """
         peaks = {"single": self.single_gflops, "double": self.double_gflops}
-        peaks["double-double"] = self.double_gflops / ((21 + 8) / 2)
+        peaks["double-double"] = self.double_gflops / DOUBLE_DOUBLE
         if precision not in peaks:
             raise ValueError(f"precision {precision!r} is not one of {', '.join(peaks)}")
         return peaks[precision]

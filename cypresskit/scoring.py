@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from cypresskit import published
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import card
 from cypresskit.timing.simulate import simulate
@@ -37,7 +37,7 @@ CARD = (  # fields of the kernel card; "bundles" are the loop's
 )
 # Double instructions per operation
 PEAKS = {
-    "ddgemm_tn_fma": (21 + 8) / 2,
+    "ddgemm_tn_fma": DOUBLE_DOUBLE,
     "ddgemm_tn_nofma": (21 + 25) / 2,
 }
 

@@ -10,6 +10,7 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
 from cypresskit.il.registers import mask_letters, read_register
 
+MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set, 4.6)
 MAX_LDS = 32_768  # bytes of a workgroup's LDS (IL specification, "Declare a Typeless LDS")
 
 _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
@@ -37,8 +38,11 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
         if not match:
             line.fail("`dcl_cb`: expected a constant buffer and its size, as in `dcl_cb cb0[4]`")
         numbers = int(match[1][:9]), int(match[2][:9])
-        if numbers[0] > 15 or numbers[1] > 4096:
-            line.fail("the constant buffers are cb0 to cb15, with at most 4096 elements each", at)
+        if numbers[0] > 15 or numbers[1] > MAX_CONSTANTS:
+            line.fail(
+                f"the constant buffers are cb0 to cb15, with at most {MAX_CONSTANTS} elements each",
+                at,
+            )
     elif op.name in ("dcl_input_position_interp", "dcl_input"):
         register = read_register(line)
         if register.kind != "vWinCoord0":

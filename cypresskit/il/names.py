@@ -1,14 +1,13 @@
-"""Checks of names against the whole program: undeclared ones, those of the other mode; addresses
-that literals hold.
+"""Names against the whole program: which are undeclared or of the other mode; and addresses that
+literals hold, written as the numbers they are.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from cypresskit.il.declarations import MAX_CONSTANTS
 from cypresskit.il.program import LETTERS, Instruction, Program, Register
 from cypresskit.il.registers import INPUTS
-
-MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set, 4.6)
 
 
 def name_faults(i: Instruction, program: Program):
