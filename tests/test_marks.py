@@ -25,6 +25,7 @@ from cypresskit.isolated import process
 from cypresskit.isolated.process import Family, walls
 from cypresskit.marks import course, gradebook, judging, submissions
 from cypresskit.teach import check, sentences
+from cypresskit.teach.check import Verdict
 from tools import book
 
 BOOK = ROOT / "notebooks"
@@ -514,6 +515,50 @@ def odd_guess(chance: random.Random):
             {"1": 10**400, "x": [None]},
         ]
     )
+
+
+SETTING = (
+    "half = 3",
+    "half: int = 3",
+    "whole, half = 6, 3",
+    "[half, *rest] = 3, 4",
+    "for half in range(4):\n    pass",
+    "if True:\n    half = 3",
+    "def half():\n    return 3",
+    "import math as half",
+    "print(half := 3)",
+)
+USING = (
+    "half == 3",
+    "half.__class__",
+    "whole = half",
+    "def other():\n    half = 3",
+    'text = """\nhalf = 3\n"""',
+    "class Other:\n    half = 3",
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_feedback_shows_the_last_cell_that_sets_the_answer(seed):
+    """However it is set, as Python itself sees it, with lines for IPython alone or without."""
+    chance = random.Random(seed)
+    sources = [
+        *chance.choices(USING + SETTING, k=3),
+        chance.choice(SETTING),
+        *chance.choices(USING),
+    ]
+    setting = []
+    for number, source in enumerate(sources):
+        names: dict[str, object] = {"half": USING}
+        exec(source, names)
+        if names["half"] is not USING:
+            setting.append(number)
+    given = [chance.choice(("", "%matplotlib inline\n", "!ls\n")) + source for source in sources]
+    exercise = course.Exercise(1, "x", "ck.teach.start_here.check_half(half)", "why?")
+    lesson = course.Lesson("x", [], {}, (exercise,), {})
+    code = [course._cell({"cell_type": "code", "source": source}) for source in given]
+    work = gradebook.combined(lesson, [(code, [Verdict(True, "")])])
+    assert work.answers[exercise].code == given[setting[-1]]
 
 
 @pytest.mark.parametrize("seed", range(60))

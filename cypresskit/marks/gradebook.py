@@ -21,6 +21,7 @@ from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, one_line, read_csv
+from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
@@ -323,7 +324,7 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
         steps = course.kept_steps(cells)
         wrote = course.wrote(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
-            cell = steps.get(exercise.step) or answer_cell(code, exercise.answer)
+            cell = steps.get(exercise.step) or bindings.last_setting(code, exercise.answer)
             new = Graded(verdict, cell, wrote.get(exercise.number, ""))
             old = answers.get(exercise)
             if old:
@@ -346,9 +347,3 @@ def _entered(guess: float | str) -> str:
     """
     text = f"{guess:.12g}" if isinstance(guess, float) else str(guess)
     return text[: course.LONGEST].encode("utf-8", "replace").decode("utf-8")
-
-
-def answer_cell(code: list[str], name: str) -> str:
-    """The last cell that sets a name."""
-    sets = re.compile(rf"^(def )?{re.escape(name)} *[=(]", re.M)
-    return next((source for source in reversed(code) if sets.search(source)), "")

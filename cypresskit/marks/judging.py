@@ -14,7 +14,6 @@ Where a check fails, rather than the answer, a known right answer is judged in a
 if that fails, too, is the check broken, and the exercise doesn't count. Else it was the answer.
 """
 
-import ast
 import hashlib
 import re
 import time
@@ -32,7 +31,7 @@ from cypresskit.marks.course import Cell, Exercise, Lesson
 from cypresskit.teach import bindings, check
 from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
 
-#: Takes apart what `course.CHECK` finds: the lesson's module, the check, the name of the answer
+#: Takes apart an `Exercise.check`: the lesson's module, the check, the name of the answer
 CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
 MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
 BUDGET = 300.0  # seconds by the clock for all that a student handed in
@@ -72,7 +71,7 @@ def judge(
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = family or Family(walls())
     try:
-        return _judged([plain(cell) for cell in cells], answer, run, seed, own)
+        return _judged([bindings.plain(cell) for cell in cells], answer, run, seed, own)
     except Exception as error:
         return check.broken(error)
     finally:
@@ -119,15 +118,6 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Ve
     except Lost as lost:
         finding, hint = lost_words(f"the cell of {answer}", lost)
         return Verdict(False, f"The answer could not be judged: {finding}", hint)
-
-
-def plain(cell: str) -> str:
-    """A cell without the lines that IPython alone understands, such as ``%timeit`` and ``!ls``."""
-    try:
-        ast.parse(cell)
-        return cell
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
 
 
 # -- a student's work, in a process of its own

@@ -18,6 +18,11 @@ def parsed(cell: str) -> ast.Module | None:
         return None
 
 
+def plain(cell: str) -> str:
+    """A cell without the lines that IPython alone understands, such as ``%timeit`` and ``!ls``."""
+    return cell if parsed(cell) else re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
+
+
 def bound(statement: ast.stmt) -> set[str]:
     """The names that a statement sets or changes, wholly or in part; what is in a function or a
     class is its own.
@@ -46,6 +51,11 @@ def sets(cell: str, name: str) -> bool:
     return any(name in bound(statement) for statement in tree.body)
 
 
+def last_setting(cells: Sequence[str], name: str) -> str:
+    """The last cell that sets a name, or ""."""
+    return next((cell for cell in reversed(cells) if sets(plain(cell), name)), "")
+
+
 def binding_lines(cell: str, names: set[str]) -> list[int]:
     """The first lines of those statements of a cell that set one of ``names``."""
     tree = parsed(cell)
@@ -70,7 +80,7 @@ def _used(table: SymbolTable) -> set[str]:
 
 
 def needed(cells: Sequence[str], code: str) -> list[int]:
-    """The numbers of the cells that set what the code ``asked`` uses, and of those that set what
+    """The numbers of the cells that set what ``code`` uses, and of those that set what
     these use, in order.
     """
     wanted = uses(code)
@@ -88,7 +98,7 @@ def needed(cells: Sequence[str], code: str) -> list[int]:
 
 
 def names_behind(cells: Sequence[str], code: str) -> set[str]:
-    """The names that the code ``asked`` depends on: those that it uses, and those that are used
+    """The names that ``code`` depends on: those that it uses, and those that are used
     where these are set. What a cell only prints isn't among them.
     """
     statements = [
