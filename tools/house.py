@@ -60,7 +60,7 @@ LATE = (
     "traitlets",
 )
 #: Our own modules that may be imported late, since they pull in Bokeh or numba, which takes longer
-#: than all the rest of `import cypresskit`, are a third of what that would load, or need a GPU.
+#: than all the rest of `import cypresskit`, or twenty more of ours, or need a GPU.
 LATE_OF_OURS = {
     "blas/choice.py": ("blas/modelled.py",),
     "editing/views.py": ("draw/__init__.py",),  # with the first view that is played

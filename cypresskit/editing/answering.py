@@ -44,8 +44,8 @@ class Case:
     those before it, or None if there is nothing to be said.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, ``block`` and ``k_step`` as
-    for ``ck.kernel``, or ``launch`` (``LaunchCase``); ``n``, or None for one that fits; a ``step``
-    of the climb, or None; and the ``parts`` that are wanted. ``memory`` is kept from job to job.
+    for ``ck.kernel``; ``n``, or None for one that fits; a ``step`` of the climb, or None; and the
+    ``parts`` that are wanted. ``memory`` is kept from job to job.
     """
 
     def __init__(self, job: Message, memory: "JobMemory") -> None:
@@ -123,7 +123,7 @@ class Case:
         n = self.job.get("n") or self.memory.n
         if n is None:
             n = self.memory.n = measured_answers.fitting_size(self.mine)
-        return measured_answers.clocks_answer(self.mine, n)[0]
+        return measured_answers.clocks_answer(self.mine, n)
 
     def best(self) -> Answer:
         return measured_answers.best_answer(self._judge())

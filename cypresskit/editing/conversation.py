@@ -118,7 +118,7 @@ class Conversation:
 
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
-    settings : ``like``, ``block``, ``k_step``, ``n`` and ``launch`` of every job: a text that is
+    settings : ``like``, ``block``, ``k_step``, ``n`` and ``step`` of every job: a text that is
         judged with them is kept in the history as judged with them, and with no others.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
@@ -205,8 +205,8 @@ class Conversation:
             self.pages = [page for page in self.pages if page != send]
 
     def hear(self, message: Message, page: Send | None = None) -> None:
-        """Hear what a page says; what is none of the protocol's is left alone. ``page`` hears from
-        now on, if it didn't.
+        """Hear what a page says; unknown messages are ignored. ``page`` hears from now on, if it
+        didn't.
         """
         kind = message.get("type") if isinstance(message, dict) else None
         with self.lock:
@@ -295,7 +295,7 @@ class Conversation:
     # -- texts
 
     def _take_text(self, message: Message) -> None:
-        """A page has a new text: it goes into the file, and to whoever answers."""
+        """A page has a new text: it goes into the file, and to the answer process."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
         if self.closed.is_set():
             self.say(self._heard_message(edit))
@@ -304,8 +304,8 @@ class Conversation:
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """``text`` is what counts from now on, for each conversation about the file; here it is
-        answered, and by another one if a page of its own says that it shows it. Nobody hears of a
-        page that is closed: a conversation that none asks is silent.
+        answered, and by another one if a page of its own says that it shows it. Closed pages get
+        no messages: a conversation that none asks is silent.
 
         ``base`` is the text that was edited. If that isn't the last one, whoever typed hadn't seen
         what stands here: it is kept.

@@ -42,8 +42,8 @@ class Edit:
     ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
     typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
     ``arguments``: with which arguments of ``ck.workbench`` it was judged, in words; "" if it wasn't
-    judged, and in histories of former versions. ``step``: the step of the climb on whose workbench
-    it was made, or ""; ``kept``, whether that step keeps it.
+    judged. ``step``: the step of the climb on whose workbench it was made, or ""; ``kept``, whether
+    that step keeps it.
     """
 
     number: int
@@ -347,11 +347,6 @@ def history_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.history.json")
 
 
-def history_of(path: str | Path) -> Edits:
-    """The history of a kernel's file."""
-    return Edits(history_path(Path(path)))
-
-
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Alone among all processes that change histories in a folder."""
@@ -384,8 +379,6 @@ def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:
     names = {field.name for field in fields(Edit)}
     try:
         held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
-        if isinstance(held, list):  # of a former version
-            held = {"edits": held, "answers": {}}
         rows, answers = held["edits"], held["answers"]
         edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in rows]
         if all(map(_is_sound, edits)) and all(isinstance(words, str) for words in answers.values()):

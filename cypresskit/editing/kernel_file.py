@@ -46,8 +46,8 @@ class KernelFile:
         return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
     def news(self) -> str | None:
-        """The text that somebody else has put into the file since it was last seen, or None. A file
-        that is gone, half written or no text is no news: it may come back.
+        """The text that somebody else has put into the file since it was last seen, or None: so it
+        is while the file is missing, partial or undecodable, too.
         """
         stamp = self._stamp()
         if stamp is None or stamp == self.stamp:

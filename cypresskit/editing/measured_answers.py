@@ -65,15 +65,16 @@ def judged_kernel(
     old_c: bool = False,
 ) -> tuple[Kernel, Verification]:
     """The kernel that a text is, and whether it is right; with ``old_c``, whether it also is if it
-    has to add beta times the old C. Arguments, and what is raised, as of ``launched_kernel``.
+    has to add beta times the old C. Arguments, and what is raised, as of ``_launched_kernel``.
     """
-    mine, seen = launched_kernel(text, name, like, block, k_step, before)
+    mine, seen = _launched_kernel(text, name, like, block, k_step, before)
     if old_c and seen.right:
         seen = verify(mine, alpha=2.0, beta=-1.0)
     return mine, seen
 
 
-def launched_kernel(
+@lru_cache(maxsize=8)
+def _launched_kernel(
     text: str,
     name: str,
     like: str | None,
@@ -90,18 +91,6 @@ def launched_kernel(
     one of which nothing can be found out is still launched like it, if it stores as much. What was
     found of the last few texts is kept. Raises what ``ck.kernel`` raises.
     """
-    return _judged(text, name, like, block, k_step, before)
-
-
-@lru_cache(maxsize=8)
-def _judged(
-    text: str,
-    name: str,
-    like: str | None,
-    block: tuple[int, int] | None,
-    k_step: int | None,
-    before: Kernel | None,
-) -> tuple[Kernel, Verification]:
     program = assemble(text, name)
     given = (block, k_step) != (None, None)
     book = None if like is None else book_kernel(like)
@@ -123,10 +112,10 @@ def _judged(
             return mine, as_it_asks
     if as_like is not None:
         return as_like.kernel, as_like
-    return _judged_like_before(text, name, block, k_step, before)
+    return _launched_like_before(text, name, block, k_step, before)
 
 
-def _judged_like_before(
+def _launched_like_before(
     text: str,
     name: str,
     block: tuple[int, int] | None,
@@ -302,8 +291,8 @@ def json_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
-    """The part "clocks", and the report it is made from.
+def clocks_answer(mine: Kernel, n: int) -> Answer:
+    """The part "clocks".
 
     The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
     ``percent`` of peak, ``clocks``, what it is ``bound`` by and what would ``help``, ``busy``
@@ -315,11 +304,11 @@ def clocks_answer(mine: Kernel, n: int) -> tuple[Answer, Report | None]:
     try:
         report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
     except UNTIMED as error:
-        return untimed(error), None
+        return untimed(error)
     sides = report.size or (n, n, n)
     square = len({*sides}) == 1
     at = f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in sides)
-    return report_answer(report, mine) | {"at": at}, report
+    return report_answer(report, mine) | {"at": at}
 
 
 def untimed(error: Exception) -> Answer:
@@ -327,8 +316,8 @@ def untimed(error: Exception) -> Answer:
     return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
 
 
-def report_answer(report: Report, mine: Kernel | None = None) -> Answer:
-    """The part "clocks" of a report, but for ``at``; of a product, with the kernel ``mine``."""
+def report_answer(report: Report, mine: Kernel) -> Answer:
+    """The part "clocks" of a report on the kernel ``mine``, but for ``at``."""
     steps = next_steps(report, mine)
     return {
         "size": list(report.size or (0, 0, 0)),
@@ -361,15 +350,10 @@ def fitting_size(mine: Kernel, patience: float = PATIENCE) -> int:
 
 
 def best_answer(mine: Kernel) -> Answer:
-    """The part "best" of a kernel."""
-    return best_code(mine.program)
-
-
-def best_code(program: Program) -> Answer:
     """The part "best": ``bundles`` a turn, ``gprs`` and ``wavefronts`` of the best code that was
     found for it (``ck.compile`` with ``style="best"``).
     """
-    card = compile(program, style="best").card()
+    card = compile(mine.program, style="best").card()
     return {"bundles": card.loop_bundles, "gprs": card.gprs, "wavefronts": card.wavefronts}
 
 

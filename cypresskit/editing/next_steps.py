@@ -52,10 +52,10 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules ask of a launch: its ``report``, and the ``kernel`` if it is a product."""
+    """What the rules ask of a launch: its ``report``, and its ``kernel``."""
 
     report: Report
-    kernel: Kernel | None
+    kernel: Kernel
 
     @cached_property
     def works(self) -> dict[int, LineWork]:
@@ -79,7 +79,7 @@ class Facts:
     @property
     def number_bytes(self) -> int:
         """Bytes of a number of A, B or C."""
-        return BYTES[self.kernel.precision] if self.kernel else 4
+        return BYTES[self.kernel.precision]
 
     def clocks(self, unit: str) -> dict[int, float]:
         """The clocks that a unit works for a line each time that a wavefront runs it."""
@@ -97,10 +97,8 @@ class Facts:
         return {work.line: work.waited / lived for work in fetches}
 
 
-def next_steps(report: Report, kernel: Kernel | None = None) -> list[NextStep]:
-    """What one could do to make a launch faster, the most promising first; of a product, with its
-    kernel.
-    """
+def next_steps(report: Report, kernel: Kernel) -> list[NextStep]:
+    """What one could do to make a launch of a kernel faster, the most promising first."""
     facts = Facts(report, kernel)
     steps = (rule(facts) for rule in bottleneck(report.bound).rules)
     return [step for step in steps if step is not None][:MOST]
@@ -130,7 +128,7 @@ def _percent(share: float) -> str:
 
 def _narrow_texels(facts: Facts) -> NextStep | None:
     kernel = facts.kernel
-    if kernel is None or not kernel.convention.streams or kernel.convention.texel >= TEXEL:
+    if not kernel.convention.streams or kernel.convention.texel >= TEXEL:
         return None
     numbers = kernel.convention.texel // facts.number_bytes
     whole = TEXEL // facts.number_bytes
@@ -164,7 +162,7 @@ def dropped_components(mine: Kernel) -> list[str]:
 
 def _small_block(facts: Facts) -> NextStep | None:
     kernel = facts.kernel
-    if kernel is None or kernel.vector or not facts.fetches:
+    if kernel.vector or not facts.fetches:
         return None
     rows, columns = kernel.block
     if min(rows, columns) * facts.number_bytes >= LARGE:
@@ -189,7 +187,7 @@ def _conflicts(unit: str, access: str, words: str) -> Callable[[Facts], NextStep
     """A rule: some accesses of a unit take longer than others."""
 
     def rule(facts: Facts) -> NextStep | None:
-        if facts.kernel is not None and facts.kernel.convention.buffer:
+        if facts.kernel.convention.buffer:
             return None
         clocks = facts.clocks(unit)
         least = min(clocks.values(), default=0.0)
@@ -213,8 +211,7 @@ def _beside_the_sums(facts: Facts) -> NextStep | None:
     without = [
         b for b in bundles if not any("MULADD" in o.name or "FMA" in o.name for o in b.operations)
     ]
-    kernel = facts.kernel
-    if kernel is None or kernel.precision == "double-double":
+    if facts.kernel.precision == "double-double":
         return None  # without multiply-adds it computes all the same
     if not bundles or not PART <= len(without) / len(bundles) < 1:
         return None
@@ -335,8 +332,8 @@ def _rows_of_memory(facts: Facts) -> NextStep | None:
 
 
 def _read_again(facts: Facts) -> NextStep | None:
-    kernel, size = facts.kernel, facts.report.size
-    if kernel is None or size is None:
+    size = facts.report.size
+    if size is None:
         return None
     m, n, k = size
     least = (m * k + k * n) * facts.number_bytes
@@ -353,11 +350,7 @@ def _read_again(facts: Facts) -> NextStep | None:
 
 def _few_hits(facts: Facts) -> NextStep | None:
     hits = facts.report.hits.get("L1", 1.0)
-    if (
-        hits > 0.5
-        or not facts.fetches
-        or (facts.kernel is not None and facts.kernel.convention.buffer)
-    ):
+    if hits > 0.5 or not facts.fetches or facts.kernel.convention.buffer:
         return None
     return NextStep(
         f"L1 has {_percent(hits)} of the lines that are asked for. Neighbours in memory that are"

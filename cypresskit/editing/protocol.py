@@ -1,4 +1,4 @@
-"""What the workbench's page and whoever answers it say to each other.
+"""What the workbench's page and the process that answers it say to each other.
 
 The page (``workbench.js``) holds the editor and the pictures; it knows no compiler. It is given a
 *channel*, ``{send(message), listen(function)}``, and sends and hears messages: objects of JSON with

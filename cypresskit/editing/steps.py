@@ -83,15 +83,10 @@ class Step:
         """The book's text to begin with."""
         return book_text(self.start)
 
-    @property
-    def line(self) -> str:
-        """The first step of those that go on with one kernel."""
-        return STEPS[self.previous].line if self.previous else self.name
-
 
 def kept_texts(outputs: object) -> dict[str, str]:
     """The texts that workbenches kept, by step, as the ``outputs`` of a notebook's cell have them;
-    of the same step, the last. What is none of a workbench's is left alone, whatever it is.
+    of the same step, the last. Outputs of anything else are ignored, whatever they are.
     """
     texts = {}
     for output in outputs if isinstance(outputs, list) else []:

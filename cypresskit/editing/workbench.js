@@ -262,7 +262,7 @@ class Workbench {
     }, SILENCE)
   }
 
-  /** Say something to whoever answers. Returns whether there still is anybody. */
+  /** Say something to the answer process. Returns whether there still is anybody. */
   post(message) {
     try {
       this.channel.send(message)

@@ -171,7 +171,7 @@ def _array(content: Any) -> np.ndarray:
             raise ValueError("an array of another size")
         return np.frombuffer(raw, dtype).reshape(shape).copy()
     except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"an array that is none: {error}") from None
+        raise ValueError(f"not an array: {error}") from None
 
 
 def clean(text: str) -> str:

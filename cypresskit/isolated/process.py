@@ -49,7 +49,7 @@ HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't hav
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
 KEPT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # of the environment
 #: The same outside a sandbox: where the reader's files, caches and temporary files are.
-OUTSIDE = (*("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"),)
+OUTSIDE = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"
 START = 120  # seconds that a new process may take until it is there
 
 TOLD = 1_000  # characters of what a process says of its own failure

@@ -6,12 +6,16 @@ other; whatever an answer leaves running is ended with it. Messages go to and fr
 (see ``plain``):
 
     -> {"make": ...}                     how the answer is made
-    <- {"made": "function" or a value}   or {"failed": ...}
+    <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
+                                         a cell that can't be run
     -> {"call": {"values": [...]}}       arguments, which the answer may change; and "through":
                                          [module, name] of a function that calls the answer
+    -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
+                                         and "limits"
     <- {"print": "text"}                 what it prints, a page of it
     <- {"ask": [name, ...]}              what is done outside, on the card: -> {"answer": ...}
-    <- {"result": ...} or {"failed": ...}
+    <- {"result": ...} or {"failed": ...}; or {"halted": why}, such as "memory" or "thread"
+    <- {"broken": a traceback}           a fault of the package, not of the answer
 """
 
 import ast
@@ -139,7 +143,9 @@ class Server:
         self.limits |= how["limits"]
 
     def run_cells(self, cells: list[dict], name: str) -> Any:
-        """The answer that cells set; each has its ``source``, and the names that are ``wanted``."""
+        """The answer that cells set. Each has its ``source``; ``sets``, the answer's name where it
+        sets that, or ""; and ``binding``, the lines where statements begin that have to run.
+        """
         names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
         for number, cell in enumerate(cells, 1):
             file = f"<cell {number}>"
@@ -157,8 +163,9 @@ class Server:
         return names[name]
 
     def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
-        """Run a cell, statement by statement. One that sets no wanted name may fail: it shows what
-        isn't there."""
+        """Run a cell, statement by statement. One that isn't ``binding`` may fail: it shows what
+        isn't there.
+        """
         for statement in tree.body:
             code = compile(ast.Module([statement], []), file, "exec")
             Absent = classroom.Absent

@@ -1,6 +1,6 @@
 """The compile page of the site: the workbench without clocks, in the reader's browser.
 
-``il``, ``compiler`` and the pure half of ``workbench`` go there as they are; ``stand_ins`` has the
+``il``, ``compiler`` and ``editing.pure_answers`` go there as they are; ``stand_ins`` has the
 little of numpy that they ask for. Pyodide's core comes from npm when the site is built, and is in
 no commit. Node then brings Python up once, imports all of it and writes its memory down; a worker
 in the reader's browser begins with that memory. Where npm can't bring Pyodide, the site is built

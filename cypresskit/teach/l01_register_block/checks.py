@@ -14,7 +14,6 @@ from cypresskit.teach.climb import climb_exercise, of_turn
 from cypresskit.teach.kernels import run_gemm
 
 SIZES = (1, 2, 4, 8, 12, 16)
-FOUR_BY_FOUR = block_kernel(4, 4)  # what answers are launched like
 
 
 def heart() -> str:

@@ -115,7 +115,7 @@ def dial() -> Player:
     _draw_rows(sheet, points, choices)
     _draw_speed(sheet, points)
 
-    captions = [_say(points, n, *setting) for n, setting in enumerate(choices)]
+    captions = [_say(points, n, registers) for n, (*_, registers) in enumerate(choices)]
     legend = sheet.legend(
         ("computes (half height: one alone)", "alu", "box"),
         ("in the texture unit", "texture", "box"),
@@ -137,7 +137,7 @@ def dial() -> Player:
     return sheet.player(captions, below=[note, legend], dials=dials, still_frame=int(still_frame))
 
 
-def _say(points: list[Point], n: int, switch: int, latency: int, registers: int) -> str:
+def _say(points: list[Point], n: int, registers: int) -> str:
     usual = points[n - REGISTERS.index(registers) + REGISTERS.index(GPRS)].gflops
     speed = points[n].gflops
     slower = (

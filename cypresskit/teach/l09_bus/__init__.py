@@ -1,4 +1,4 @@
-"""Lesson 09, the bus: its checks and helpers, and pictures of its own."""
+"""Lesson 09, the bus: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 

@@ -1,4 +1,4 @@
-"""Lesson 11, pipelines: its checks and helpers, and pictures of its own."""
+"""Lesson 11, pipelines: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 

@@ -1,4 +1,4 @@
-"""Lesson 13, what is left of it: its checks and helpers, and pictures of its own."""
+"""Lesson 13, what is left of it: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
