@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +28,27 @@ def cache_folder() -> Path | None:
     return None if folder.startswith("~") else Path(folder, "cypresskit")
 
 
-def source_hash(files: Iterable[Path]) -> "hashlib._Hash":
-    """The hash of what is in these files."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files)))
+class Sources:
+    """The ``files`` that results follow from, as they were when this was made. What is edited later
+    must not pass for what made a result: unless they are ``unchanged``, nothing may be kept.
+    """
+
+    def __init__(self, files: Callable[[], Iterable[Path]]):
+        self.files = files
+        self._hash = self._read()
+
+    def key(self, *parts: object) -> str:
+        """A hash of the files and of all else that a result depends on."""
+        digest = self._hash.copy()
+        digest.update(repr(parts).encode())
+        return digest.hexdigest()[:32]
+
+    def unchanged(self) -> bool:
+        """Whether the files are what they were."""
+        return self._read().digest() == self._hash.digest()
+
+    def _read(self) -> "hashlib._Hash":
+        return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(self.files())))
 
 
 def sealed(name: str, contents: bytes) -> bytes:

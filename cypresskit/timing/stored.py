@@ -10,7 +10,6 @@ A file is a ``npz`` without pickles: arrays, and JSON for all else, which gives 
 its last digit.
 """
 
-import hashlib
 import io
 import json
 import os
@@ -27,7 +26,7 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.il.fused import host_processor
-from cypresskit.kept_files import KeptFiles, cache_folder, source_hash
+from cypresskit.kept_files import KeptFiles, Sources, cache_folder
 from cypresskit.kernels import Kernel
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.question import Question
@@ -57,7 +56,7 @@ def kept(
         with suppress(KeyError, OSError, TypeError, ValueError, BadZipFile):  # of another form
             return from_plain(_unpacked(contents))
     result = find()
-    if _sources().digest() == SOURCES.digest():
+    if SOURCES.unchanged():
         files.write(key, _packed(as_plain(result)))
     return result
 
@@ -75,9 +74,7 @@ def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
         (astuple(question.device), launch.surfaces.key),
         (question.exact, astuple(question.policy)),
     )
-    digest = SOURCES.copy()
-    digest.update(repr(parts).encode())
-    return digest.hexdigest()[:32]
+    return SOURCES.key(*parts)
 
 
 def _packed(plain: Plain) -> bytes:
@@ -96,10 +93,13 @@ def _unpacked(contents: bytes) -> Plain:
     return rest | arrays
 
 
-def _sources() -> "hashlib._Hash":
+def _sources() -> list[Path]:
     files = (file for room in ROOMS for file in (PACKAGE / room).rglob("*.*"))
     kinds = (".py", ".txt", ".ll")
-    return source_hash([PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)])
+    return [PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)]
+
+
+SOURCES = Sources(_sources)
 
 
 # What the model is
@@ -125,6 +125,3 @@ def _is_of_the_model(module: str) -> bool:
 
 def _is_patched() -> bool:
     return any(names.get(name) is not value for names, name, value in _noted)
-
-
-SOURCES = _sources()

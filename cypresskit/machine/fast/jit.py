@@ -4,7 +4,6 @@ anybody else is not used.
 """
 
 import ctypes
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,7 @@ import numpy as np
 from cypresskit import il
 from cypresskit.il import Program
 from cypresskit.il.fused import host_machine
-from cypresskit.kept_files import KeptFiles, cache_folder, source_hash
+from cypresskit.kept_files import KeptFiles, Sources, cache_folder
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.texel_layout import TexelLayout
 from cypresskit.machine.fast.translation import Translation
@@ -64,7 +63,7 @@ def _compiled(program: Program, target: Target) -> NativeCode:
 
         translation = translate(program, target)
         code = object_code(translation.text, target)
-        if _sources().digest() == SOURCES.digest():
+        if SOURCES.unchanged():
             files.write(key, _as_bytes(translation, code))
     else:
         translation, code = kept
@@ -106,14 +105,7 @@ def object_code(text: str, target: Target) -> bytes:
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
 
 
-def _sources() -> "hashlib._Hash":
-    """The hash of all files that translation depends on."""
-    return source_hash(file for room in ROOMS for file in room.glob("*.*"))
-
-
-#: Of the files as they were when this was imported. What is edited later must not pass for what
-#: compiled the code: if they have changed, nothing is kept.
-SOURCES = _sources()
+SOURCES = Sources(lambda: (file for room in ROOMS for file in room.glob("*.*")))  # of translation
 
 
 def _key(program: Program, target: Target) -> str:
@@ -122,9 +114,7 @@ def _key(program: Program, target: Target) -> str:
     """
     import llvmlite.binding as llvm
 
-    digest = SOURCES.copy()
-    digest.update(repr((program.mode, program.expanded, target, llvm.llvm_version_info)).encode())
-    return digest.hexdigest()[:32]
+    return SOURCES.key(program.mode, program.expanded, target, llvm.llvm_version_info)
 
 
 def _as_bytes(translation: Translation, code: bytes) -> bytes:
