@@ -28,7 +28,7 @@ def cache_folder() -> Path | None:
     return None if folder.startswith("~") else Path(folder, "cypresskit")
 
 
-class Sources:
+class SourceFiles:
     """The ``files`` that results follow from, as they were when this was made. What is edited later
     must not pass for what made a result: unless they are ``unchanged``, nothing may be kept.
     """

@@ -25,8 +25,8 @@ import numba
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.fused import host_processor
-from cypresskit.kept_files import KeptFiles, Sources, cache_folder
+from cypresskit.il.host_llvm import host_processor
+from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.kernels import Kernel
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.question import Question
@@ -99,7 +99,7 @@ def _sources() -> list[Path]:
     return [PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)]
 
 
-SOURCES = Sources(_sources)
+SOURCES = SourceFiles(_sources)
 
 
 # What the model is

@@ -14,8 +14,8 @@ import numpy as np
 
 from cypresskit import il
 from cypresskit.il import Program
-from cypresskit.il.fused import host_machine
-from cypresskit.kept_files import KeptFiles, Sources, cache_folder
+from cypresskit.il.host_llvm import host_machine
+from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.machine.fast.target import Target, this_host
 from cypresskit.machine.fast.texel_layout import TexelLayout
 from cypresskit.machine.fast.translation import Translation
@@ -105,7 +105,9 @@ def object_code(text: str, target: Target) -> bytes:
 ROOMS = Path(__file__).parent, Path(il.__file__).parent
 
 
-SOURCES = Sources(lambda: (file for room in ROOMS for file in room.glob("*.*")))  # of translation
+SOURCES = SourceFiles(
+    lambda: (file for room in ROOMS for file in room.glob("*.*"))
+)  # of translation
 
 
 def _key(program: Program, target: Target) -> str:

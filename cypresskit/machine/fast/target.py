@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cypresskit.il.fused import host_processor
+from cypresskit.il.host_llvm import host_processor
 
 FLAGGED = ("arm", "flags")  # modes in which a flushed result may be wrong
 
