@@ -18,13 +18,16 @@ from pathlib import Path
 SEAL = hashlib.sha256().digest_size
 
 
+def home_cache() -> str:
+    """The folder of the user's caches."""
+    return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+
+
 def cache_folder() -> Path | None:
     """The folder of the user's cache for this package; None where the user has none: nobody of that
     name is known, and no variable says where they are at home.
     """
-    folder = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if not folder:
-        folder = os.path.expanduser("~/.cache")
+    folder = os.environ.get("NUMBA_CACHE_DIR") or home_cache()
     return None if folder.startswith("~") else Path(folder, "cypresskit")
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from cypresskit.tables import one_line
+
 
 def save_file(path: str | Path, data: str | bytes) -> None:
     """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``,
@@ -20,6 +22,15 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     """
     if replaced := replace_file(path, data):
         replaced.close()
+
+
+def try_to_save(path: Path, data: str | bytes) -> list[str]:
+    """As ``save_file``; a list with the reason if that fails, an empty one if not."""
+    try:
+        save_file(path, data)
+    except OSError as error:
+        return [f"can't write {one_line(str(path))}: {error.strerror or error}"]
+    return []
 
 
 def replace_file(path: str | Path, data: str | bytes) -> BinaryIO | None:
@@ -51,6 +62,18 @@ def replace_file(path: str | Path, data: str | bytes) -> BinaryIO | None:
     finally:
         beside.unlink(missing_ok=True)
     return replaced
+
+
+Stamp = tuple[int, int, int]
+
+
+def file_stamp(path: Path) -> Stamp | None:
+    """When a file was changed, its length, and which file it is; None if there is none."""
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
 LEFT_OUT = "__MACOSX"

@@ -12,7 +12,7 @@ from queue import Queue
 from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
-from cypresskit.saving import files_in, read_plain, save_file
+from cypresskit.saving import files_in, read_plain, try_to_save
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:
@@ -112,7 +112,11 @@ def contest(args: argparse.Namespace) -> None:
     for place, entry in ranked(rows, args.n):
         print(f"{place:3} {line(entry)}")
     files_written = [(args.csv, table(rows, args.n)), (args.html, page(rows, args.n))]
-    faults = [fault for path, text in files_written for fault in _saved(path, text)]
+    faults = [
+        fault
+        for path, text in files_written
+        for fault in try_to_save(path, text.encode("utf-8", "replace"))
+    ]
     if faults:
         raise CommandError("\n".join(faults))
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
@@ -121,15 +125,6 @@ def contest(args: argparse.Namespace) -> None:
 def shown_name(file: Path) -> str:
     """A file's name on one line."""
     return one_line(os.fsencode(file.name).decode("utf-8", "backslashreplace"))
-
-
-def _saved(path: Path, text: str) -> list[str]:
-    """Write a file; a list with the reason if that fails."""
-    try:
-        save_file(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        return [f"can't write {path}: {error.strerror or error}"]
-    return []
 
 
 def _check_targets(html: Path, csv: Path) -> None:

@@ -278,10 +278,14 @@ def answer_job(
                 break
             say({"type": "answer", "edit": edit, "part": part, **answer})
     except Exception as error:  # a fault of the package: the page says so, and goes on
-        message = f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
-        say({"type": "trouble", "edit": edit, "message": message})
+        say({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
     say({"type": "done", "edit": edit, "parts": job["parts"]})
     memory.count_job()
+
+
+def fault_in_words(error: Exception) -> str:
+    """Why a text has no answer: a fault of the package."""
+    return f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
 
 
 class AnswerProcess:

@@ -20,7 +20,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from cypresskit.editing.answering import AnswerProcess, Message
+from cypresskit.editing.answering import AnswerProcess, Message, fault_in_words
 from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
@@ -55,7 +55,6 @@ PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 OVER = "The process that answers ended at this text, and was started anew."
 SLOW = "This text had no answer for too long; it was given up."
 IDLE_SLOW = "Prices take too long for this text; they were given up."
-FAULT = "This can't be answered, a fault of the package"
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
     " its cell again."
@@ -429,8 +428,7 @@ class Conversation:
         try:
             answer, program = text_answer(text, self.name)
         except Exception as error:  # a fault of the package: the page says so, and goes on
-            message = f"{FAULT}: {type(error).__name__}: {error}"
-            self.say({"type": "trouble", "edit": edit, "message": message})
+            self.say({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
             self._say_done()
             return
         self._heard({"type": "answer", "edit": edit, "part": "text", **answer})

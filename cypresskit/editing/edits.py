@@ -23,7 +23,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cypresskit.saving import read_plain, save_file
+from cypresskit.kept_files import home_cache
+from cypresskit.saving import file_stamp, read_plain, save_file
 from cypresskit.tables import quantity, table
 
 MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
@@ -222,7 +223,7 @@ class Edits(Sequence[Edit]):
         """Read the file, if another process has written it. Edits that it lacks, since they
         couldn't be written there, stay.
         """
-        if self.path is None or self._stamp == (stamp := _stamp(self.path)):
+        if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
             return
         if self._stamp is ...:
             self._unwritten, self.answers = _read(self.spare)
@@ -249,7 +250,7 @@ class Edits(Sequence[Edit]):
             self.spare.parent.mkdir(parents=True, exist_ok=True)
             save_file(self.spare, text)
             return
-        self._stamp = _stamp(self.path)
+        self._stamp = file_stamp(self.path)
         self._unwritten = []
         with suppress(OSError):
             self.spare.unlink(missing_ok=True)
@@ -258,11 +259,9 @@ class Edits(Sequence[Edit]):
     def spare(self) -> Path:
         """Where the history is while it can't be written beside its kernel."""
         assert self.path is not None
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         place = str(self.path.absolute()).encode("utf-8", "replace")
-        return Path(
-            home, "cypresskit", "histories", f"{hashlib.sha256(place).hexdigest()[:16]}.json"
-        )
+        name = f"{hashlib.sha256(place).hexdigest()[:16]}.json"
+        return Path(home_cache(), "cypresskit", "histories", name)
 
     def _remark(self, edit: Edit) -> str:
         """Where an edit came from, and with which arguments it was judged, if not all with one."""
@@ -361,15 +360,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(number)
-
-
-def _stamp(path: Path) -> object:
-    """When a file was changed, its length, and which file it is; None if there is none."""
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return None
-    return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
 def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:

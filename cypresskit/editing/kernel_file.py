@@ -4,7 +4,6 @@ A text that can't be written is kept in its history meanwhile (``edits``).
 """
 
 import errno
-import os
 import stat
 import threading
 import time
@@ -14,9 +13,8 @@ from typing import Any, BinaryIO
 
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
-from cypresskit.saving import replace_file, save_file
+from cypresskit.saving import file_stamp, replace_file, save_file
 
-Stamp = tuple[int, int, int]  # of a file: when it was changed, its length, and which file it is
 SETTLES = 0.3  # seconds that another editor may take to write a file that it has emptied
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
@@ -32,24 +30,17 @@ class KernelFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        self.stamp = self._stamp()
+        self.stamp = file_stamp(self.path)
         self.text = read_text(self.path)
         self.problem = ""
         self.lock = threading.RLock()
         self.readers: list[Any] = []
 
-    def _stamp(self) -> Stamp | None:
-        try:
-            seen = os.stat(self.path)
-        except OSError:
-            return None
-        return seen.st_mtime_ns, seen.st_size, seen.st_ino
-
     def news(self) -> str | None:
         """The text that somebody else has put into the file since it was last seen, or None: so it
         is while the file is missing, partial or undecodable, too.
         """
-        stamp = self._stamp()
+        stamp = file_stamp(self.path)
         if stamp is None or stamp == self.stamp:
             return None
         try:
@@ -75,7 +66,7 @@ class KernelFile:
             with replace_file(self.path, text) or nullcontext() as replaced:
                 late = "" if replaced is None else _settled(replaced, self.text)
             self.text = text
-            self.stamp = self._stamp()
+            self.stamp = file_stamp(self.path)
             return late if late.strip() else others
         return others
 
@@ -93,7 +84,7 @@ class KernelFile:
             raise OSError(errno.EINVAL, "it is a pipe or a device", str(self.path))
         if not mode & WRITABLE:
             raise PermissionError(errno.EACCES, "it is read-only", str(self.path))
-        if self._stamp() != self.stamp:  # and it was no news
+        if file_stamp(self.path) != self.stamp:  # and it was no news
             try:
                 read_text(self.path)
             except ValueError:

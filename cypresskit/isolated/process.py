@@ -35,6 +35,7 @@ from typing import Any, BinaryIO, NamedTuple
 from cypresskit.isolated import card, plain
 from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
+from cypresskit.kept_files import home_cache
 
 BOOT = """
 import importlib, json, os, shutil, sys
@@ -302,10 +303,9 @@ def warmed() -> Path | None:
     """A folder with the machine code of the simulator as a sandbox looks for it, made once for each
     version; None where it can't be kept.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     newest = max(file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py"))
     name = hashlib.sha256(f"{PACKAGE} {newest} {sys.version}".encode()).hexdigest()[:16]
-    folder = Path(home, "cypresskit", "isolated", name)
+    folder = Path(home_cache(), "cypresskit", "isolated", name)
     if folder.exists():
         return folder
     try:

@@ -19,8 +19,8 @@ from cypresskit.guessed import kept_guesses, number
 from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
-from cypresskit.saving import save_file
-from cypresskit.tables import as_csv, one_line, read_csv
+from cypresskit.saving import try_to_save
+from cypresskit.tables import as_csv, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
@@ -288,26 +288,17 @@ def write_all(class_: Class, folder: Path, lost: list[dict]) -> list[str]:
         kept at its end.
     """
     questions = [*explanations(class_), *lost, *guesses(class_)]
-    faults = _saved(folder / "marks.csv", table(marks(class_)))
-    faults += _saved(folder / "questions.csv", table(questions))
+    faults = try_to_save(folder / "marks.csv", table(marks(class_)))
+    faults += try_to_save(folder / "questions.csv", table(questions))
     place = folder / "feedback"
     for student, _ in class_.works:
         page = feedback(class_, student)
-        faults += _saved(place / student.page, page.encode("utf-8", "replace"))
+        faults += try_to_save(place / student.page, page.encode("utf-8", "replace"))
     names = {student.page for student, _ in class_.works}
     for other in place.glob("*.html"):
         if other.name not in names:
             other.unlink(missing_ok=True)  # of who has been taken out of the class
     return faults
-
-
-def _saved(path: Path, data: bytes) -> list[str]:
-    """Write a file; a list with the reason if that fails."""
-    try:
-        save_file(path, data)
-    except OSError as error:
-        return [f"{one_line(str(path))} can't be written: {error.strerror or error}"]
-    return []
 
 
 # -- from a student's cells to the work on a lesson
