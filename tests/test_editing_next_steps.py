@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.editing import measured_answers
 from cypresskit.editing.next_steps import (
     BOTTLENECKS,
     Facts,
@@ -103,6 +104,20 @@ def test_a_naive_kernel_is_led_to_texels_and_blocks_and_a_large_block_is_not():
     assert any("each of B once" in text for text in naive)
     block = [step.text for step in next_steps(report_of("sgemm_nn"), ck.kernels["sgemm_nn"])]
     assert not any("could bring" in text or "larger block" in text for text in block)
+
+
+@pytest.mark.parametrize("kept", ["xy", "xz", "xyz", "xyzw"])
+def test_of_components_that_have_no_room_it_says_what_they_must_be(kept):
+    """And not once more that all of the texel is to be stored."""
+    text = ck.kernels["sgemm_naive"].text
+    text = text.replace("mov o0.x, r10.x", f"mov o0.{kept}, r10.{kept}")
+    mine, _ = measured_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    steps = next_steps(ck.simulate(mine, N), mine)
+    (step,) = (step for step in steps if "must be a sum of its own" in step.text)
+    lost = ", ".join(f"o0.{component}" for component in kept[1:])
+    assert step.text.startswith(f"{lost} are written")
+    assert [mine.program.lines[line - 1].split()[1] for line in step.lines] == [f"o0.{kept},"]
+    assert not any("could bring" in step.text for step in steps)
 
 
 def test_of_few_wavefronts_it_says_how_many_engines_stand_idle():

@@ -13,6 +13,7 @@ import cypresskit as ck
 from cypresskit.draw.scripts import joined
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
+from cypresskit.editing.steps import WITHIN
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 
@@ -215,6 +216,13 @@ CARET = """() => {
 }"""
 
 
+#: Whether the page shows the caret, and from the left edge if that does.
+SEEN = f"""() => {{
+    const seen = ({CARET})()
+    return seen.beside && seen.inSight && (seen.column > 40 || seen.scrolled === 0)
+}}"""
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_caret_is_never_under_the_gutter(begin, page, seed):
     rng = random.Random(seed)
@@ -224,10 +232,7 @@ def test_the_caret_is_never_under_the_gutter(begin, page, seed):
     keys = ["End", "Home", "ArrowDown", "ArrowUp", "Control+End", "Control+Home", "PageDown"]
     for _ in range(60):
         page.keyboard.press(rng.choice(keys))
-        page.wait_for_timeout(20)
-        seen = page.evaluate(CARET)
-        assert seen["beside"] and seen["inSight"], seen["column"]
-        assert seen["column"] > 40 or seen["scrolled"] == 0
+        page.wait_for_function(SEEN, timeout=20_000)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -421,6 +426,28 @@ def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
         colour = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
         hexadecimal = TOKENS["page"][look == "dark"]
         assert colour == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_par_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page, seed):
+    """And of one that is nearly reached it says how nearly."""
+    begin()
+    rng = random.Random(seed)
+    looks = """([step, gflops, right]) => {
+        const head = new StepHead(document.createElement("div"), document.createElement("div"))
+        Object.assign(head, {step, gflops, right})
+        head.showPars()
+        return [...head.pars.querySelectorAll("span")].slice(0, 3).map((one) => one.textContent)
+    }"""
+    for _ in range(40):
+        pars = {name: rng.uniform(40, 2100) for name in ("right", "good", "paper")}
+        speed, right = rng.choice([*pars.values()]) * rng.uniform(0.96, 1.02), rng.random() < 0.8
+        step = {"pars": pars, "within": WITHIN, "kept": None, "name": "02", "hint": ""}
+        for par, said in zip(pars.values(), page.evaluate(looks, [step, speed, right])):
+            assert said.endswith(f" {par:,.0f}")
+            assert said.startswith("✓") == (right and round(speed) >= round(par)), (speed, par)
+            near = right and (1 - WITHIN) * par <= speed and round(speed) < round(par)
+            assert said.startswith(f"within {100 * WITHIN:g} % of ") == near, (speed, par)
 
 
 def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):

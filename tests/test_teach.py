@@ -25,7 +25,7 @@ from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
 from cypresskit.teach.l02_why_blocks.checks import counted, pace
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l06_double_double.checks import hilbert
-from cypresskit.teach.l08_small.checks import first_quad
+from cypresskit.teach.l08_small import checks as small
 from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l11_pipelines import checks as pipelines
 from cypresskit.teach.l12_contest import checks as contest
@@ -72,6 +72,18 @@ def test_planted_answers_get_their_verdicts(check):
     ]
 
     assert not "".join(said_otherwise(check, *answer) for answer in planted)
+
+
+def test_a_wrong_reduction_is_told_without_the_line_that_was_given():
+    """Its slip is named at once, not behind advice to go on by hand."""
+    named = 0
+    for answer, words in CHECKS[small.check_reduction][1]:
+        verdict = small.check_reduction(answer)
+        if "sums" in " ".join(words):
+            named += 1
+            assert all(word in verdict.hint for word in words)
+            assert len(str(verdict).splitlines()) == 3, verdict
+    assert named > 3
 
 
 def test_a_verdict_on_findings_counts_the_others():
@@ -273,7 +285,7 @@ def test_hilbert_times_its_inverse_is_one(n):
 
 def test_a_quad_shares_lines_as_the_lesson_says():
     lines = {
-        name: len({(r, t // 4) for r, t in first_quad(name)})
+        name: len({(r, t // 4) for r, t in small.first_quad(name)})
         for name in ("sgemv_n", "sgemv_n_reduce4")
     }
     assert lines == {"sgemv_n": 4, "sgemv_n_reduce4": 1}

@@ -136,8 +136,9 @@ def verify(
     Returns
     -------
     A ``Verification``: true if the kernel is right at one block of C by two with two turns of its
-    loop, at two by one with three, and at several blocks each way with three and five, so that no
-    loop that ends at a constant is right; else with the first wrong element and the findings.
+    loop, at two by one with three, and at several blocks each way with other numbers of turns, so
+    that no loop that ends at a constant is right; else with the first wrong element and the
+    findings.
 
     Raises
     ------

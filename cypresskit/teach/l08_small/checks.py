@@ -95,12 +95,15 @@ def check_reduction(program: Program) -> Verdict:
             kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"}
         )
         if findings:
-            hint = "what that work-item read, and who had to write it before."
-            if findings[0].kind == "answer":
+            finding = findings[0]
+            told = str(finding)
+            hint = "the line it names."
+            if finding.kind == "answer":  # its line is the given store
+                told = f"{finding.message}."
                 hint = _reduction_slip(program, kernel, a, x, y)
-            elif findings[0].kind != "race":
-                hint = "the line it names."
-            return Verdict(False, f"For {m} x {k}:\n{findings[0]}", hint)
+            elif finding.kind == "race":
+                hint = "what that work-item read, and who had to write it before."
+            return Verdict(False, f"For {m} x {k}:\n{told}", hint)
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 
 
