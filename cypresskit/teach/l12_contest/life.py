@@ -19,6 +19,7 @@ from cypresskit.draw.block import Update, find_block
 from cypresskit.draw.element import LAST, Element, follow, wavefront_of
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.wavefronts import DOING
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder, Recording
@@ -41,7 +42,6 @@ LANES = (
     ("its sum", "01_register_block"),
 )
 HOST, CHIP, CLAUSES, FETCH, BUNDLES, SUM = range(len(LANES))
-DOES = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 SPENT = {
     "bus": "read",
     "launch": "soft",
@@ -189,7 +189,7 @@ def _clauses(events: Sequence[Event], is_another: bool) -> Iterator[Part]:
         story += ", timed as wavefront 0's, whose clauses are kept"
     yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", story)
     for event in events:
-        does = DOES[event.kind]
+        does = DOING[event.kind]
         yield Part(CLAUSES, event.start, event.served, SPENT[does], does, f"it {does}")
         if event.end > event.served:
             story = "its data are on their way"
