@@ -196,6 +196,29 @@ def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page, see
     assert page.input_value(AREA) == last
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_new_line_is_indented_as_the_one_that_it_breaks(begin, page, seed):
+    """A remark, an instruction or a blank line, of blanks or tabs, at its end or within it; and one
+    undo takes it back.
+    """
+    rng = random.Random(seed)
+    for _ in range(4):
+        indent = rng.choice(["", "    ", "\t", "  \t", " " * rng.randint(1, 9)])
+        line = indent + rng.choice(["; a remark", "mad r1, r2, r3, r1 ; a remark", ""])
+        at = rng.randint(len(indent), len(line))
+        begin(f"mov r1, r2\n{line}\n    end")
+        page.focus(AREA)
+        place = len("mov r1, r2\n") + at
+        page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(at, at)", place)
+        page.keyboard.press("Enter")
+        page.keyboard.type("x")
+        after = f"mov r1, r2\n{line[:at]}\n{indent}x{line[at:]}\n    end"
+        assert page.input_value(AREA) == after
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Control+z")
+        assert page.input_value(AREA) == f"mov r1, r2\n{line}\n    end"
+
+
 CARET = """() => {
     const area = host.querySelector(".ckw-area")
     const box = host.querySelector(".ckw-scroll").getBoundingClientRect()

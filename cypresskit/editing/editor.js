@@ -191,9 +191,19 @@ export class Editor {
 
   press(event) {
     if (event.key === "Escape") this.hideTip()
-    if (!(event.key in PAGE_KEYS) || event.ctrlKey || event.altKey || event.shiftKey) return
+    if (event.ctrlKey || event.altKey || event.shiftKey || event.metaKey || event.isComposing)
+      return
+    if (event.key === "Enter") this.breakLine()
+    else if (event.key in PAGE_KEYS) this.turnPage(PAGE_KEYS[event.key])
+    else return
     event.preventDefault()
-    this.turnPage(PAGE_KEYS[event.key])
+  }
+
+  /** A new line, indented as that of the caret: typed, so the browser can undo it. */
+  breakLine() {
+    const before = this.text.slice(0, this.area.selectionStart)
+    const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
+    document.execCommand("insertText", false, `\n${indent}`)
   }
 
   rest(event) {
