@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,6 +191,63 @@ def test_how_a_call_may_end(work, reason):
     assert lost.value.reason == reason
     with Answer(lambda: 1) as answer:
         assert answer() == 1, "the next one is served"
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and those that they have."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found, seen = set(), {pid}
+    while seen:
+        found |= seen
+        seen = {child for child, parent in parents.items() if parent in found} - found
+    return found - {pid}
+
+
+def alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+FAMILIES = """
+import threading, time
+from cypresskit.isolated import Answer
+from cypresskit.isolated.process import CallLimits, Family
+
+def ended(how):
+    limits = CallLimits(600, 1 if how == "by the clock" else 600, 800)
+    family = Family()
+    with Answer(lambda: time.sleep(600), limits=limits, family=family) as answer:
+        print("begins", flush=True)
+        if how == "with its family":
+            threading.Timer(1, family.end).start()
+        answer()
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are found in /proc")
+@pytest.mark.parametrize("how", ["by the clock", "with its family", "by a signal to its parent"])
+def test_no_process_of_a_call_outlives_it(how, tmp_path):
+    """Whatever ends the call: its time, its family, or the end of who asked for it."""
+    file = tmp_path / "families.py"
+    file.write_text(f"{FAMILIES}\n\nended({how!r})\n")
+    with subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE) as asking:
+        assert asking.stdout and asking.stdout.readline() == b"begins\n"
+        wait_for(lambda: len(descendants(asking.pid)) > 1)
+        started = descendants(asking.pid)
+        if how == "by a signal to its parent":
+            asking.kill()
+    wait_for(lambda: not any(map(alive, started)))
+
+
+def wait_for(what, seconds: float = 60) -> None:
+    late = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < late
+        time.sleep(0.05)
 
 
 def test_a_sandbox_rejects_modules_that_it_would_not_import():

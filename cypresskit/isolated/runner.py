@@ -27,6 +27,7 @@ import io
 import linecache
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -51,7 +52,8 @@ from cypresskit.kernels import Kernel
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 FILE = 20_000_000  # bytes of a file that an answer writes
 TEXT = 2_000  # characters of an error's message
-SUBREAPER = 36  # of prctl: orphans of this process's children become its own
+#: Of prctl: orphans of this process's children become its own; it gets a signal as its parent ends.
+SUBREAPER, AT_PARENTS_END = 36, 1
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
 #: What a first launch would import, in each copy of a process that forks.
@@ -360,8 +362,7 @@ def main() -> None:
 
 def serve_forks(control: socket.socket) -> None:
     """For each socket that comes, serve an answer in a copy of this process; send how it ended."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    tell_kernel(SUBREAPER, 1)
     silence()
     control.send(b"\0\0")
     for module in LAUNCHING:
@@ -372,6 +373,7 @@ def serve_forks(control: socket.socket) -> None:
             return
         child = os.fork()
         if child == 0:
+            tell_kernel(AT_PARENTS_END, signal.SIGKILL)
             control.close()
             os.setsid()
             with socket.socket(fileno=sockets[0]) as channel:
@@ -380,9 +382,28 @@ def serve_forks(control: socket.socket) -> None:
                         Server(reader, writer).serve()
             os._exit(0)
         os.close(sockets[0])
-        _, status = os.waitpid(child, 0)
+        status = status_of(child, control)
         end_orphans()
         control.send(status.to_bytes(2, "big"))
+
+
+def tell_kernel(what: int, value: int) -> None:
+    """Set an attribute of this process with Linux's prctl; elsewhere nothing happens."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
+
+
+def status_of(child: int, control: socket.socket) -> int:
+    """The status with which a child ends, as of ``os.waitpid``. It is ended as soon as nobody holds
+    the other end of ``control`` any more.
+    """
+    with suppress(OSError, AttributeError):  # elsewhere than on Linux
+        ends = os.pidfd_open(child)
+        readable, *_ = select.select([control.fileno(), ends], [], [])
+        os.close(ends)
+        if control.fileno() in readable:
+            os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
 
 
 def end_orphans() -> None:
