@@ -700,6 +700,16 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
         page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         notebook = json.loads((lab.root / "step.ipynb").read_text())
         assert kept_texts(notebook["cells"][0]["outputs"]) == {"00": text}
+    moved = lab.root / "moved" / "step.ipynb"
+    moved.parent.mkdir()
+    moved.write_text(json.dumps(notebook))
+    page.evaluate(OPEN, "moved/step.ipynb")
+    page.wait_for_function(JS.idle, arg="moved/step.ipynb")
+    lab.run_all(page)
+    page.locator(".ckw-kept", has_text="brought back from this notebook").wait_for()
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    again = json.loads(moved.read_text())
+    assert again != notebook and kept_texts(again["cells"][0]["outputs"]) == {"00": text}
 
 
 def test_in_jupyterlab_a_still_follows_the_edits(lab, page):

@@ -1,5 +1,6 @@
 """The conversation: nothing waits for ever, no text is lost, and no answer is of another text."""
 
+import json
 import os
 import random
 import signal
@@ -11,10 +12,18 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing import conversation
-from cypresskit.editing.conversation import CLOSED, FOLLOWS, OVER, SLOW, Conversation, State
+from cypresskit.editing.conversation import (
+    BROUGHT,
+    CLOSED,
+    FOLLOWS,
+    OVER,
+    SLOW,
+    Conversation,
+    State,
+)
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.steps import MIME, STEPS, kept_texts, saved_texts
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.saving import save_file
 
@@ -618,6 +627,86 @@ def test_a_workbench_shows_its_own_step_and_keeps_only_what_was_made_there(tmp_p
         assert found.kept(step).text == own[-1], step
     assert {edit.step for edit in found if edit.kept} == set(made)
     assert left <= {edit.text for edit in found} | set(shown.values())
+
+
+def handed_in(step, monkeypatch):
+    """What a notebook's cell that opens a step's workbench is saved with, and the workbench."""
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    bench = ck.workbench(step=step)
+    bench._hand_in()
+    return [{"output_type": "display_data", "data": shown[0]}], bench
+
+
+def save_notebook(path, outputs):
+    path.write_text(json.dumps({"cells": [{"source": ""}, *({"outputs": o} for o in outputs)]}))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp_path, monkeypatch):
+    """The law: a notebook's cells are run in a folder whose history keeps some of the steps, in any
+    order, and each is saved with what that history keeps, or else with what it was saved with. A
+    workbench opens with it, and what the folder's file held is not lost.
+    """
+    chance = random.Random(seed)
+    monkeypatch.chdir(tmp_path)
+    steps = chance.sample(["00", "01a", "01b", "02", "03"], 4)
+    here = Edits(history_path(tmp_path / "my_kernel.il"))
+    texts = {step: f"{NAIVE}; {step}, brought\ud83d\n" for step in chance.sample(steps, 3)}
+    own = {step: f"il_ps_2_0\n; {step}, of here" for step in chance.sample(steps, 2)}
+    for step, text in own.items():
+        here.keep(step, text, 1.0)
+    if held := seed % 2:
+        Path("my_kernel.il").write_text("il_ps_2_0\n; of here")
+    save_notebook(
+        tmp_path / "moved.ipynb",
+        [[{"data": {MIME: {"step": step, "text": text}}}] for step, text in texts.items()],
+    )
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "moved.ipynb"))
+    whole = {step: text.replace("\ud83d", "\ufffd") for step, text in texts.items()}
+    wanted = whole | own
+    outputs = []
+    for step in steps:
+        output, bench = handed_in(step, monkeypatch)
+        outputs.append(output)
+        assert kept_texts(output) == {name: wanted[name] for name in wanted if name == step}
+        if step in wanted and step not in own:
+            assert bench.text == Path("my_kernel.il").read_text() == wanted[step]
+            state = bench._conversation._step_state()
+            assert state["brought"] == BROUGHT and state["kept"]["note"] == BROUGHT
+            if step == "00":
+                assert state["kept"]["right"] and state["kept"]["gflops"] > 40
+    found = Edits(here.path)
+    assert {step: found.kept(step).text for step in wanted} == wanted
+    assert not held or found.known("il_ps_2_0\n; of here")
+    save_notebook(tmp_path / "moved.ipynb", outputs)
+    assert saved_texts() == {step: wanted[step] for step in steps if step in wanted}
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        "{",
+        "[" * 100_000,
+        "7",
+        '{"cells": 7}',
+        '{"cells": [7]}',
+        '{"cells": [{"outputs": 7}]}',
+        *(
+            json.dumps({"cells": [{"outputs": [{"data": {MIME: {"step": "00", "text": text}}}]}]})
+            for text in (7, "", "a" * MAX_TEXT)
+        ),
+        None,
+    ],
+    ids=lambda saved: str(saved)[:20],
+)
+def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if saved is not None:
+        Path("odd.ipynb").write_text(saved)
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "odd.ipynb"))
+    bench = ck.workbench(step="00")
+    assert bench.text == STEPS["00"].book and bench.history.kept("00") is None
 
 
 def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):

@@ -415,6 +415,21 @@ def test_a_fault_of_the_package_is_not_the_students(
     assert type(fault).__name__ in text and "return just what" not in text
 
 
+@pytest.mark.parametrize(
+    ("step", "check"),
+    [
+        ("01b", ck.teach.register_block.check_four_by_four),
+        ("03", ck.teach.bundles.check_products),
+        ("contest", contest.check_entry),
+    ],
+)
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_where_a_step_keeps_nothing_its_check_says_so(step, check, text):
+    verdict = check(text)
+    assert not verdict.right and f"Nothing was kept for step {step}" in verdict.finding
+    assert "assemble" not in str(verdict) and f"kept as your {step}" in verdict.hint
+
+
 @pytest.mark.parametrize("name", sorted(shell.ARGUMENTS))
 def test_the_files_that_refuse_arguments_are_there(name):
     assert "raise ValueError(" in (shell.PACKAGE / name).read_text(encoding="utf-8")

@@ -52,6 +52,7 @@ LOOK = 0.4  # seconds between two looks at the file
 #: What a pixel kernel's launch puts into its one input.
 PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
+BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
 OVER = "The process that answers ended at this text, and was started anew."
 SLOW = "This text had no answer for too long; it was given up."
 IDLE_SLOW = "Prices take too long for this text; they were given up."
@@ -277,6 +278,7 @@ class Conversation:
             "hint": self.step.hint,
             "views": [[view, VIEWS[view]] for view in self.step.views],
             "kept": None if kept is None else kept.shown(),
+            "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
         }
 
     def _words(self) -> Message:
@@ -719,6 +721,13 @@ class Conversation:
             _call(reader.keeping)
         self._say_history()
         self._say_step()
+
+    def bring_back(self, texts: dict[str, str]) -> None:
+        """Keep what a saved notebook holds of steps of which the history keeps nothing."""
+        with self.lock, self._history_said():
+            whole = {step: whole_letters(text) for step, text in texts.items()}
+            self.edits.bring_back(whole, BROUGHT)
+        self._say_history()
 
     def _keep(self, text: str, note: str) -> None:
         """Keep a text of which nothing is known but where it came from."""

@@ -149,18 +149,28 @@ class Edits(Sequence[Edit]):
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
     def keep(self, step: str, text: str, gflops: float) -> Edit:
-        """Keep a right text as a step's: its latest edit bears the step's name, or a new one does.
-        The step's other texts stay. Raises ``OSError`` as ``add`` does.
+        """Keep a right text as a step's: the edit that is kept, or its latest one, bears the step's
+        name, or a new one does. The step's other texts stay. Raises ``OSError`` as ``add`` does.
         """
         with self._change():
-            texts = (edit for edit in reversed(self.rows) if edit.text == text)
-            known = next((edit for edit in texts if not edit.kept or edit.step == step), None)
+            texts = (edit for edit in self.rows if edit.text == text)
+            free = [edit for edit in texts if not edit.kept or edit.step == step]
+            known = max(free, key=lambda edit: (edit.kept, edit.number), default=None)
             if known is None:
                 kept = self._append(Edit(0, text, right=True, gflops=gflops, step=step, kept=True))
             else:
                 kept = replace(known, right=True, gflops=gflops, step=step, kept=True)
                 self.rows[self.rows.index(known)] = kept
         return kept
+
+    def bring_back(self, texts: Mapping[str, str], note: str) -> None:
+        """Keep the texts of steps that keep none here, not judged. Raises ``OSError`` as ``add``
+        does.
+        """
+        with self._change():
+            for step, text in texts.items():
+                if self.kept(step) is None:
+                    self._append(Edit(0, text, note=note, step=step, kept=True))
 
     def stand_in(self, text: str | None) -> None:
         """Keep a text that can't be written into the kernel's file, in place of the one before it

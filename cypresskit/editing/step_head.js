@@ -87,7 +87,7 @@ export class StepHead {
   }
 
   showPars() {
-    const {pars, within, kept, hint} = this.step
+    const {pars, within, kept, brought, hint} = this.step
     this.pars.replaceChildren()
     const shown = (gflops) => Math.round(gflops).toLocaleString("en")
     const names = {right: "to keep", good: "the book's", paper: "the paper's"}
@@ -105,13 +105,11 @@ export class StepHead {
       )
     }
     make(this.pars, "span", {}, "Gflop/s")
-    if (kept)
-      make(
-        this.pars,
-        "b",
-        {class: "ckw-kept"},
-        `kept as your ${this.step.name}: ${shown(kept.gflops)} Gflop/s`,
-      )
+    if (kept) {
+      const speed = kept.gflops ? `: ${shown(kept.gflops)} Gflop/s` : ""
+      const from = brought ? `, ${brought}` : ""
+      make(this.pars, "b", {class: "ckw-kept"}, `kept as your ${this.step.name}${speed}${from}`)
+    }
     this.hint.textContent = `To go on: ${hint}`
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }

@@ -6,19 +6,25 @@ the kernel's file (``edits``). Lessons and checks read the same table.
 """
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
+from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import kernel as published
+from cypresskit.saving import read_plain
 
 FILE = "my_kernel.il"  # where a reader's kernel is
 FIRST = "00"  # the step that every reader begins with
 SIDES = re.compile(r"block_(\d+)x(\d+)")
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's kept text
+LARGEST = 64 << 20  # bytes of a notebook
+LONGEST = MAX_TEXT // 4  # letters of a text in it: as many bytes as a file may have
 WITHIN = 0.02  # of a par: a speed that is this little below it is "within 2 %"
 
 
@@ -96,6 +102,23 @@ def kept_texts(outputs: object) -> dict[str, str]:
         if isinstance(step, str) and step in STEPS and isinstance(text, str):
             texts[step] = text
     return texts
+
+
+def saved_texts() -> dict[str, str]:
+    """The texts that this notebook's workbenches kept, by step, as it was saved last: a notebook
+    that was moved holds the only copies. Jupyter says which file it is; where none is named, or
+    what is there is no notebook, there are none.
+    """
+    path = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    if path.suffix != ".ipynb":
+        return {}
+    try:
+        cells = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+    texts = kept_texts(outputs)
+    return {step: text for step, text in texts.items() if 0 < len(text) <= LONGEST}
 
 
 def book_kernel(name: str) -> Kernel:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import unknown_launch
-from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.conversation import BROUGHT, Conversation
 from cypresskit.editing.edits import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
@@ -24,6 +24,7 @@ from cypresskit.editing.steps import (
     Step,
     book_kernel,
     book_text,
+    saved_texts,
     step_named,
 )
 from cypresskit.il import Program, assemble
@@ -142,25 +143,32 @@ def workbench(
         "step": step,
     }
     bench = Workbench(path.absolute(), settings)
+    at = bench._edits.step
+    brought = None if chosen is None else bench._bring_back(chosen)
     if text is not None:
         bench._conversation.put(text, "given")
         bench._judge()
-    elif chosen is not None and (begun := _begins_with(bench._edits, chosen)) is not None:
+    elif brought is not None:
+        bench._conversation.put(brought, BROUGHT)
+    elif chosen is not None and (begun := _begins_with(bench._edits, chosen, at)) is not None:
         bench._conversation.put(begun, "")
     bench._conversation.lead(bench._conversation.text)
+    kept = None if chosen is None else bench._edits.kept(chosen.name)
+    if kept is not None and kept.right is None and kept.text == bench._conversation.text:
+        bench._judge()
     return bench
 
 
-def _begins_with(edits: Edits, step: Step) -> str | None:
+def _begins_with(edits: Edits, step: Step, at: str) -> str | None:
     """The text with which a step goes on: its own last one, or that of the nearest step before it,
-    or the book's. None: the file's, which is at this very step.
+    or the book's. None: the file's, which is ``at`` this very step.
     """
     texts = {edit.step: edit.text for edit in edits if edit.step in STEPS}
     before = step
     while before.name not in texts and before.previous:
         before = STEPS[before.previous]
     if before.name in texts:
-        return None if before.name == edits.step else texts[before.name]
+        return None if before.name == at else texts[before.name]
     return None if not texts and (step.previous or step.name == FIRST) else step.book
 
 
@@ -334,6 +342,17 @@ class Workbench:
         keeping = self._conversation.keeping
         keeping.append(update)
         del keeping[:-STILLS]
+
+    def _bring_back(self, step: Step) -> str | None:
+        """Take what the saved notebook keeps into a history that keeps nothing of the step: the
+        notebook was moved, and its output will be shown anew. Returns the step's text, or None.
+        """
+        if self._edits.kept(step.name) is not None:
+            return None
+        if texts := saved_texts():
+            self._conversation.bring_back(texts)
+        kept = self._edits.kept(step.name)
+        return None if kept is None else kept.text
 
     def _judge(self) -> None:
         """Judge and time the text here and now, and keep it as the step's if it is right."""

@@ -17,7 +17,7 @@ from cypresskit.kernels.compiled import card
 from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.own import ConventionError
 from cypresskit.kernels.verification import Verification
-from cypresskit.teach.check import Verdict, exercise
+from cypresskit.teach.check import Verdict, exercise, unless
 from cypresskit.teach.kernels import fault, judge_kernel
 from cypresskit.timing import Report, simulate
 
@@ -46,6 +46,15 @@ def answer_text(answer: object, step: str) -> object:
     return answer.text if kept is None else kept.text
 
 
+def unless_empty(text: object, step: str) -> None:
+    """Halt the check of a text with nothing in it: the step's workbench kept none."""
+    par = STEPS[step].pars.right
+    finding = f"Nothing was kept for step {step}"
+    finding += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
+    hint = f'type on its workbench until it says "kept as your {step}"; then save the notebook.'
+    unless(not isinstance(text, str) or bool(text.strip()), finding, hint)
+
+
 def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
     """A decorator that makes the check of a step's text: right at several shapes, with every check
     on, and as fast as the step's first par.
@@ -59,6 +68,7 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
         @exercise
         @wraps(describe)
         def check(text: Any) -> Verdict:
+            unless_empty(text, step)
             return judge_kernel(text, FILE, partial(_judged, chosen, text, describe))
 
         return check

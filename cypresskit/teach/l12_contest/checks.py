@@ -38,7 +38,7 @@ from cypresskit.kernels.verification import check_gemm
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
-from cypresskit.teach.climb import CLOSE, climb_exercise, of_workbench
+from cypresskit.teach.climb import CLOSE, climb_exercise, of_workbench, unless_empty
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
@@ -457,6 +457,7 @@ def check_entry(text: Any) -> Verdict:
     """Exercise 4: a kernel's text, or an entry, that is right, and faster on the simulated HD 5870
     than all that ``write`` makes.
     """
+    unless_empty(text, "contest")
     return (
         judge_kernel(text, FILE, partial(_entered, text))
         if isinstance(text, str)
