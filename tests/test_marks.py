@@ -18,6 +18,7 @@ import pytest
 from conftest import ROOT
 
 from cypresskit import cli
+from cypresskit.cli.cmd_marks import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.guessed import KEPT
@@ -450,7 +451,7 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert marked == {
         "'=bob": ("0", "100"),
         "4711": ("1", "100"),
-        "cyd": ("0", "100"),
+        "cyd": ("", ""),
         "dan": ("", ""),
         "eve": ("0", "100"),
     }
@@ -463,6 +464,7 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     ]
     pages = {page.name: page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()}
     assert "<script>" not in pages["eve.html"] and "is no notebook" in pages["cyd.html"]
+    assert "Without marks, 2 of 5: cyd, dan" in told
     assert (
         "def seconds(" in pages["Ada L_4711.html"] and "You said 1200" in pages["Ada L_4711.html"]
     )
@@ -687,7 +689,48 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
         if not submissions.hidden(path.name):
             assert any(owner in submissions._shown(path) for owner in owners), path
     class_ = gradebook.Class({}, [(student, {}) for student in everybody])
-    assert all(class_.account(student) for student in everybody)
+    for student in everybody:
+        account = class_.account(student)
+        assert (gradebook.NOTHING in account) == (not student.notes)
+        assert account.endswith(gradebook.UNLISTED) == (student not in everybody[:3])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
+    """Whatever lesson's name it has: it isn't a lesson with no points."""
+    chance = random.Random(seed)
+    lessons = course.lessons()
+    for stem in chance.sample(sorted(lessons), chance.randrange(1, 4)):
+        whole = (course.folder() / f"{stem}.ipynb").read_bytes()
+        broken = [
+            b"",
+            b"[]",
+            b"{}",
+            whole[: chance.randrange(len(whole) - 2)],
+            chance.randbytes(50),
+        ]
+        (tmp_path / f"{stem}.ipynb").write_bytes(chance.choice(broken))
+    files = sorted(tmp_path.iterdir())
+    student = submissions.Student("ada", "Ada", files)
+    works, kept = student_work(student, lessons, "", {}, None, None)
+    class_ = gradebook.Class(lessons, [(student, works)])
+    (row,) = gradebook.marks(class_)
+    page = gradebook.feedback(class_, student)
+    assert not works and not kept and row["maximum"] == row["total"] == ""
+    for file in files:
+        reason = f"not judged: {file.name} is no notebook: "
+        assert row["account"].count(reason) == page.count(reason) == 1
+
+
+@pytest.mark.parametrize("sentence", ["", "because the bus is slower"])
+def test_a_page_says_what_was_written_or_that_nothing_was(sentence):
+    lesson = course.lessons()["09_bus"]
+    exercise, *_ = lesson.exercises
+    student = submissions.Student("ada", "Ada")
+    answers = {exercise: gradebook.Graded(Verdict(True, "Right."), "", sentence)}
+    works = {"09_bus": gradebook.Work(answers, {})}
+    page = gradebook.feedback(gradebook.Class({"09_bus": lesson}, [(student, works)]), student)
+    assert (gradebook.UNWRITTEN in page) == (not sentence) and "<q></q>" not in page
 
 
 @pytest.mark.parametrize("seed", range(10))

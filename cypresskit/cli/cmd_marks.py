@@ -93,8 +93,7 @@ def marks(args: argparse.Namespace) -> None:
             class_.works.append((student, works))
             kept |= lasting
             parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
-            parts += student.notes
-            print("; ".join([student.name, *(parts or [gradebook.NOTHING])]), flush=True)
+            print(f"{student.name}; {gradebook.became_of(student, parts)}", flush=True)
     while not families.empty():
         families.get().end()
     handed = {row[gradebook.KEY] for row in gradebook.explanations(class_)}
@@ -152,7 +151,6 @@ def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
 def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbox) -> tuple:
     """(work by lesson, verdicts to keep) of a student; what isn't marked goes to its notes."""
     from cypresskit.marks import course, gradebook, judging, submissions
-    from cypresskit.teach.check import Verdict
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
@@ -161,21 +159,14 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
         shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
         try:
             cells = submissions.read_cells(notebook)
-            wrong = ""
         except ValueError as error:
-            cells = []
-            wrong = f"{shown} is no notebook: {error}"
-            student.notes.append(wrong)
+            student.notes.append(f"not judged: {shown} is no notebook: {error}")
+            continue
         stem = course.lesson_of(notebook.name, cells, lessons)
         if stem is None:
-            if not wrong:
-                student.notes.append(f"{shown} is none of the lessons")
+            student.notes.append(f"not judged: {shown} is none of the lessons")
             continue
         exercises = lessons[stem].exercises
-        if wrong:
-            fault = Verdict(False, wrong, "hand in what JupyterLab saved.")
-            parts.setdefault(stem, []).append(([], [fault] * len(exercises)))
-            continue
         handed.append((stem, cells, len(attempts)))
         attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
     verdicts, kept = judging.judged(attempts, seed, stored, family, sandbox)

@@ -31,6 +31,8 @@ FULL = 2  # points for a sentence
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 KEY = "key"
 NOTHING = "nothing was handed in"
+UNLISTED = "not on the roster"
+UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
@@ -109,8 +111,13 @@ class Class:
     def account(self, student: Student) -> str:
         """What became of all that a student handed in, in words."""
         judged = [part.lesson.name for part in self.parts(student)]
-        words = [f"judged: {', '.join(judged)}"] if judged else []
-        return "; ".join([*words, *student.notes]) or NOTHING
+        return became_of(student, [f"judged: {', '.join(judged)}"] if judged else [])
+
+
+def became_of(student: Student, judged: list[str]) -> str:
+    """What was ``judged`` of a student's, in words, with all that wasn't."""
+    words = [*judged, *student.notes] or [NOTHING]
+    return "; ".join([*words, *[UNLISTED] * (not student.listed)])
 
 
 def sentence_key(exercise: Exercise, sentence: str) -> str:
@@ -275,7 +282,7 @@ def _exercise(class_: Class, exercise: Exercise, answer: Graded) -> str:
         name=escape(exercise.name),
         verdict=html(answer.verdict),
         why=escape(exercise.why),
-        sentence=escape(answer.sentence),
+        sentence=f"<q>{escape(answer.sentence)}</q>" if answer.sentence else UNWRITTEN,
         points=points,
         code=escape(answer.code),
     )

@@ -27,12 +27,16 @@ NAME = 100  # characters of a page's name
 
 @dataclass
 class Student:
-    """A student: the ``notebooks`` that were handed in, and ``notes`` on what isn't read."""
+    """A student: the ``notebooks`` that were handed in, and ``notes`` on what isn't read.
+
+    listed : whether the roster has this student; True if there is no roster.
+    """
 
     id: str
     name: str
     notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    listed: bool = True
 
     @property
     def page(self) -> str:
@@ -129,5 +133,5 @@ def with_roster(found: list[Student], listed: list[Student]) -> list[Student]:
             student.notebooks += other.notebooks
             student.notes += other.notes
     for other in left:
-        other.notes.append("not on the roster")
+        other.listed = False
     return everybody + left
