@@ -10,12 +10,15 @@ import cypresskit as ck
 from cypresskit.editing import measured_answers
 from cypresskit.editing.next_steps import (
     BOTTLENECKS,
+    TEXTURE_CONFLICTS,
     Facts,
     _read_again,
+    _room_for_one_more,
     bottleneck,
     next_steps,
     wavefront_life,
 )
+from cypresskit.editing.steps import STEPS, book_kernel
 from cypresskit.timing.report import bound
 
 NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
@@ -96,6 +99,45 @@ def test_what_memory_sends_is_held_against_a_and_b(name, m, n, k):
     bytes_ = {**report.bytes, "DRAM": 3e6 * megabytes}
     step = _read_again(Facts(replace(report, bytes=bytes_), kernel))
     assert f"A and B have {megabytes:,.0f}: each is read 3.0 times" in step.text
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "sgemm_64x64", "block_8x8", "start 12"])
+def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
+    """The same code on chips whose registers hold from 5 to 12 wavefronts of it."""
+    step = STEPS[name.removeprefix("start ")] if name.startswith("start") else None
+    kernel = ck.kernel(step.book, like=book_kernel(step.like)) if step else book_kernel(name)
+    gprs = ck.simulate(kernel, N).registers
+    reports = {}
+    for active in range(5, 13):
+        board = replace(ck.HD5870, register_pool=active * gprs)
+        reports[active] = ck.simulate(kernel, 1024, device=board, progress=False)
+    for report in reports.values():
+        step = _room_for_one_more(Facts(report, kernel))
+        if step is None:
+            continue
+        more = int(re.search(r"would for (\d+)", step.text)[1])
+        if more in reports:
+            assert reports[more].clocks <= 1.01 * report.clocks, step.text
+
+
+@pytest.mark.parametrize(
+    "name, quad", [("sgemm_naive", "2 x 2"), ("sgemm_64x64_lds", "four numbers in a row")]
+)
+def test_a_quad_is_that_of_the_programs_mode(name, quad):
+    kernel = ck.kernels[name]
+    said = TEXTURE_CONFLICTS(Facts(ck.simulate(kernel, N), kernel))
+    assert f"a quad, {quad}" in said.text
+
+
+@pytest.mark.parametrize("name", ["dgemm_tn", "dgemm_nn"])
+def test_of_a_product_that_is_done_in_part_it_says_so(name):
+    """And not that a reader should look at what only the caller of the model gives."""
+    kernel = ck.kernels[name]
+    lines = [n for n, i in enumerate(kernel.program.lines) if re.match(r"\s*d?mad r[3-9]", i)]
+    left = [text for n, text in enumerate(kernel.program.lines) if n not in lines[2:]]
+    mine = ck.kernel("\n".join(left), like=kernel)
+    problem = measured_answers.clocks_answer(mine, 1024)["problem"]
+    assert "leaves out some of the products" in problem and "flops, or" not in problem
 
 
 def test_a_naive_kernel_is_led_to_texels_and_blocks_and_a_large_block_is_not():

@@ -584,6 +584,17 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
+def test_no_step_tells_of_dear_lines_until_the_question_for_them_is_answered(begin, page):
+    begin()
+    page.wait_for_selector(".ckw-steps button")
+    asked = "asked => document.querySelector('.ckw').toggleAttribute('data-asked', asked)"
+    page.evaluate(asked, True)
+    assert not page.locator(".ckw-steps p:has(button)").first.is_visible()
+    assert page.locator(".ckw-steps p").first.is_visible()
+    page.evaluate(asked, False)
+    assert page.locator(".ckw-steps p:has(button)").first.is_visible()
+
+
 def test_a_step_goes_to_its_lines_and_lights_what_became_of_them(begin, page):
     begin()
     page.wait_for_selector(".ckw-steps button")

@@ -39,6 +39,8 @@ TEXEL = 16  # bytes of a whole one
 PART = 0.08  # of the bundles: worth a word
 MOST_LINES = 8  # that a step is about
 ROWS = 0.15  # of the time in which memory opens rows: worth a word
+#: What a quad is, by a program's mode.
+QUADS = {"pixel": "2 x 2 neighbours", "compute": "four numbers in a row"}
 CHANNEL_BUSY = 0.4  # of the time: a channel of memory that holds others up
 
 
@@ -183,7 +185,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _conflicts(unit: str, access: str, words: str) -> Callable[[Facts], NextStep | None]:
+def _conflicts(unit: str, access: str, advice: str) -> Callable[[Facts], NextStep | None]:
     """A rule: some accesses of a unit take longer than others."""
 
     def rule(facts: Facts) -> NextStep | None:
@@ -195,6 +197,7 @@ def _conflicts(unit: str, access: str, words: str) -> Callable[[Facts], NextStep
         if not dear:
             return None
         most = max(clocks.values())
+        words = advice.format(quad=QUADS[facts.report.launch.code.program.mode])
         return NextStep(
             f"{access} here takes {most:.3g} clocks, elsewhere {least:.3g}: {words}", _few(dear)
         )
@@ -286,13 +289,24 @@ def _room_for_one_more(facts: Facts) -> NextStep | None:
     launch, report = facts.report.launch, facts.report
     fewer = range(report.registers - 1, 0, -1)
     enough = next((r for r in fewer if launch.active_with(r) > report.active), None)
-    if enough is None or report.wavefronts <= report.active * report.device.simd_engines:
+    if enough is None or report.wavefronts <= launch.round:
         return None
+    more = launch.active_with(enough)
+    if _turns_of_engine(report, more) > _turns_of_engine(report, report.active):
+        return None  # a last round with many empty places takes more than it gives
     return NextStep(
         f"{report.registers} registers leave room for {report.active} wavefronts, {enough} would"
-        f" for {launch.active_with(enough)}: others compute while one waits. The column `live` says"
-        " where most are needed."
+        f" for {more}: others compute while one waits. The column `live` says where most are"
+        " needed."
     )
+
+
+def _turns_of_engine(report: Report, active: int) -> int:
+    """For how many wavefronts an engine takes the time if ``active`` share it: those of all rounds,
+    of which the last one takes as long as if it were full.
+    """
+    rounds = -(-report.wavefronts // (active * report.device.simd_engines))
+    return rounds * active
 
 
 def _uneven_channels(facts: Facts) -> NextStep | None:
@@ -362,8 +376,8 @@ def _few_hits(facts: Facts) -> NextStep | None:
 TEXTURE_CONFLICTS = _conflicts(
     "texture",
     "A fetch",
-    "the four work-items of a quad, 2 x 2 neighbours, want words of one bank. Best they want the"
-    " same texel, or neighbours in a row.",
+    "the four work-items of a quad, {quad}, want words of one bank. Best they want the same texel,"
+    " or neighbours in a row.",
 )
 LDS_CONFLICTS = _conflicts(
     "LDS",
@@ -420,7 +434,7 @@ BOTTLENECKS = (
     Bottleneck("DRAM", "Fetching fewer bytes from memory would help.", MEMORY),
     Bottleneck(
         "latency",
-        "More wavefronts would help, thus fewer registers; or longer clauses to wait behind.",
+        "More wavefronts would help if they fill the last round; or longer clauses to wait behind.",
         (_room_for_one_more, _waits_for_data, *FEWER_FETCHES),
     ),
     Bottleneck(

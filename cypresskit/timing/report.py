@@ -193,10 +193,15 @@ class Report:
             if not -ROUNDING <= share <= 1 + ROUNDING:
                 raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
         if self.gflops > (1 + ROUNDING) * self.peak_gflops:
+            whole = 2.0 * math.prod(self.size) * self.question.count if self.size else 0.0
             raise ValueError(
                 f"{name}: {self.flops:,.0f} flops in {self.seconds * 1e3:.3f} ms are"
-                f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}: is flops, or"
-                " precision, right?"
+                f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}: "
+                + (
+                    "it leaves out some of the products that C is made of"
+                    if self.flops == whole
+                    else "is flops, or precision, right?"
+                )
             )
 
     @cached_property
