@@ -4,6 +4,7 @@ as it likes: late, out of turn, or never. Laws on random edits; long texts; keys
 
 import json
 import random
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ import cypresskit as ck
 from cypresskit.draw.scripts import joined
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
-from cypresskit.editing.steps import WITHIN
+from cypresskit.editing.edits import Edits
+from cypresskit.editing.stairs import Stairs
+from cypresskit.editing.steps import WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 
@@ -449,6 +452,33 @@ def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
         colour = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
         hexadecimal = TOKENS["page"][look == "dark"]
         assert colour == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
+        scheme = frame.locator("html").evaluate("root => getComputedStyle(root).colorScheme")
+        assert scheme == look, "its scrollbars, too"
+
+
+CORNER_IS = """(colour) => {
+    const canvas = document.createElement("canvas").getContext("2d")
+    canvas.drawImage(host.querySelector("img"), 0, 0)
+    return canvas.getImageData(3, 3, 1, 1).data.slice(0, 3).join() === colour.join()
+}"""
+
+
+def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
+    """What its link saves is for light pages, whatever the page is."""
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    begin()
+    history = Edits(tmp_path / "history.json")
+    history.keep("00", book_text("00"), 45.0)
+    climb = Stairs(history)
+    page.evaluate(
+        "picture => new StepHead(host, host, () => {}).view({picture})", climb.html(on_paper=False)
+    )
+    for is_light, look in (("false", "dark"), ("true", "light")):
+        page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
+        colour = [*bytes.fromhex(TOKENS["page"][look == "dark"][1:])]
+        page.wait_for_function(CORNER_IS, arg=colour)
+    saved = page.get_attribute("a[download]", "href")
+    assert b64decode(saved.partition(",")[2]).decode() == climb.svg()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -63,6 +63,8 @@ def test_it_is_sound_svg_within_its_page(edits):
     assert all(float(b.get("x", 0)) + float(b["width"]) <= WIDTH for b in boxes)
     stairs = [float(b["width"]) for b in boxes if float(b["width"]) < CODE and b["width"] != "4"]
     assert stairs == sorted(stairs) and len(stairs) == 3, "the last is the longest"
+    lowest = max(float(n.attrib["y"]) for n in root.iter() if n.tag.endswith("text"))
+    assert 0 < float(root.attrib["height"]) - lowest < 40, "nothing is empty below it"
     assert re.search(r'<a href="https://example\.org/compile/#like=', picture)
 
 

@@ -777,7 +777,7 @@ class Conversation:
         """A view of the kernel is wanted, or the picture of the climb."""
         view = str(message["view"])
         if view == CLIMB:
-            picture = Stairs(self.edits)._repr_html_()
+            picture = Stairs(self.edits).html(on_paper=False)
             answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
             self.say(answer | {"picture": picture})
             return

@@ -2,7 +2,8 @@
 scale of Gflop/s, with the line that made it, beside the loop of the last kernel.
 
 It is an SVG for light pages, readable without the course, with fonts of the reader's own; a browser
-makes a PNG of it. Branches (steps on lines of their own) are left out.
+makes a PNG of it. On the workbench's page it follows the theme. Branches (steps on lines of their
+own) are left out.
 """
 
 import base64
@@ -39,6 +40,8 @@ STYLE = (
     ".speed{font-size:17px;font-weight:600;text-anchor:end}.on{fill:#fff}.idea{font-weight:600}"
     ".code{font:11px monospace}.small{font:9.5px monospace}.soft{fill:var(--soft)}"
 )
+#: On a page that is dark: the words in stairs.
+DARK = "@media(prefers-color-scheme:dark){.on{fill:var(--page)}}"
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 ORDER = "the same lines in another order"
 #: Steps beside the climb, on kernels of their own.
@@ -93,10 +96,13 @@ class Stairs:
         letters = base64.urlsafe_b64encode(packed).decode().rstrip("=")
         return f"{site.rstrip('/')}/compile/#like={like}&text={letters}"
 
-    def svg(self, site: str = "") -> str:
-        """The picture as SVG; with the address of a ``site``, its heading opens the last kernel."""
+    def svg(self, site: str = "", *, on_paper: bool = True) -> str:
+        """The picture as SVG; with the address of a ``site``, its heading opens the last kernel.
+        Without ``on_paper`` it is dark where the page around it is.
+        """
         loop = list(_loop(self.stairs[-1].edit.text)) if self.stairs else []
-        high = TOP + max(STAIR * len(self.stairs) + 34, LINE * len(loop) + 26)
+        lines = len(loop) // 2  # each is a box and words
+        high = TOP + max(STAIR * len(self.stairs) + 34, LINE * lines + 26)
         head = svg.words(24, 42, self.sentence, "head")
         if site and self.stairs:
             head = f'<a href="{escape(self.link(site))}">{head}</a>'
@@ -110,7 +116,9 @@ class Stairs:
             *self._drawn(),
             *loop,
         ]
-        return svg.picture(parts, (WIDTH, high), style=STYLE, title=self.sentence, on_paper=True)
+        size = WIDTH, high
+        style = STYLE if on_paper else STYLE + DARK
+        return svg.picture(parts, size, style=style, title=self.sentence, on_paper=on_paper)
 
     def _drawn(self) -> Iterator[str]:
         """The stairs, the last at the top, and the paper's speed."""
@@ -144,12 +152,24 @@ class Stairs:
         return "\n".join([self.sentence, *rows[::-1]])
 
     def _repr_html_(self) -> str:
-        image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
+        return self.html()
+
+    def html(self, *, on_paper: bool = True) -> str:
+        """The picture for a page, with a link that saves it as it is on light ones, and a button
+        that saves what is shown; see ``svg``.
+        """
+        image = _address(self.svg())
+        shown = image if on_paper else _address(self.svg(on_paper=False))
         return (
-            f'<div><img src="{image}" alt="{escape(self.sentence)}" style="max-width: 100%"><p>'
+            f'<div><img src="{shown}" alt="{escape(self.sentence)}" style="max-width: 100%"><p>'
             f'<a href="{image}" download="my_climb.svg">Save as SVG</a> &nbsp;'
             f'<button onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )
+
+
+def _address(picture: str) -> str:
+    """An SVG as an address that holds it."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
 def _stairs(edits: Edits) -> Iterator[Stair]:

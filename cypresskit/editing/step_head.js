@@ -162,7 +162,9 @@ export class StepHead {
       const {look} = frame.dataset
       if (look === shown) return
       shown = look
-      frame.srcdoc = page.replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
+      frame.srcdoc = page
+        .replace("<html ", `<html style="color-scheme: ${look}" `)
+        .replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
     })
     frame.scrollIntoView({block: "nearest"})
   }
