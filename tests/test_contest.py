@@ -20,6 +20,7 @@ from pages import axe_finds
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.devices import HD5870
+from cypresskit.editing.steps import STEPS
 from cypresskit.kernels import Kernel
 from cypresskit.teach import check as shell
 from cypresskit.teach.l12_contest import checks as contest
@@ -480,3 +481,7 @@ def test_a_class_of_copies_and_long_names_fits_on_a_projector(tmp_path, page, sc
     text = page.inner_text("main")
     assert [text.count(f"e{n:02}.il") for n in range(20)] == [1] * 20
     assert not page.locator("main b:not(.bar b)").count()
+
+
+def test_the_contests_step_names_the_bar_of_its_check():
+    assert f"above {contest.CLOSE * contest.bar_gflops():,.0f} Gflop/s" in STEPS["contest"].idea
