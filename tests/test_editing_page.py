@@ -16,7 +16,7 @@ from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
 from cypresskit.editing.edits import Edits
 from cypresskit.editing.stairs import Stairs
-from cypresskit.editing.steps import WITHIN, book_text
+from cypresskit.editing.steps import STEPS, WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 
@@ -33,7 +33,7 @@ const random = (low, high) => {
 }
 const host = document.querySelector("#bench")
 const channel = new Answerer(random, %r)
-Object.assign(window, {host, channel, random, beginWorkbench, StepHead})
+Object.assign(window, {host, channel, random, beginWorkbench, StepHead, makeSentence})
 window.end = beginWorkbench(host, channel)
 </script></body></html>"""
 TEXT = "\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(12))
@@ -479,6 +479,20 @@ def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
         page.wait_for_function(CORNER_IS, arg=colour)
     saved = page.get_attribute("a[download]", "href")
     assert b64decode(saved.partition(",")[2]).decode() == climb.svg()
+
+
+def test_what_steps_say_between_backticks_is_code(begin, page):
+    begin()
+    shown = page.evaluate(
+        """texts => texts.map((text) => {
+            const made = makeSentence(host, "p", {}, text)
+            return [made.textContent, [...made.querySelectorAll("code")].map((c) => c.textContent)]
+        })""",
+        texts := [words for step in STEPS.values() for words in (step.idea, step.hint)],
+    )
+    for text, (said, codes) in zip(texts, shown, strict=True):
+        assert said == text.replace("`", "")
+        assert codes == text.split("`")[1::2]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,15 @@
-// IL as text in an editor: the word at a place, and what words mean.
+// IL as text in an editor: the word at a place, what words mean, and sentences with code in them.
+import {make} from "../draw/shell.js"
+
+/** Append a sentence: what stands between backticks in it is code. */
+export function makeSentence(parent, tag, attributes, text) {
+  const made = make(parent, tag, attributes)
+  text.split(/`([^`\n]+)`/).forEach((part, n) => {
+    if (n % 2) make(made, "code", {}, part)
+    else made.append(part)
+  })
+  return made
+}
 
 /** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line

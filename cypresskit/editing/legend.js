@@ -25,7 +25,10 @@ const MEASURED = [
     "fewest bundles that any order of these operations was seen to need; yours to know, not to type",
   ],
   ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
-  ["dots", "your edits, as high as they are fast; a cross is wrong, a ring the fastest right one"],
+  [
+    "dots",
+    "your edits, as high as they are fast; a cross is wrong, hollow not judged, ringed the fastest",
+  ],
 ]
 
 export class Legend {

@@ -1,6 +1,7 @@
 // What a step of the climb says above its workbench: its idea, what it asks for, the question before
 // the edit, and below it its views.
 import {followTheme, make} from "../draw/shell.js"
+import {makeSentence} from "./il_text.js"
 
 const MOST_LISTED = 6 // that are listed
 
@@ -36,8 +37,8 @@ export class StepHead {
     this.step = step
     const {title, idea, views, name} = step
     this.idea.replaceChildren()
-    make(this.idea, "b", {}, `${name.split(" ")[0]} ${title}. `)
-    make(this.idea, "span", {}, idea)
+    make(this.idea, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
+    makeSentence(this.idea, "span", {}, idea)
     this.buttons.replaceChildren()
     make(this.buttons, "span", {class: "ckw-name"}, "Play it: ")
     for (const [view, words] of views) {
@@ -110,7 +111,8 @@ export class StepHead {
       const from = brought ? `, ${brought}` : ""
       make(this.pars, "b", {class: "ckw-kept"}, `kept as your ${this.step.name}${speed}${from}`)
     }
-    this.hint.textContent = `To go on: ${hint}`
+    this.hint.replaceChildren()
+    makeSentence(this.hint, "span", {}, `To go on: ${hint}`)
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }
 

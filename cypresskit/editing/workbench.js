@@ -5,7 +5,7 @@ import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
-import {Words, wordAt} from "./il_text.js"
+import {makeSentence, Words, wordAt} from "./il_text.js"
 import {Legend} from "./legend.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
@@ -475,7 +475,7 @@ class Workbench {
     this.steps.replaceChildren()
     const first = make(this.steps, "p")
     make(first, "b", {}, `Bound by ${bound}. `)
-    make(first, "span", {}, `${help} `)
+    makeSentence(first, "span", {}, `${help} `)
     if (life) make(first, "span", {class: "ckw-soft"}, life)
     for (const {text, lines} of steps) {
       const item = make(this.steps, "p")
@@ -486,7 +486,7 @@ class Workbench {
           this.light(new Set(lines))
         })
       }
-      make(item, "span", {}, ` ${text}`)
+      makeSentence(item, "span", {}, ` ${text}`)
     }
   }
 
