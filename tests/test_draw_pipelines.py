@@ -1,5 +1,6 @@
 """The host's timelines: what they say is what the spans of their tasks say."""
 
+import random
 import re
 
 import numpy as np
@@ -214,6 +215,46 @@ def test_every_number_is_the_timelines(name):
     assert_held(player, rules(runs, player))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_row_says_how_much_of_its_capacity_was_used(seed):
+    """Tasks that a full bus slows down: a row's number isn't how much of its time it was at work,
+    its heading says so, and the end tells the busiest's by the same number.
+    """
+    chance = random.Random(seed)
+    bus, rates = chance.choice([4.0, 8.0, 16.0]), [chance.choice([4.0, 8.0]) for _ in range(2)]
+    resources = {f"DMA {n}": Resource(f"DMA {n}", rate, "bytes") for n, rate in enumerate(rates)}
+    resources |= {"bus": Resource("bus", bus, "bytes"), "chip 0": Resource("chip 0", 1.0, "s")}
+    tasks = []
+    for n in range(chance.randrange(1, 6)):
+        moved = chance.choice([1.0, 2.0, 3.0])
+        uses = {f"DMA {n % 2}": moved, "bus": moved}
+        tasks.append(Task(f"send {n}", "send", f"DMA {n % 2}", uses, {}, {f"A{n}": "a"}))
+    tasks.append(Task("mult", "mult", "chip 0", {"chip 0": chance.choice([1.0, 3.0])}, {"A0": "a"}))
+    timed = run(tasks, resources, 1e9)
+    player = draw.timeline(timed, names=("one",))
+    rows = [row.strip() for row in player._text.splitlines()[2:]]
+    shown = dict(zip(rows, frames(player, "worked one", "value")[-1].tolist(), strict=True))
+    for row, number in shown.items():
+        assert abs(number - 100 * timed.busy[row]) < 0.501, row
+    drawings = [getattr(m, "data", {}) for m in player.figures[0].references()]
+    headings = {text for data in drawings for text in data.get("text", ())}
+    assert "of capacity" in headings and "worked" not in headings
+    finish = next(t.names[-1] for t in player.tracks if t.source.name.startswith("finish"))
+    assert finish.endswith(f"busiest: {timed.bound}, {shown[timed.bound]} %")
+
+
+@pytest.mark.parametrize("size", [600, 800, 1200, 1600, 2400, 4800, 9600])
+def test_a_stage_has_one_share_in_its_row_and_in_the_sentence(size):
+    """Products of lesson 09, one task after the other: some shares lie at the middle between two
+    whole numbers.
+    """
+    timed = host.round_trip(size, 3e9, 450e9)
+    player = draw.timeline(timed, names=("one",))
+    shown = sorted(frames(player, "worked one", "value")[-1].tolist())
+    told = sorted(int(n) for n in re.findall(r"(\d+) %", player.captions[-1]))
+    assert shown == told
+
+
 def test_a_run_with_an_idle_chip_is_not_called_bound():
     run = in_blocks(3584, 1792, overlap=False)
     assert run.bound == "chip 0" and run.busy["chip 0"] < 0.6
@@ -387,7 +428,7 @@ def test_the_labels_of_blocks_are_whole():
         for m in player.figures[0].references()
         for word in getattr(m, "data", {}).get("text", ())
     }
-    assert {"mult C[0,0]'", "mult AB[0.1.0.1]", "mult A[3]", "chip 0: mult", "worked"} <= said
+    assert {"mult C[0,0]'", "mult AB[0.1.0.1]", "mult A[3]", "chip 0: mult", "of capacity"} <= said
     assert (
         "the product<" in player.html and "full:" not in player.html and "slower" not in player.html
     )

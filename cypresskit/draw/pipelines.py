@@ -159,6 +159,11 @@ def _rows(run: Timeline) -> list[str]:
     return sorted(begun, key=lambda name: (begun[name], name))
 
 
+def _percent(share):
+    """Shares in whole per cent: the same wherever they are shown, as noise moves no half."""
+    return np.round(100 * np.round(share, 12))
+
+
 def _is_shared(run: Timeline, name: str) -> bool:
     """Whether a resource is used by several queues, or by one that has a resource of its own name
     besides.
@@ -282,7 +287,7 @@ class _Chart:
             span = self.run.spans[number]
             seconds[span.task.stage] = seconds.get(span.task.stage, 0.0) + span.end - span.start
         longest = sorted(seconds.items(), key=lambda part: -part[1])[:3]
-        return ", ".join(f"{stage} {100 * s / self.run.seconds:.0f} %" for stage, s in longest)
+        return ", ".join(f"{stage} {_percent(s / self.run.seconds):.0f} %" for stage, s in longest)
 
     def text(self) -> Sequence[str]:
         stages = ", ".join(self.run.stages())
@@ -388,8 +393,8 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
 
 
 def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
-    """Draw the rows' names, the share of the time so far that each has worked, and a mark on the
-    busiest.
+    """Draw the rows' names, the share of what each could have done so far that it has done, and
+    a mark on the busiest.
     """
     run = chart.run
     y = list(chart.place.values())
@@ -399,14 +404,14 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
     sheet.words(LEFT - 8, y, called, align="right", size=12)
-    sheet.words(RIGHT + 46, chart.top + ROAD - 13, "worked", "soft", align="right", size=12)
+    sheet.words(RIGHT + 46, chart.top + ROAD - 13, "of capacity", "soft", align="right", size=12)
 
     moments = chart.moments
     capacity = {row: run.resources[row].capacity for row in chart.rows}
     uses = [[s.task.uses.get(row, 0) / capacity[row] for row in chart.rows] for s in run.spans]
     part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in run.spans]
     so_far = np.minimum(moments, run.seconds).clip(1e-12)[:, np.newaxis]
-    percent = np.round(100 * np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
+    percent = _percent(np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
     names = [f"{n} %" for n in range(101)]
     worked = f"worked {chart.name}"
     sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right", size=12)
@@ -416,7 +421,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     sheet.numbers(f"binds {chart.name}", 4, y, binds, names=mark, bold=True, size=12)
     answer = (
         f"{1e3 * run.seconds:.1f} ms, {run.gflops:.0f} Gflop/s, busiest:"
-        f" {run.bound}, {100 * run.busy[run.bound]:.0f} %"
+        f" {run.bound}, {_percent(run.busy[run.bound]):.0f} %"
     )
     sheet.numbers(
         f"finish {chart.name}",
