@@ -77,8 +77,8 @@ def test_controls_in_jupyterlab_answer(lab, page):
     lab.write(
         page,
         "controls.ipynb",
-        "from cypresskit import draw\ndraw.load()",
-        "draw.controls(lambda item: ck.teach.registers.waiting(item), item=[1, 2, 3])",
+        "import cypresskit as ck\nck.draw.load()",
+        "ck.draw.controls(lambda item: ck.teach.registers.waiting(item), item=[1, 2, 3])",
     )
     lab.run_all(page)
     page.wait_for_function(READY)
