@@ -55,10 +55,10 @@ def sampled(name, n, k, policy, device=HD5870):
 
 STEADY = {
     "sgemm_tn": (2048, 1024),
-    "sgemm_nn": (1024, 512),
+    "sgemm_nn": (1024, 1024),
     "dgemm_nn": (1024, 512),
-    "dgemm_tn": (1024, 512),
-    "sgemm_64x64_lds": (1024, 512),
+    "dgemm_tn": (1024, 1024),
+    "sgemm_64x64_lds": (1024, 1024),
     "ddgemm_tn_fma": (512, 512),
 }
 
