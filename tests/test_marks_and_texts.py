@@ -228,34 +228,33 @@ def crossing(texts: Boxes, marks: Boxes) -> list[tuple[str, str]]:
     return pairs
 
 
-@pytest.mark.parametrize("name", PLAYERS)
-def test_no_text_runs_into_a_box(name):
+def looked_at(name):
+    """Each figure of a player at its first, middle and last frame, with the frame's number."""
     shown = player(name)
     if shown is None:
         return
     last = len(shown.captions) - 1
     for number in sorted({0, last // 2, last}):
         for figure in shown.figures:
-            frame = Frame(shown, figure, number)
-            texts = frame.texts(standing=True)
-            for marks in frame.marks(standing=True):
-                assert not crossing(texts, marks), f"frame {number}"
+            yield number, Frame(shown, figure, number)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_no_text_runs_into_a_box(name):
+    for number, frame in looked_at(name):
+        texts = frame.texts(standing=True)
+        for marks in frame.marks(standing=True):
+            assert not crossing(texts, marks), f"frame {number}"
 
 
 @pytest.mark.parametrize("name", PLAYERS)
 def test_marks_lie_inside_their_figure_and_no_texts_overlap(name):
-    shown = player(name)
-    if shown is None:
-        return
-    last = len(shown.captions) - 1
-    for number in sorted({0, last // 2, last}):
-        for figure in shown.figures:
-            frame = Frame(shown, figure, number)
-            for marks in frame.marks():
-                assert not outside(frame, marks, MARGIN), f"frame {number}"
-            texts = frame.texts()
-            assert not outside(frame, texts, 3 * MARGIN), f"frame {number}"
-            assert not overlapping(texts), f"frame {number}"
+    for number, frame in looked_at(name):
+        for marks in frame.marks():
+            assert not outside(frame, marks, MARGIN), f"frame {number}"
+        texts = frame.texts()
+        assert not outside(frame, texts, 3 * MARGIN), f"frame {number}"
+        assert not overlapping(texts), f"frame {number}"
 
 
 # -- columns stand where the report's numbers say
