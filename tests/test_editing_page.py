@@ -334,8 +334,12 @@ def test_a_remark_that_the_frame_cuts_off_is_said(begin, page, seed):
             arg=[f"sum {end}", cut],
         )
         page.keyboard.press("ArrowDown")
-    page.evaluate("() => { host.querySelector('.ckw-scroll').scrollLeft = 1e5 }")
-    page.locator(".ckw-frame:not([data-more])").wait_for()
+    page.wait_for_function(
+        """() => {
+            host.querySelector(".ckw-scroll").scrollLeft = 1e5 // again: the caret may bring it back
+            return !host.querySelector(".ckw-frame[data-more]")
+        }"""
+    )
 
 
 def test_that_the_kernel_is_gone_is_said(begin, page):
@@ -444,10 +448,11 @@ def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
     page.evaluate(
         "page => new StepHead(host, host, () => {}).view({page})", view_page(kernel, view)
     )
-    page.locator("iframe").scroll_into_view_if_needed()  # a picture that nobody sees doesn't begin
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
         frame = page.frame_locator("iframe")
+        frame.locator(f"body[data-look={look}]").wait_for(state="attached")
+        page.locator("iframe").scroll_into_view_if_needed()  # what nobody sees doesn't begin
         frame.locator(f"body[data-look={look}] .cypresskit-player[data-look={look}]").wait_for()
         colour = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
         hexadecimal = TOKENS["page"][look == "dark"]

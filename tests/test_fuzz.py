@@ -128,7 +128,7 @@ def dawdle(seconds: float) -> str:
 
 @needs_forks
 def test_a_child_may_take_long_while_others_compute():
-    with Children(0.4) as children:
+    with Children(1.0) as children:
         assert children.call(dawdle, 3).result == "done"
 
 

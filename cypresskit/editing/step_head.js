@@ -156,18 +156,19 @@ export class StepHead {
       make(this.played, "p", {class: "ckw-bad"}, problem)
       return
     }
-    const frame = /** @type {HTMLIFrameElement} */ (
-      make(this.played, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
-    )
+    const place = make(this.played, "div")
     let shown
-    this.stopTheme = followTheme(frame, () => {
-      const {look} = frame.dataset
-      if (look === shown) return
-      shown = look
+    this.stopTheme = followTheme(place, () => {
+      if (place.dataset.look === shown) return
+      shown = place.dataset.look
+      place.replaceChildren() // a frame that is given another page while out of sight may stay blank
+      const frame = /** @type {HTMLIFrameElement} */ (
+        make(place, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
+      )
       frame.srcdoc = page
-        .replace("<html ", `<html style="color-scheme: ${look}" `)
-        .replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
+        .replace("<html ", `<html style="color-scheme: ${shown}" `)
+        .replace("<body ", `<body data-theme="${shown}" data-look="${shown}" `)
     })
-    frame.scrollIntoView({block: "nearest"})
+    place.scrollIntoView({block: "nearest"})
   }
 }
