@@ -16,7 +16,8 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE, launch_of
 
 import cypresskit as ck
-from cypresskit.kernels.verification import check_gemm
+from cypresskit.editing.steps import book_text
+from cypresskit.kernels.verification import check_gemm, verify
 from cypresskit.machine.checks import Finding, Findings, check
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text
@@ -179,6 +180,13 @@ def test_the_first_value_that_is_advised_is_a_zero_of_the_program(literals, zero
     found = check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
     advice = next(f.advice for f in found if f.kind == "uninitialised")
     assert advice.endswith(f"a forgotten `mov r11.x, {zero}` before?")
+
+
+def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():
+    mine = ck.kernel(book_text("07"), like="sgemm_64x64_lds")
+    found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
+    said = f"No line sets {found.element}, and none loads from the LDS: is that load missing?"
+    assert found.advice == said
 
 
 def test_the_first_wrong_element_names_its_work_item():

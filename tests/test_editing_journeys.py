@@ -17,7 +17,8 @@ from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.steps import STEPS, book_kernel
+from cypresskit.kernels.compiled import card
 
 NOTHING = {"like": None, "block": None, "k_step": None, "n": 64}
 
@@ -184,3 +185,9 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
     print(dict(counts), *missed, sep="\n")
     assert counts["wrong products"] > 20
     assert counts["red at the planted line"] >= 0.9 * counts["wrong products"], "\n".join(missed)
+
+
+def test_a_hint_that_names_figures_of_the_book_has_those_of_its_code():
+    made = card(book_kernel(STEPS["03"].good))
+    words = f"{made.loop_bundles} bundles and {made.gprs} registers, for {made.wavefronts} wave"
+    assert words in STEPS["03"].hint

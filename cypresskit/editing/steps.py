@@ -230,8 +230,9 @@ STEPS = {
             good="block_8x8",
             paper="sgemm_tn",
             question=FirstGuess("Which line is dear now: a fetch, or a product?", "line"),
-            hint="16 bundles are enough. A bundle reads three registers of each channel: which "
-            "four neighbours share all their numbers of B?",
+            hint="the book's takes 16 bundles and 22 registers, for 11 wavefronts: which do you "
+            "have more of? A bundle reads three registers of each channel: which four neighbours "
+            "share all their numbers of B?",
             views=("bundles",),
             previous="02",
         ),

@@ -239,6 +239,9 @@ class UninitialisedCheck(Check):
                 f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the"
                 " mask there?"
             )
+        loads = any(i.op.name.startswith("lds_load") for i in body)
+        if not full and self.program.lds and not loads:
+            return f"No line sets {name}, and none loads from the LDS: is that load missing?"
         if not full:
             zero = _zero_literal(self.program)
             forgotten = f"`mov {name}, {zero}`"
