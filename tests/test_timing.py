@@ -435,6 +435,14 @@ def test_code_whose_address_is_data_is_refused():
         simulate(compile(program))
 
 
+@pytest.mark.parametrize("element", ["-5", "1000000000"])
+def test_an_element_that_the_card_s_memory_does_not_have_is_named(element):
+    literals = ("dcl_literal l0, 1.0, 1.0, 1.0, 1.0", f"dcl_literal l1, {element}, 0, 0, 0")
+    program = pixel(*literals, "mov r1.x, l1.x", "mov g[r1.x], l0")
+    with pytest.raises(ValueError, match=rf"accesses g\[{element}\].* is g\[0\] to g\[67108863\]"):
+        simulate(program, launch=Shape(program, (8, 8), {}, {}))
+
+
 def test_fewer_channels_than_l2_slices_share_all_slices():
     assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds(
         "dgemm_tn", HD5870

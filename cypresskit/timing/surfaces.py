@@ -132,8 +132,8 @@ class Surfaces:
         if first < 0 or last >= most:
             raise ValueError(
                 f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the"
-                f" memory of the {self.geometry.name} ends at g[{most - 1}]"
-                f" ({self.geometry.memory_bytes:,} bytes): try smaller matrices"
+                f" memory of the {self.geometry.name} is g[0] to g[{most - 1}]"
+                f" ({self.geometry.memory_bytes:,} bytes)"
             )
         made = self._stream(
             lambda x, y: x * 16, x, 0 * x, on, motion=motion, base=GLOBAL, uncached=True
