@@ -9,11 +9,11 @@ players = [
     ck.draw.chip(report),
     ck.draw.timeline(ck.host.five_stage(4096, 4096, 1024, ck.host.Machine())),
     ck.teach.why_blocks.roofline(),
-    ck.draw.road(),
+    ck.draw.bundles(),
 ]
 for player in players:
     page = player._repr_mimebundle_()["text/html"]
     assert "<svg" in page or "image/svg" in page, type(player)
-controls = ck.draw.controls(lambda n: ck.draw.road(n), n=[1, 2])
+controls = ck.draw.controls(lambda n: ck.draw.register_block(f"sgemm_{n}"), n=["nn", "tn"])
 assert controls._repr_mimebundle_()
 print(len(players), "pictures and their controls are made")

@@ -121,4 +121,4 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
 NO_TEXT = "dial digits explore exponents lds_pitch lds_transpose life reduction".split()
-NO_TEXT += ["road", "waiting"]
+NO_TEXT += ["climb", "waiting"]

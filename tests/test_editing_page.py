@@ -15,7 +15,7 @@ from cypresskit.draw.scripts import joined
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
 from cypresskit.editing.edits import Edits
-from cypresskit.editing.stairs import Stairs
+from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
@@ -474,16 +474,16 @@ def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
     begin()
     history = Edits(tmp_path / "history.json")
     history.keep("00", book_text("00"), 45.0)
-    climb = Stairs(history)
+    climb = own_climb(history)
     page.evaluate(
-        "picture => new StepHead(host, host, () => {}).view({picture})", climb.html(on_paper=False)
+        "picture => new StepHead(host, host, () => {}).view({picture})", climb._repr_html_()
     )
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
         colour = [*bytes.fromhex(TOKENS["page"][look == "dark"][1:])]
         page.wait_for_function(CORNER_IS, arg=colour)
     saved = page.get_attribute("a[download]", "href")
-    assert b64decode(saved.partition(",")[2]).decode() == climb.svg()
+    assert b64decode(saved.partition(",")[2]).decode() == climb.still(on_paper=True)
 
 
 def test_what_steps_say_between_backticks_is_code(begin, page):

@@ -112,7 +112,7 @@ def test_the_first_page_fits_a_phone(site, page):
 
 
 MAIN = ("register_block", "block_race", "chip", "wavefronts", "texture_fetch", "timeline")
-MAIN += ("roofline", "road")
+MAIN += ("roofline",)
 
 
 @pytest.mark.parametrize("name", MAIN)

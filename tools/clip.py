@@ -16,6 +16,7 @@ from PIL import Image  # Bokeh needs it too
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import cypresskit as ck
+from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.shown import Shown
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ def pipelines() -> Shown:
     return shown
 
 
-STILLS: dict[str, Callable[[], Shown]] = {"road": ck.draw.road, "pipelines": pipelines}
+STILLS: dict[str, Callable[[], Shown | Climb]] = {"climb": ck.draw.climb, "pipelines": pipelines}
 SIZE = ViewportSize(width=1120, height=655)
 # Colours of a clip; milliseconds for a frame, and for one that has words to read
 COLOURS, PACE, READ = (

@@ -22,7 +22,6 @@ from cypresskit.timing import simulate
 
 # The name of a picture's page: what it is called in the list, and the view.
 VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
-    "road": ("The road: what each lesson's idea is worth", draw.road),
     "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": (
         "A work-item's 8 x 8 block fills up",

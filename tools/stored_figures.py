@@ -12,7 +12,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.draw.road import RUNGS, Figure, RoadLaunch
+from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
 from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel
@@ -46,8 +46,8 @@ PRODUCTS = {
 BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (2, 4, 8)}
 
 
-def road(launch: RoadLaunch) -> Figure:
-    """What a launch of the road reaches, and what its busiest unit would allow."""
+def climb(launch: Timed) -> Figure:
+    """What a launch of the climb reaches, and what its busiest unit would allow."""
     run: Any
     if launch.kernel in PRODUCTS:
         run = PRODUCTS[launch.kernel](launch.n)
@@ -62,14 +62,14 @@ def road(launch: RoadLaunch) -> Figure:
     return Figure(round(gflops, 1), round(ceiling, 1), unit)
 
 
-def road_rows() -> list:
-    """Of each launch of the road, and each good par of the climb, what names it, and its figure."""
-    pars = {RoadLaunch(step.good, step.n) for step in STEPS.values()}
-    launches = pars | {launch for rung in RUNGS for launch in (rung.launch, rung.before) if launch}
-    return [[(n.kernel, n.n, n.style), road(n)] for n in sorted(launches, key=lambda n: n[:3])]
+def climb_rows() -> list:
+    """Of each launch of the climb and each good par, what names it, and its figure."""
+    pars = {Timed(step.good, step.n) for step in STEPS.values()}
+    launches = pars | {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
+    return [[(n.kernel, n.n, n.style), climb(n)] for n in sorted(launches, key=lambda n: n[:3])]
 
 
 if __name__ == "__main__":
     package = Path(ck.__file__).parent
-    for place, figures in {"draw/road": road_rows(), "teach/l04_registers/dial": dial()}.items():
+    for place, figures in {"draw/climb": climb_rows(), "teach/l04_registers/dial": dial()}.items():
         (package / f"{place}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ VIEWS = {
     "Prediction": "predict",
     "bundles": "bundles",
     "chip": "chip",
+    "climb": "climb_picture",
     "controls": "controls",
     "curves": "curves",
     "explore": "explore",
@@ -20,7 +21,6 @@ VIEWS = {
     "load": "player",
     "predict": "predict",
     "register_block": "register_block",
-    "road": "road",
     "texture_fetch": "texture_fetch",
     "timeline": "pipelines",
     "wavefronts": "wavefronts",
@@ -34,6 +34,7 @@ import_later(__name__, VIEWS)
 if TYPE_CHECKING:
     from cypresskit.draw.bundles import bundles as bundles
     from cypresskit.draw.chip import chip as chip
+    from cypresskit.draw.climb_picture import climb as climb
     from cypresskit.draw.controls import controls as controls
     from cypresskit.draw.curves import curves as curves
     from cypresskit.draw.element import follow as follow
@@ -44,6 +45,5 @@ if TYPE_CHECKING:
     from cypresskit.draw.predict import Prediction as Prediction
     from cypresskit.draw.predict import predict as predict
     from cypresskit.draw.register_block import register_block as register_block
-    from cypresskit.draw.road import road as road
     from cypresskit.draw.texture_fetch import texture_fetch as texture_fetch
     from cypresskit.draw.wavefronts import wavefronts as wavefronts

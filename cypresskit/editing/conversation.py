@@ -23,9 +23,9 @@ from typing import Any, Protocol
 from cypresskit.editing.answering import AnswerProcess, Message, fault_in_words
 from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
-from cypresskit.editing.stairs import Stairs
 from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
@@ -777,7 +777,7 @@ class Conversation:
         """A view of the kernel is wanted, or the picture of the climb."""
         view = str(message["view"])
         if view == CLIMB:
-            picture = Stairs(self.edits).html(on_paper=False)
+            picture = own_climb(self.edits)._repr_html_()
             answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
             self.say(answer | {"picture": picture})
             return

@@ -57,8 +57,8 @@ class Step:
     ``idea`` is told in two sentences, ``hint`` leads on from any right kernel that isn't good yet.
     ``like``: the book's kernel by whose convention the text is launched, unless it asks for
     another. It is timed at m = n = k = ``n``. ``start``: the book's kernel with whose text it
-    begins. ``good`` names the kernel of the road, and ``paper`` the published one, that set two of
-    the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
+    begins. ``good`` names the kernel of the book's climb, and ``paper`` the published one, that set
+    two of the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
     ``previous``: the step whose kernel it goes on with; a step without one begins with its own
     ``start``. ``old_c``: whether its kernel must add beta times the old C.
     """
@@ -81,7 +81,7 @@ class Step:
     @property
     def pars(self) -> Pars:
         """The three pars."""
-        gflops = _road()[self.good, self.n]
+        gflops = _climb()[self.good, self.n]
         return Pars(self.share * gflops, gflops, float(published(self.paper)["gflops_max"]))
 
     @property
@@ -139,9 +139,9 @@ def book_text(name: str) -> str:
 
 
 @cache
-def _road() -> dict[tuple[str, int], float]:
-    """The Gflop/s of each launch of the road, by kernel and N."""
-    rows = json.loads(files("cypresskit").joinpath("draw/road.json").read_text(encoding="utf-8"))
+def _climb() -> dict[tuple[str, int], float]:
+    """The Gflop/s of each launch of the climb, by kernel and N."""
+    rows = json.loads(files("cypresskit").joinpath("draw/climb.json").read_text(encoding="utf-8"))
     return {(kernel, n): gflops for (kernel, n, style), (gflops, *_) in rows if not style}
 
 

@@ -8,14 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import BROUGHT, Conversation
 from cypresskit.editing.edits import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
+from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.pure_answers import Answer
-from cypresskit.editing.stairs import Stairs
 from cypresskit.editing.steps import (
     FILE,
     FIRST,
@@ -265,9 +266,9 @@ class Workbench:
         return self._edits
 
     @property
-    def climb(self) -> Stairs:
+    def climb(self) -> Climb:
         """The climb so far as one picture to send round, with buttons that save it."""
-        return Stairs(self.history)
+        return own_climb(self.history)
 
     @property
     def still(self) -> "Still":

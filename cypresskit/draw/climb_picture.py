@@ -1,0 +1,275 @@
+"""The climb: what each idea is worth, from the kernel that everybody writes first to the record.
+
+A bar for each step on a logarithmic scale of Gflop/s, on which equal lengths are equal factors. The
+climb's last step is at the top; below it is what ideas beside it gain or cost, each from where it
+sets out. The book's bars are the timing model's own output, kept in ``climb.json`` (``python -m
+tools.stored_figures`` renews it). A reader's are the kernels that workbenches keep
+(``editing.own_climb``).
+
+It is an SVG, readable without the course, with fonts of whoever reads it; a browser makes a PNG of
+it.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from math import log
+from pathlib import Path
+from typing import NamedTuple
+
+from cypresskit.devices import HD5870
+from cypresskit.draw import svg
+from cypresskit.draw.scripts import packaged
+from cypresskit.draw.theme import elided
+from cypresskit.published import kernel as published
+from cypresskit.saving import save_file
+
+WIDTH, LEFT, WIDE = 1040, 64, 960  # of the picture; where bars begin, and the length of the peak's
+TOP, ROW, BAR = 74, 34, 10  # the y of the first row; the heights of a row and of its bar
+SAID = 300  # where what is said of a step begins
+LETTERS = 115  # of it, at most
+LEAST = 10  # Gflop/s at which bars begin
+SCALE = (30, 100, 300, 1000)  # lines to read lengths by, in Gflop/s
+PEAK = HD5870.peak_gflops("single")
+PAPER = published("sgemm_tn")["gflops_max"]
+REFERENCE = 2048  # the course's N
+STYLE = (
+    "text{font:12px sans-serif;fill:var(--ink)}.head{font-size:20px;font-weight:600}"
+    ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
+    ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}"
+)
+#: What a browser does for a PNG: it draws the picture at twice its size.
+RASTER = (
+    "const i=this.closest('div').querySelector('img');const c=document.createElement('canvas');"
+    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;"
+    "c.getContext('2d').drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
+    "a.href=c.toDataURL('image/png');a.download='climb.png';a.click()"
+)
+
+
+class Timed(NamedTuple):
+    """What is timed for a bar: a kernel or a function of ``host``, its N, and a compiler style."""
+
+    kernel: str
+    n: int = REFERENCE
+    style: str = ""
+
+
+class Figure(NamedTuple):
+    """What a launch reaches, what its busiest unit would allow without a pause, both in Gflop/s,
+    and that unit.
+    """
+
+    gflops: float
+    ceiling: float
+    unit: str
+
+
+class Idea(NamedTuple):
+    """An idea of the course: the lesson that explains it, its name, its launch, the one that it is
+    compared with, and whether it is a step of the climb.
+    """
+
+    lesson: int
+    name: str
+    launch: Timed
+    before: Timed | None = None
+    climbs: bool = False
+
+
+class Bar(NamedTuple):
+    """A row of the picture: a step's name, and what is said of it; its speed, the speed that it
+    sets out from, and what its busiest unit would allow, in Gflop/s, 0 if unknown; whether it is
+    ``lit``.
+    """
+
+    name: str
+    said: str = ""
+    gflops: float = 0.0
+    before: float = 0.0
+    ceiling: float = 0.0
+    lit: bool = False
+
+
+NAIVE = Timed("sgemm_naive")
+BLOCK_4, BLOCK_8 = Timed("block_4x4"), Timed("block_8x8")
+SINGLE, DOUBLE = Timed("sgemm_tn"), Timed("dgemm_tn")
+NN = Timed("sgemm_nn")
+LARGER = Timed("sgemm_tn", 4352)
+ROUND_TRIP = Timed("round_trip")
+BLOCKED = Timed("blocked_time", 7168)
+IDEAS = (
+    Idea(0, "no block", NAIVE, None, True),
+    Idea(1, "4 x 4 block", BLOCK_4, NAIVE, True),
+    Idea(2, "8 x 8 block", BLOCK_8, BLOCK_4, True),
+    Idea(12, "two steps a turn", SINGLE, BLOCK_8, True),
+    Idea(12, "a larger N", LARGER, SINGLE, True),
+    Idea(3, "bundles packed better", Timed("sgemm_tn", style="best"), SINGLE),
+    Idea(4, "registers: 25, not 37", SINGLE, Timed("sgemm_tn_37")),
+    Idea(5, "square quads", SINGLE, Timed("sgemm_tn_compute")),
+    Idea(5, "NN, not TN", NN, SINGLE),
+    Idea(6, "double", DOUBLE, SINGLE),
+    Idea(6, "double-double", Timed("ddgemm_tn_fma"), DOUBLE),
+    Idea(7, "NN by the LDS", Timed("sgemm_64x64_lds"), NN),
+    Idea(8, "helpers", Timed("sgemm_nn_reduce4", 256), Timed("sgemm_tn", 256)),
+    Idea(9, "double, with the bus", ROUND_TRIP, DOUBLE),
+    Idea(10, "in blocks", BLOCKED, ROUND_TRIP),
+    Idea(11, "two chips, pipeline", Timed("five_stage", 16384), BLOCKED),
+)
+FIGURES: dict[Timed, Figure] = {
+    Timed(*launch): Figure(*figure) for launch, figure in json.loads(packaged("draw/climb.json"))
+}
+
+
+def climb(lesson: int | None = None) -> "Climb":
+    """The book's climb, with the ideas of ``lesson`` (0 to 13) lit: earlier ones with their
+    figures, later steps by name alone. Without a lesson, all of it. Raises ``ValueError`` for other
+    lessons.
+    """
+    if lesson not in (None, *range(14)):
+        raise ValueError(
+            f"the climb leads from lesson 0 to lesson 13; there is no lesson {lesson!r}"
+        )
+    last = max(idea.lesson for idea in IDEAS)
+    now = last if lesson is None else min(lesson, last)
+    shown = [idea for idea in IDEAS if idea.climbs or idea.lesson <= now]
+    bars = [(idea.climbs, _bar(idea, now, lesson is not None)) for idea in shown]
+    return Climb(
+        "What each idea is worth",
+        [bar for climbs, bar in bars if climbs],
+        [bar for climbs, bar in bars if not climbs],
+    )
+
+
+def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
+    """An idea's bar in a lesson; of a later one, its name alone."""
+    name = f"{idea.lesson:02}  {idea.name}"
+    if idea.lesson > lesson:
+        return Bar(name)
+    figure = FIGURES[idea.launch]
+    before = FIGURES[idea.before].gflops if idea.before else 0.0
+    said = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
+    return Bar(
+        name,
+        f"{said}; {figure.unit} would allow {figure.ceiling:,.0f}",
+        figure.gflops,
+        before,
+        figure.ceiling,
+        lights and idea.lesson == lesson,
+    )
+
+
+def _than(idea: Idea) -> str:
+    """What an idea gains or costs; nothing if it is compared with nothing."""
+    if idea.before is None:
+        return ""
+    now, old = FIGURES[idea.launch].gflops, FIGURES[idea.before].gflops
+    factor = max(now / old, old / now)
+    times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
+    if factor < 1.005:
+        times = "as fast as"
+    size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n}"
+    return f": {times} {idea.before.kernel}{size}, {old:,.0f}"
+
+
+class Climb:
+    """A picture of a climb: its ``sentence``, the ``bars`` of its steps from the first one on, and
+    of ideas ``beside`` it.
+    """
+
+    def __init__(self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = ()) -> None:
+        self.sentence = sentence
+        self.bars = tuple(bars)
+        self.beside = tuple(beside)
+
+    def still(self, *, on_paper: bool = False) -> str:
+        """The picture as SVG, dark where the page around it is; or ``on_paper``, for light ones, to
+        be shown by any program.
+        """
+        foot = TOP + ROW * len(self.bars)
+        high = foot + 20
+        rows = list(zip(self.bars[::-1], range(TOP, foot, ROW)))
+        heads = []
+        if self.beside:
+            heads.append(svg.words(LEFT, foot + 34, "Beside the climb, from where each sets out"))
+            beside = foot + 44
+            high = beside + ROW * len(self.beside) + 20
+            rows += zip(self.beside, range(beside, high, ROW))
+        about = (
+            "Gflop/s of matrix products on AMD's Cypress, a graphics chip of 2009, as cypresskit"
+            " simulates it. Pale: what was there before, or is lost. A thin line ends at what the"
+            " busiest part would allow."
+        )
+        parts = [
+            svg.box(0, 0, WIDTH, high, "var(--page)"),
+            svg.words(8, 28, self.sentence, "head"),
+            svg.words(8, 48, about, "soft"),
+            *_scale(high - 16),
+            *heads,
+            *(part for bar, y in rows for part in _drawn(bar, y)),
+        ]
+        size = WIDTH, high
+        return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as an SVG file for light pages. Raises ``OSError``."""
+        save_file(Path(path), self.still(on_paper=True))
+
+    def __repr__(self) -> str:
+        bars = (*self.bars[::-1], *self.beside)
+        rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.said}" for bar in bars if bar.gflops]
+        return "\n".join([self.sentence, *rows])
+
+    def _repr_html_(self) -> str:
+        """The picture for a page, with a link that saves it as it is on light ones, and a button
+        that saves what is shown.
+        """
+        return (
+            f'<div><img src="{_address(self.still())}" alt="{escape(repr(self))}"'
+            f' style="max-width: 100%"><p><a href="{_address(self.still(on_paper=True))}"'
+            ' download="climb.svg">Save as SVG</a> &nbsp;'
+            f'<button onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
+        )
+
+
+def _address(picture: str) -> str:
+    """An SVG as an address that holds it."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
+
+
+def _along(gflops: float) -> float:
+    """The length of a bar, in pixels."""
+    return WIDE * log(max(gflops, LEAST) / LEAST) / log(PEAK / LEAST)
+
+
+def _scale(foot: float) -> Iterator[str]:
+    """The lines to read lengths by, down to ``foot``; the paper's speed, and the chip's peak."""
+    marks = [(gflops, f"{gflops:,}") for gflops in SCALE]
+    for gflops, words in (*marks, (PAPER, f"the paper's {PAPER:,}"), (PEAK, f"peak {PEAK:,.0f}")):
+        x = LEFT + _along(gflops)
+        is_paper = gflops == PAPER
+        yield svg.words(x - 3, foot + 12 if is_paper else TOP - 6, words, "end")
+        ink = "var(--wait)" if is_paper else "var(--line)"
+        yield svg.box(x, TOP - 2, 1, foot - TOP + 2, ink, fill_opacity=0.6)
+
+
+def _drawn(bar: Bar, y: float) -> Iterator[str]:
+    """A row at ``y``: what is lit has a frame; what was there before is pale, what is lost, too."""
+    if bar.lit:
+        yield svg.box(2, y + 1, WIDTH - 4, ROW - 3, "none", stroke="var(--ink)", stroke_width=2)
+    yield svg.words(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
+    if not bar.gflops:
+        return
+    yield svg.words(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
+    yield svg.words(SAID, y + 14, elided(bar.said, LETTERS), "soft")
+    reaches, sets_out, ceiling = map(_along, (bar.gflops, bar.before, bar.ceiling))
+    low = sorted((reaches, sets_out))
+    top = y + 19
+    yield svg.box(LEFT, top, low[0], BAR, "var(--c)", fill_opacity=0.4)
+    ink = "var(--c)" if reaches > sets_out else "var(--wait)"
+    opacity = 1 if reaches > sets_out else 0.35
+    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR, ink, fill_opacity=opacity)
+    if bar.ceiling:
+        yield svg.box(LEFT + reaches, top + BAR / 2, max(ceiling - reaches, 0), 1, "var(--ink)")
+        yield svg.box(LEFT + ceiling, top - 2, 2, BAR + 4, "var(--ink)")

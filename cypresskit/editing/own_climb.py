@@ -1,0 +1,70 @@
+"""A reader's own climb: the kernels that its steps keep, each faster than the one before, with the
+line that made it. Ideas beside the climb (steps on lines of their own) are left out.
+"""
+
+import re
+from collections.abc import Iterator
+
+from cypresskit.draw.climb_picture import PAPER, REFERENCE, Bar, Climb
+from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.tables import quantity
+
+PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
+ORDER = "the same lines in another order"
+#: Steps beside the climb, on kernels of their own.
+BESIDE = frozenset({"04", "05", "06", "07"})
+
+
+def own_climb(edits: Edits) -> Climb:
+    """The climb in a history, its figures in a sentence."""
+    steps = list(_steps(edits))
+    if not steps:
+        return Climb("No step is kept yet: a right kernel on a workbench is the first.", ())
+    (first, begin), (last, end) = steps[0], steps[-1]
+    latest = max(edit.number for _, edit in steps)
+    between = [e for e in edits if e.right is not None and begin.number < e.number <= latest]
+    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(len(between), 'edit')}"
+    if first == last:
+        speeds = f"{end.gflops:,.0f} Gflop/s"
+    sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the paper's {PAPER:,}"
+    bars = []
+    before, text = 0.0, ""
+    for name, edit in steps:
+        step = STEPS[name]
+        made = _made(edit.text, text if step.previous and text else step.book)
+        bars.append(Bar(step.title, made, edit.gflops, before))
+        before, text = edit.gflops, edit.text
+    return Climb(sentence, bars)
+
+
+def _steps(edits: Edits) -> Iterator[tuple[str, Edit]]:
+    """The steps of the climb that are kept, each faster than the one before."""
+    before = 0.0
+    for step in STEPS.values():
+        edit = edits.kept(step.name)
+        if edit is None or step.name in BESIDE or step.n != REFERENCE:
+            continue
+        if edit.gflops > (1 + WITHIN / 4) * before:
+            yield step.name, edit
+            before = edit.gflops
+
+
+def _made(text: str, before: str) -> str:
+    """The line that made a text of the one ``before``: the first new one of its loop."""
+    known = set(_instructions(before))
+    loop = _instructions(text.partition("whileloop")[2].partition("endloop")[0])
+    lines = [line for line in loop if line not in known]
+    products = [line for line in lines if PRODUCT.match(line)]
+    if lines:
+        return (products or lines)[0]
+    if text == before:
+        return next(line for line in loop if PRODUCT.match(line))
+    more = len(loop) - len(_instructions(before.partition("whileloop")[2].partition("endloop")[0]))
+    return f"{more} lines more in a turn" if more > 0 else ORDER
+
+
+def _instructions(text: str) -> list[str]:
+    """The lines of a text without remarks and blanks."""
+    lines = (" ".join(line.partition(";")[0].split()) for line in text.splitlines())
+    return [line for line in lines if line]

@@ -1,0 +1,214 @@
+"""The climb: what the book's says is what was timed for it, a reader's what the history has."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.climb_picture import (
+    BAR,
+    FIGURES,
+    IDEAS,
+    LEFT,
+    PAPER,
+    PEAK,
+    REFERENCE,
+    SCALE,
+    WIDTH,
+    Bar,
+    Climb,
+    Timed,
+)
+from cypresskit.draw.theme import LETTER
+from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.own_climb import own_climb
+from cypresskit.editing.steps import STEPS, book_text
+from tools import clip, stored_figures
+
+KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("sgemm_tn", 1988.0)}
+
+
+def parts(picture: str, kind: str) -> list[dict]:
+    """The attributes of an SVG's boxes or words, with the ``text`` of these."""
+    root = ElementTree.fromstring(picture)
+    return [{**n.attrib, "text": n.text} for n in root.iter() if n.tag.endswith(kind)]
+
+
+def sentence(idea) -> str:
+    """What is said of an idea, from the figures alone."""
+    gflops, ceiling, unit = FIGURES[idea.launch]
+    kernel, n = idea.launch.kernel, idea.launch.n
+    than = ""
+    if idea.before:
+        old = FIGURES[idea.before][0]
+        faster = gflops > old
+        gain = gflops / old if faster else old / gflops
+        there = "" if idea.before.n == n else f" at N = {idea.before.n}"
+        than = f": {gain:.3g} times {'as fast as' if faster else 'slower than'}"
+        than += f" {idea.before.kernel}{there}, {old:,.0f}"
+    return f"{kernel}, N = {n}{than}; {unit} would allow {ceiling:,.0f}"
+
+
+# -- the book's
+
+
+@pytest.mark.parametrize("lesson", [None, *range(14)])
+def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
+    climb = draw.climb(lesson)
+    now = 12 if lesson is None else min(lesson, 12)
+    for bars, ideas in (
+        (climb.bars, [idea for idea in IDEAS if idea.climbs]),
+        (climb.beside, [idea for idea in IDEAS if not idea.climbs and idea.lesson <= now]),
+    ):
+        assert [bar.name for bar in bars] == [f"{i.lesson:02}  {i.name}" for i in ideas]
+        for bar, idea in zip(bars, ideas, strict=True):
+            seen = idea.lesson <= now
+            assert bar.said == (sentence(idea) if seen else "")
+            assert bar.gflops == (FIGURES[idea.launch].gflops if seen else 0)
+            assert bar.lit == (idea.lesson == now and lesson is not None)
+    words = [part["text"] for part in parts(climb.still(), "text")]
+    for idea in IDEAS:
+        assert (sentence(idea) in words) == (idea.lesson <= now), "whole"
+    known = [idea for idea in IDEAS if idea.lesson <= now]
+    assert repr(climb).count("would allow") == len(known) == len(repr(climb).splitlines()) - 1
+
+
+def test_lessons_show_it_where_they_begin_and_end():
+    for source in (ROOT / "notebooks/source").glob("[0-9]*.md"):
+        lesson = int(source.name[:2])
+        shown = source.read_text().count(f"\nck.draw.climb({lesson})")
+        assert shown == (lesson in (0, 2, 12, 13))
+
+
+@pytest.mark.slow
+def test_the_books_figures_are_the_models():
+    pars = {Timed(step.good, step.n) for step in STEPS.values()}
+    assert set(FIGURES) == pars | {
+        launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch
+    }
+    for launch in (
+        Timed("sgemm_naive"),
+        Timed("block_4x4"),
+        Timed("block_8x8"),
+        Timed("sgemm_tn_37"),
+        Timed("sgemm_tn", style="best"),
+        Timed("round_trip"),
+    ):
+        gflops, ceiling, unit = stored_figures.climb(launch)
+        assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (
+            "make it anew: python -m tools.stored_figures"
+        )
+        assert gflops <= ceiling and unit == FIGURES[launch][2]
+    for name, picture in clip.STILLS.items():
+        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), (
+            "make it anew: make clip"
+        )
+
+
+def test_other_lessons_are_refused():
+    with pytest.raises(ValueError, match="there is no lesson 14"):
+        draw.climb(14)
+
+
+# -- any
+
+
+def some_climb(seed: int) -> Climb:
+    """A climb of random bars, some faster and some slower than what they set out from."""
+    chance = np.random.default_rng(seed)
+    count, beside = chance.integers(1, 12, 2)
+    bars = [
+        Bar(f"step {n}", "said " * chance.integers(1, 40), *np.exp(chance.uniform(2.4, 7.9, 3)))
+        for n in range(count + beside)
+    ]
+    return Climb("A climb", bars[:count], bars[count:])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bars_are_as_long_as_their_figures_on_the_scale(seed):
+    """Equal lengths are equal factors, as the scale's lines have it."""
+    climb = some_climb(seed)
+    boxes = parts(climb.still(), "rect")
+    lines = sorted(float(b["x"]) for b in boxes if b["width"] == "1" and float(b["height"]) > 60)
+    marks = sorted((*SCALE, PAPER, PEAK))
+    assert len(lines) == len(marks)
+    slope = np.log(marks[-1] / marks[0]) / (lines[-1] - lines[0])
+    assert np.log(marks) - np.log(marks[0]) == pytest.approx(
+        slope * (np.array(lines) - lines[0]), abs=0.002
+    )
+    rows = [b for b in boxes if b["height"] == str(BAR)]
+    bars = [*climb.bars[::-1], *climb.beside]
+    assert len(rows) == 2 * len(bars)
+    for bar, had, change in zip(bars, rows[::2], rows[1::2], strict=True):
+        ends = [float(b["x"]) + float(b["width"]) for b in (had, change)]
+        read = [marks[0] * np.exp(slope * (end - lines[0])) for end in ends]
+        assert read == pytest.approx(sorted([bar.gflops, bar.before]), rel=0.005)
+        assert float(had["x"]) == LEFT
+        assert ("wait" in change["fill"]) == (bar.gflops < bar.before)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_leaves_the_picture_and_no_words_meet(seed):
+    picture = some_climb(seed).still()
+    high = float(ElementTree.fromstring(picture).attrib["height"])
+    for box in parts(picture, "rect"):
+        assert float(box["x"]) + float(box["width"]) <= WIDTH
+        assert float(box["y"]) + float(box["height"]) <= high
+    words = parts(picture, "text")
+    assert 0 < high - max(float(w["y"]) for w in words) < 20, "nothing is empty below it"
+    for one in words:
+        for other in words:
+            if one["y"] == other["y"] and float(one["x"]) < float(other["x"]):
+                if "end" not in (other.get("class"), one.get("class")):
+                    wide = LETTER * len(one["text"])
+                    assert float(one["x"]) + wide < float(other["x"]), (one, other)
+
+
+# -- a reader's own
+
+
+@pytest.fixture
+def edits(tmp_path):
+    """A history with three steps kept, one beside the climb, and a wrong edit between."""
+    history = Edits(tmp_path / "history.json")
+    for step, (text, gflops) in KEPT.items():
+        history.add(Edit(0, f"; tried\n{book_text(text)}", right=False))
+        history.keep(step, book_text(text), gflops)
+    history.keep("06", book_text("dgemm_tn"), 9999.0)
+    return history
+
+
+def test_a_readers_sentence_is_computed(edits):
+    climb = own_climb(edits)
+    assert climb.sentence == "45 to 1,988 Gflop/s in 4 edits: 99% of the paper's 2,014"
+    assert [bar.name for bar in climb.bars] == [STEPS[step].title for step in KEPT], "none beside"
+    assert [bar.before for bar in climb.bars] == [0.0, 45.0, 271.0]
+    rows = repr(climb).splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["1,988", "271", "45"]
+
+
+def test_a_step_that_is_no_faster_is_left_out(edits):
+    edits.keep("02", book_text("block_8x8"), 270.0)
+    assert STEPS["02"].title not in [bar.name for bar in own_climb(edits).bars]
+
+
+def test_the_line_of_a_step_is_the_readers(edits):
+    step = STEPS["02"]
+    line = "mad r14, r2.x, r4, r14"
+    text = step.book.replace("; the right half: your lines go below this one", line)
+    edits.keep("01b", step.book, 500.0)
+    edits.keep("02", text, 1352.0)
+    assert next(bar.said for bar in own_climb(edits).bars if bar.name == step.title) == line
+
+
+def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
+    assert "No step is kept yet" in repr(own_climb(Edits(tmp_path / "none.json")))
+    assert "<svg" in own_climb(Edits(tmp_path / "none.json")).still()
+    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
+    assert isinstance(bench.climb, Climb)
+    own_climb(edits).save(tmp_path / "climb.svg")
+    saved = (tmp_path / "climb.svg").read_text()
+    assert "var(" not in saved and "1,988" in saved and REFERENCE == STEPS["12"].n
