@@ -12,7 +12,11 @@ double-doubles, of which a sum takes many instructions.
 from dataclasses import dataclass
 from functools import cached_property
 
+from cypresskit.il import Instruction
 from cypresskit.machine.record import Recording
+
+Component = tuple[int, int]  # a register and which of its components
+Sum = tuple[Component, Component, Component]  # what grows, and the factors of what is added
 
 
 @dataclass(frozen=True)
@@ -90,14 +94,16 @@ class Origins:
         self.recording, self.words = recording, words
         self.known: dict[tuple[int, int], Origin] = {}
         self._fetched = {int(row[0]): row for row in recording.fetches}
+        self._sums = [_sums(i, words) for i in recording.program.body]
 
     def step(self, step: int) -> list[Update]:
         """Trace one instruction. Returns the updates that it makes to a block."""
-        i = self.recording.program.body[self.recording.at[step]]
+        at = self.recording.at[step]
+        i = self.recording.program.body[at]
         if i.dest is None or i.dest.register.kind != "r":
             return []
         register, written = i.dest.register.index, i.dest.written
-        updates = self._updates(step, i)
+        updates = self._updates(step, self._sums[at])
         new = {}
         if step in self._fetched:
             _, resource, x, y, inside = map(int, self._fetched[step])
@@ -116,26 +122,32 @@ class Origins:
         self.known.update(new)
         return updates
 
-    def _updates(self, step: int, i) -> list[Update]:
-        plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
-        if i.opcode not in (("dmad",) if self.words == 2 else ("mad", "fma")) or not plain:
-            return []
+    def _updates(self, step: int, sums: list[Sum]) -> list[Update]:
         updates = []
-        for c in i.dest.written[:: self.words] if i.sources[2].register == i.dest.register else ():
-            letters = [s.swizzle[0 if self.words == 2 else c] for s in i.sources]
-            a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
+        for total, a, b in sums:
             first, second = self.known.get(a), self.known.get(b)
-            if (
-                total[1] != c
-                or first is None
-                or second is None
-                or first.resource == second.resource
-            ):
+            if first is None or second is None or first.resource == second.resource:
                 continue
             if first.resource > second.resource:
                 a, b, first, second = b, a, second, first
             updates.append(Update(step, total, a, b, first, second))
         return updates
+
+
+def _sums(i: Instruction, words: int) -> list[Sum]:
+    """The register components that a multiply-add adds to, each with its two factors."""
+    if i.dest is None or i.opcode not in (("dmad",) if words == 2 else ("mad", "fma")):
+        return []
+    plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
+    if not plain or i.sources[2].register != i.dest.register:
+        return []
+    sums = []
+    for c in i.dest.written[::words]:
+        letters = [s.swizzle[0 if words == 2 else c] for s in i.sources]
+        a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
+        if total[1] == c:
+            sums.append((total, a, b))
+    return sums
 
 
 def find_block(recording: Recording) -> Block:
