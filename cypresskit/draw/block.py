@@ -1,16 +1,18 @@
 """Find the register block of a recorded run: which registers hold the block of C, A's column and
 B's row.
 
-The origin of every register component is traced. A fetch gives it a place in a matrix, a copy
-passes that place on, anything else erases it. A multiply-add that adds to its own destination and
-multiplies elements of two different matrices is part of a rank-1 update. Of an operand's two
-indices, the one that is the same in all updates of an element of the block is its row (of A) or
-column (of B) in C; the other is k. Left out: kernels whose operands pass through LDS, and
-double-doubles, of which a sum takes many instructions.
+The recording tells which element of a matrix every register component holds. A multiply-add that
+adds to its own destination and multiplies elements of two different matrices is part of a rank-1
+update. Of an operand's two indices, the one that is the same in all updates of an element of the
+block is its row (of A) or column (of B) in C; the other is k. Left out: double-doubles, of which a
+sum takes many instructions.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from cypresskit.il import Instruction
 from cypresskit.machine.record import Recording
@@ -70,7 +72,7 @@ class Block:
 
     @property
     def phases(self) -> int:
-        return 1 + max(phase for _, phase in self.a)
+        return 1 + max(*(phase for _, phase in self.a), *(phase for phase, _ in self.b))
 
     @cached_property
     def updates_at(self) -> dict[int, list[Update]]:
@@ -85,53 +87,36 @@ class Block:
         return update.from_a[1 - self.k_axis[0]], update.from_b[1 - self.k_axis[1]]
 
 
-class Origins:
-    """The matrix element that each register component was fetched from, tracked instruction by
-    instruction.
+def elements(recording: Recording, words: int) -> np.ndarray:
+    """The element of a matrix that each register component holds after each step: resource, row and
+    column, -1 where it holds none; int64 of shape (steps, registers, 4, 3). A number has so many
+    ``words``.
     """
+    tables = []
+    for resource, (rows, width, per_texel) in recording.textures.items():
+        row, word = np.divmod(np.arange(rows * width * per_texel), width * per_texel)
+        tables.append(np.stack([np.full(len(row), resource), row, word // words], axis=1))
+    nothing = np.full((1, 3), -1)  # for the held word -1
+    table = np.concatenate([*tables, nothing])
+    held = recording.held
+    if words == 2:  # a double is there if both of its words are
+        low = held[..., ::2]
+        is_whole = (low % 2 == 0) & (held[..., 1::2] == low + 1)
+        held = np.where(np.repeat(is_whole, 2, axis=-1), held, -1)
+    return table[held]
 
-    def __init__(self, recording: Recording, words: int) -> None:
-        self.recording, self.words = recording, words
-        self.known: dict[tuple[int, int], Origin] = {}
-        self._fetched = {int(row[0]): row for row in recording.fetches}
-        self._sums = [_sums(i, words) for i in recording.program.body]
 
-    def step(self, step: int) -> list[Update]:
-        """Trace one instruction. Returns the updates that it makes to a block."""
-        at = self.recording.at[step]
-        i = self.recording.program.body[at]
-        if i.dest is None or i.dest.register.kind != "r":
-            return []
-        register, written = i.dest.register.index, i.dest.written
-        updates = self._updates(step, self._sums[at])
-        new = {}
-        if step in self._fetched:
-            _, resource, x, y, inside = map(int, self._fetched[step])
-            width = self.recording.textures[resource][2]
-            for c in written if inside else ():
-                new[register, c] = Origin(resource, y, (x * width + c) // self.words)
-        elif i.opcode == "mov" and i.sources[0].register.kind == "r" and not i.sources[0].modified:
-            source = i.sources[0]
-            for c in written:
-                if origin := self.known.get(
-                    (source.register.index, "xyzw".find(source.swizzle[c]))
-                ):
-                    new[register, c] = origin
-        for c in written:
-            self.known.pop((register, c), None)
-        self.known.update(new)
-        return updates
-
-    def _updates(self, step: int, sums: list[Sum]) -> list[Update]:
-        updates = []
-        for total, a, b in sums:
-            first, second = self.known.get(a), self.known.get(b)
-            if first is None or second is None or first.resource == second.resource:
-                continue
+def _updates(recording: Recording, words: int) -> Iterator[Update]:
+    """What multiply-adds add to the sums of products of two matrices' elements."""
+    held = elements(recording, words)
+    sums = [_sums(i, words) for i in recording.program.body]
+    for step in range(1, len(recording)):
+        for total, a, b in sums[recording.at[step]]:
+            first, second = (Origin(*held[step - 1, *cell].tolist()) for cell in (a, b))
             if first.resource > second.resource:
                 a, b, first, second = b, a, second, first
-            updates.append(Update(step, total, a, b, first, second))
-        return updates
+            if 0 <= first.resource < second.resource:
+                yield Update(step, total, a, b, first, second)
 
 
 def _sums(i: Instruction, words: int) -> list[Sum]:
@@ -155,8 +140,7 @@ def find_block(recording: Recording) -> Block:
     opcodes = [i.opcode for i in recording.program.body]
     pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
     words = 2 if "dmad" in opcodes else 1
-    origins = Origins(recording, words)
-    updates = [] if pairs else [u for step in range(len(recording)) for u in origins.step(step)]
+    updates = [] if pairs else [*_updates(recording, words)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -169,8 +153,8 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add adds a product of elements"
-            " fetched from two matrices to its own destination. Kernels that go through LDS can't"
-            " be drawn, nor double-doubles, nor single steps of k."
+            " fetched from two matrices to its own destination. Double-doubles can't be drawn, nor"
+            " matrices in g[], nor single steps of k."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
-from cypresskit.draw.block import Block, Origins
+from cypresskit.draw.block import Block, elements
 from cypresskit.draw.player import short
 from cypresskit.il import Instruction
 from cypresskit.machine.record import Recording
@@ -60,10 +60,12 @@ class BlockSteps:
         self.fetched = {step: fetch for step, *fetch in recording.fetches.tolist()}
         self.stored = dict(recording.stores.tolist())
         self.dtype = np.float64 if block.words > 1 else np.float32
-        registers = 1 + recording.writes[:, 1].max()
-        self.bits = np.zeros((self.steps, registers, 4), np.uint32)  # after each step
-        self.k = np.full((self.steps, 2 * block.phases), -1)
-        wrote = self._follow()
+        self.bits = recording.bits[: self.steps]
+        self.held = elements(recording, block.words)[: self.steps]
+        self.k = self._k()
+        wrote = np.zeros(self.bits.shape, bool)
+        step, register, component, _ = recording.writes[recording.writes[:, 0] < self.steps].T
+        wrote[step, register, component] = True
         read = self._read()
         self.marks = self._marks()
         self.groups = [
@@ -74,30 +76,20 @@ class BlockSteps:
         if self.steps == len(recording):
             self.captions[-1] += f"\n{self._summary()}"
 
-    def _follow(self) -> np.ndarray:
-        """Fill in registers and k, step by step. Returns which registers each step writes."""
-        recording, block = self.recording, self.block
-        operands = [
-            (n, matrix, axis, [cell for key, cell in group.items() if key[1 - matrix] == phase])
-            for matrix, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis))
-            for phase, n in enumerate(range(matrix * block.phases, (matrix + 1) * block.phases))
-        ]
-        wrote = np.zeros(self.bits.shape, bool)
-        now = np.zeros(self.bits.shape[1:], np.uint32)
-        origins = Origins(recording, block.words)
-        ends = np.searchsorted(recording.writes[:, 0], np.arange(1, self.steps + 1))
-        for step, writes in enumerate(np.split(recording.writes, ends)[:-1]):
-            _, register, component, bits = writes.T
-            now[register, component] = bits
-            wrote[step, register, component] = True
-            self.bits[step] = now
-            origins.step(step)
-            for n, matrix, axis, cells in operands:
-                held = map(origins.known.get, cells)
-                places = {o[axis] if o and o.resource == matrix else -1 for o in held}
+    def _k(self) -> np.ndarray:
+        """The k of A's columns, then of B's rows, after each step."""
+        block = self.block
+        k = np.full((self.steps, 2, block.phases), -1)
+        for matrix, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis)):
+            for phase in {key[1 - matrix] for key in group}:
+                cells = [cell for key, cell in group.items() if key[1 - matrix] == phase]
+                register, component = np.array(cells).T
+                operand = self.held[:, register, component]
+                places = operand[:, :, 1 + axis]
                 # Half old and half new while it is fetched: then no k is shown.
-                self.k[step, n] = places.pop() if len(places) == 1 else -1
-        return wrote
+                is_whole = (operand[:, :, 0] == matrix) & (places == places[:, :1])
+                k[:, matrix, phase] = np.where(is_whole.all(axis=1), places[:, 0], -1)
+        return k.reshape(self.steps, -1)
 
     def _read(self) -> np.ndarray:
         """Which register components each step's multiply-adds read as operands."""
@@ -161,13 +153,18 @@ class BlockSteps:
             for resource, *_ in self.fetched.values()
             if resource in MATRICES
         ]
+        brought = f"{len(fetched)} fetches brought {sum(fetched)} numbers of A and B"
+        used = "each is"
+        numbers = sum(fetched)
+        if self.recording.program.lds:
+            updates = self.block.updates
+            numbers = len({origin for u in updates for origin in (u.from_a, u.from_b)})
+            brought += ", the LDS what others had fetched"
+            used = f"each of the {numbers} that it multiplied is"
         products = sum(map(len, self.updates.values()))
-        uses = 2 * products / sum(fetched)
         stores = len(self.stored)
-        parts = [
-            f"{len(fetched)} fetches brought {sum(fetched)} numbers of A and B",
-            f"each is in {uses:.3g} of the {products} multiply-adds",
-        ]
+        uses = 2 * products / numbers
+        parts = [brought, f"{used} in {uses:.3g} of the {products} multiply-adds"]
         if stores:
             parts.append(f"{stores} {plural('store', stores)}")
         return f"**{self.where} is done**: {'; '.join(parts)}."
@@ -181,6 +178,10 @@ class BlockSteps:
         if step in self.fetched:
             got = self._register(instruction, step)
             return f"fetches {self._texel(step)} into {instruction.dest.register}: {got}"
+        if instruction.op.kind == "lds" and instruction.dest:
+            got = self._register(instruction, step)
+            what = self._loaded(instruction, step)
+            return f"takes {what} from the LDS into {instruction.dest.register}: {got}"
         if step in self.stored:
             source = instruction.sources[0].register
             return f"stores {source} to element {self.stored[step]} of global memory"
@@ -213,6 +214,16 @@ class BlockSteps:
         width = self.recording.textures[resource][2] // self.block.words
         return f"{name}[{y}, {x * width}:{(x + 1) * width}]"
 
+    def _loaded(self, instruction: Instruction, step: int) -> str:
+        """What a load from the LDS brings."""
+        assert instruction.dest is not None
+        written = list(instruction.dest.written)
+        held = self.held[step, instruction.dest.register.index, written]
+        matrix = int(held[0, 0])
+        if matrix not in MATRICES or (held[:, 0] != matrix).any():
+            return "words"
+        return _span(held[:, 1:].tolist(), MATRICES[matrix])
+
     def _flow(self, instruction: Instruction, step: int) -> str:
         """Where the flow goes on."""
         at = self.recording.at
@@ -228,7 +239,10 @@ class BlockSteps:
         assert dest is not None and dest.register.index is not None
         bits = self.bits[step, dest.register.index]
         written = list(dest.written)
-        is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
+        is_copy = instruction.op.kind in ("fetch", "lds") or instruction.opcode in (
+            "mov",
+            "cmov_logical",
+        )
         if result == "b" and not is_copy:
             return ", ".join("true" if bit else "false" for bit in bits[written])
         if result == "d" or (is_copy and self.block.words > 1):

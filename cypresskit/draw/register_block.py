@@ -306,7 +306,8 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
     _draw_used(sheet, scenes, maps)
     _draw_items(sheet, scenes, maps)
-    names = [f"{name}  {size}" for name, size in sizes.items()]
+    has_room = {name: 8 * columns > maps.right for name, (_, columns) in maps.shapes.items()}
+    names = [f"{name}  {size}" if has_room[name] else name for name, size in sizes.items()]
     sheet.words(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
     _draw_marks(sheet, scenes, maps)
     return fig

@@ -7,33 +7,38 @@ the other work-items did.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.machine.launch import Launch
+from cypresskit.machine import explain
+from cypresskit.machine.copies import copies, group_of
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.shape import Shape
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
+#: The first of the bit patterns that stand for words of textures: large floats, or halves of large
+#: doubles, whose sums, products and leading bits are none of them.
+NUMBERED = 0x65432100
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The trace of work-item number ``item`` at ``place`` of ``domain``.
+    """The trace of work-item number ``item`` of a launch of this ``shape``, with so many
+    ``elements`` of global memory.
 
     ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4)
     holds step, register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5)
     step, resource, texel x and y, whether inside; ``stores`` (n, 2) step and 128-bit element of
-    global memory. All int64. ``textures`` maps a resource to its height, width and 32-bit words per
-    texel.
+    global memory. All int64.
     """
 
-    program: Program
-    domain: tuple[int, int, int]
+    shape: Shape
+    elements: int
     item: int
-    place: tuple[int, ...]
-    textures: dict[int, tuple[int, int, int]]
     at: np.ndarray
     writes: np.ndarray
     fetches: np.ndarray
@@ -47,6 +52,25 @@ class Recording:
         did = f"{len(self)} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
         return f"Recording of {self.program.name}, work-item {self.place}: {did}"
 
+    @property
+    def program(self) -> Program:
+        return self.shape.program
+
+    @property
+    def domain(self) -> tuple[int, int, int]:
+        return self.shape.domain
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Where the work-item is in the domain: (x, y) or (number,)."""
+        place = self.shape.place(self.item)
+        return place if isinstance(place, tuple) else (place,)
+
+    @property
+    def textures(self) -> dict[int, tuple[int, int, int]]:
+        """The height, width and 32-bit words per texel of each resource."""
+        return {n: (t.height, t.width, t.texel // 4) for n, t in self.shape.textures.items()}
+
     def line(self, step: int) -> int:
         """The kernel's line that ran at ``step``, counted from 1."""
         return self.program.body[int(self.at[step])].line
@@ -55,12 +79,38 @@ class Recording:
         """Every written register's four 32-bit patterns after ``step``, uint32; the others are
         still 0.
         """
-        values: dict[int, np.ndarray] = {}
-        for _, register, component, bits in self.writes[
-            : np.searchsorted(self.writes[:, 0], step, "right")
-        ]:
-            values.setdefault(int(register), np.zeros(4, np.uint32))[component] = bits
-        return values
+        before = self.writes[: np.searchsorted(self.writes[:, 0], step, "right"), 1]
+        return {int(register): self.bits[step, register] for register in np.unique(before)}
+
+    @cached_property
+    def bits(self) -> np.ndarray:
+        """All registers after each step: 32-bit patterns, uint32 of shape (steps, registers, 4)."""
+        registers = 1 + self.writes[:, 1].max(initial=-1)
+        bits = np.zeros((len(self), registers, 4), np.uint32)
+        for step, register, component, word in self.writes:
+            bits[step:, register, component] = word
+        return bits
+
+    @cached_property
+    def held(self) -> np.ndarray:
+        """The word of the textures that each register component holds after each step, whichever
+        way it came, through the LDS, too; -1 where it holds none. Words are counted from resource
+        to resource; int64 of shape (steps, registers, 4).
+
+        The work-item's group is run once more on textures whose words are their own numbers.
+        Addresses and branches must not depend on them.
+        """
+        numbered: dict[int, np.ndarray] = {}
+        count = 0
+        for resource, sizes in self.textures.items():
+            words = NUMBERED + count + np.arange(np.prod(sizes), dtype=np.uint32)
+            numbered[resource] = words.reshape(1, *sizes).view(np.float32)
+            count += words.size
+        memory = np.zeros((1, 4 * self.elements), np.float32)
+        again = Recorder(self.item - int(group_of(self.shape, self.item)[0]))
+        explain.run(copies(self.shape, self.item, numbered, memory, MAX_INSTRUCTIONS), (again,))
+        held = again.recording.bits.astype(np.int64) - NUMBERED
+        return np.where((held >= 0) & (held < count), held, -1)
 
 
 class Recorder(Observer):
@@ -121,14 +171,9 @@ class Recorder(Observer):
             raise ValueError(
                 "nothing is recorded yet: ck.launch(..., observers=[recorder]) does that"
             )
-        launch = self._launch
-        place = self._launch.shape.place(self._item)
-        place = place if isinstance(place, tuple) else (place,)
         arrays = {
             n: np.array(rows, np.int64).reshape(-1, ROWS[n]) for n, rows in self._rows.items()
         }
-        textures = {n: t.words.shape for n, t in launch.textures.items()}
         at = np.array(self._at, np.int64)
-        return Recording(
-            launch.program, launch.shape.domain, self._item, place, textures, at, **arrays
-        )
+        elements = len(self._launch.memory)
+        return Recording(self._launch.shape, elements, self._item, at, **arrays)
