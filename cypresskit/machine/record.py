@@ -6,6 +6,7 @@ which the registers at any step follow. Pictures are drawn from it. Left out: LD
 the other work-items did.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.machine import explain
 from cypresskit.machine.copies import copies, group_of
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
+from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 from cypresskit.machine.shape import Shape
 
@@ -97,8 +98,8 @@ class Recording:
         way it came, through the LDS, too; -1 where it holds none. Words are counted from resource
         to resource; int64 of shape (steps, registers, 4).
 
-        The work-item's group is run once more on textures whose words are their own numbers.
-        Addresses and branches must not depend on them.
+        The work-item's group is run once more on textures whose words are their own numbers. Where
+        that takes other steps, branches depend on the numbers, and nothing is known.
         """
         numbered: dict[int, np.ndarray] = {}
         count = 0
@@ -107,8 +108,13 @@ class Recording:
             numbered[resource] = words.reshape(1, *sizes).view(np.float32)
             count += words.size
         memory = np.zeros((1, 4 * self.elements), np.float32)
-        again = Recorder(self.item - int(group_of(self.shape, self.item)[0]))
-        explain.run(copies(self.shape, self.item, numbered, memory, MAX_INSTRUCTIONS), (again,))
+        members = group_of(self.shape, self.item)
+        again = Recorder(self.item - int(members[0]))
+        limit = len(self) * len(members)
+        with suppress(KernelError):
+            explain.run(copies(self.shape, self.item, numbered, memory, limit), (again,))
+        if not np.array_equal(again.recording.at, self.at):
+            return np.full(self.bits.shape, -1)
         held = again.recording.bits.astype(np.int64) - NUMBERED
         return np.where((held >= 0) & (held < count), held, -1)
 
