@@ -110,7 +110,7 @@ class Recording:
         memory = np.zeros((1, 4 * self.elements), np.float32)
         members = group_of(self.shape, self.item)
         again = Recorder(self.item - int(members[0]))
-        limit = len(self) * len(members)
+        limit = 2 * len(self) * len(members)
         with suppress(KernelError):
             explain.run(copies(self.shape, self.item, numbered, memory, limit), (again,))
         if not np.array_equal(again.recording.at, self.at):
