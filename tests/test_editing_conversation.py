@@ -23,7 +23,7 @@ from cypresskit.editing.conversation import (
 )
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import MIME, STEPS, kept_texts, saved_texts
+from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.saving import save_file
 
@@ -658,9 +658,13 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
         here.keep(step, text, 1.0)
     if held := seed % 2:
         Path("my_kernel.il").write_text("il_ps_2_0\n; of here")
+    was_kept = {step: chance.random() < 0.5 for step in texts}
     save_notebook(
         tmp_path / "moved.ipynb",
-        [[{"data": {MIME: {"step": step, "text": text}}}] for step, text in texts.items()],
+        [
+            [{"data": {MIME: {"step": step, "text": text, "kept": was_kept[step]}}}]
+            for step, text in texts.items()
+        ],
     )
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "moved.ipynb"))
     whole = {step: text.replace("\ud83d", "\ufffd") for step, text in texts.items()}
@@ -669,18 +673,57 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
     for step in steps:
         output, bench = handed_in(step, monkeypatch)
         outputs.append(output)
-        assert kept_texts(output) == {name: wanted[name] for name in wanted if name == step}
+        handed = step_texts(output)
+        texts_held = {name: text for name, (text, _) in handed.items()}
+        assert texts_held == {name: wanted[name] for name in wanted if name == step}
         if step in wanted and step not in own:
             assert bench.text == Path("my_kernel.il").read_text() == wanted[step]
             state = bench._conversation._step_state()
-            assert state["brought"] == BROUGHT and state["kept"]["note"] == BROUGHT
-            if step == "00":
+            if step == "00" and was_kept[step]:
                 assert state["kept"]["right"] and state["kept"]["gflops"] > 40
+            elif handed[step].kept:
+                assert state["brought"] == BROUGHT and state["kept"]["note"] == BROUGHT
+            else:
+                assert state["kept"] is None
+            assert handed[step].kept or not was_kept[step]
     found = Edits(here.path)
-    assert {step: found.kept(step).text for step in wanted} == wanted
+    assert {step: found.counting(step).text for step in wanted} == wanted
     assert not held or found.known("il_ps_2_0\n; of here")
     save_notebook(tmp_path / "moved.ipynb", outputs)
-    assert saved_texts() == {step: wanted[step] for step in steps if step in wanted}
+    saved = {step: text for step, (text, _) in saved_texts().items()}
+    assert saved == {step: wanted[step] for step in steps if step in wanted}
+
+
+def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypatch):
+    """The law of hand-ins: what was typed and judged last, right or wrong; then what is kept."""
+    shown = []
+
+    class Handle:
+        def update(self, bundle, raw):
+            shown.append(bundle)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "IPython.display.display", lambda bundle, **_: shown.append(bundle) or Handle()
+    )
+    bench = ck.workbench(step="01b")
+    talk = bench._conversation
+    talk.start = Actor
+    bench._hand_in()
+    assert MIME not in shown[0], "nothing was typed"
+    wanted = []
+    for edit, (gflops, right) in enumerate(
+        [(90.0, False), (300.0, True), (1000.0, True), (9.0, False)]
+    ):
+        talk.begin(f"a-{edit}", f"{NAIVE}; {edit}\n")
+        card = {"code": {"card": CARD}, "verdict": {"right": right}}
+        size = [talk.step.n] * 3
+        talk.answers = card | {"clocks": {"gflops": gflops, "size": size, "bound": "ALU"}}
+        talk._note_edit()
+        wanted.append((talk.text, gflops == 1000.0) if edit < 3 else wanted[-1])
+        held = step_texts([{"data": shown[-1]}])
+        assert held == {"01b": wanted[-1]}
+    talk.close()
 
 
 @pytest.mark.parametrize(
@@ -714,7 +757,7 @@ def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
     talk.talk.hear({"type": "play", "edit": talk.talk.edit, "view": "climb"})
     answer = talk.said[-1]
     assert (answer["part"], answer["edit"]) == ("view", talk.talk.edit)
-    assert "45 Gflop/s" in answer["picture"] and 'download="my_climb.svg"' in answer["picture"]
+    assert "45 Gflop/s" in answer["picture"] and 'download="climb.svg"' in answer["picture"]
     assert not talk.actors
 
 
@@ -756,36 +799,6 @@ def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch)
     bench._conversation.begin("a-1", NAIVE + "; mine\n")
     assert (tmp_path / "my.il").read_text() == NAIVE + "; mine\n"
     bench._conversation.close()
-
-
-# -- the still
-
-
-def test_a_still_shows_the_last_text_that_was_answered(tmp_path, monkeypatch):
-    shown, said = [], []
-
-    class Handle:
-        def update(self, bundle, raw):
-            shown.append(bundle)
-
-    def display(bundle, raw, display_id):
-        shown.append(bundle)
-        return Handle()
-
-    monkeypatch.setattr("IPython.display.display", display)
-    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
-    talk = bench._conversation
-    talk.start, talk.pages = Actor, [said.append]
-    bench.still._ipython_display_()
-    assert len(shown) == 1 and "C is right" in shown[0]["text/plain"]
-    talk.begin("a-1", NAIVE.replace("mad r10", "mda r10"))
-    assert len(shown) == 2 and "Did you mean `mad`" in shown[-1]["text/plain"]
-    talk.begin("a-2", NAIVE + "; mine\n")
-    while not any(m["type"] == "done" and m["edit"] == "a-2" for m in said):
-        talk.quick.speak() if talk.quick.can_speak else talk._end_idle()
-    assert len(shown) == 3 and "cypresskit-workbench" in shown[-1]["text/html"]
-    assert "my.il: C is wrong, says the actor" == shown[-1]["text/plain"]
-    talk.close()
 
 
 # -- several pages, several workbenches

@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from cypresskit.editing.answering import AnswerProcess, Message, fault_in_words
-from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words
+from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words, at_step
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import comparison, text_answer, words
-from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.editing.steps import STEPS, WITHIN, StepText
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
@@ -140,8 +140,7 @@ class Conversation:
         self.step = STEPS[settings["step"]] if settings.get("step") else None
         self.lock = file.lock
         self.pages: list[Send] = []
-        self.resting: list[Callable[[], None]] = []  # called when a text is answered
-        self.keeping: list[Callable[[], None]] = []  # called when a text is kept as its step's
+        self.noted: list[Callable[[], None]] = []  # called when a text is judged and timed
         self.text = file.text
         self.edit = "file-0"
         self.place = ""  # ``elsewhere``, as pages were told last
@@ -346,7 +345,7 @@ class Conversation:
         other steps, in this notebook or another, keep what stands on them.
         """
         if self.step is not None and self.edits.step != self.step.name:
-            self.add(Edit(0, text, note=f"at {self.step.name}", step=self.step.name))
+            self.add(Edit(0, text, note=at_step(self.step.name), step=self.step.name))
         for reader in self.file.readers:
             reader._say_place()
 
@@ -493,7 +492,6 @@ class Conversation:
 
     def _rest(self) -> None:
         self._go(State.RESTED)
-        _call(self.resting)
 
     def _end_with(self, message: str) -> None:
         """What the process owed won't come, and why; there is a process for the next text."""
@@ -709,6 +707,8 @@ class Conversation:
             self.add(made)
         if self.step is not None and made.right and made.n == self.step.n:
             self._keep_step(made)
+        for reader in self.file.readers:
+            _call(reader.noted)
 
     def _keep_step(self, made: Edit) -> None:
         assert self.step is not None
@@ -717,16 +717,14 @@ class Conversation:
             return
         with self._history_said():
             self.edits.keep(self.step.name, made.text, made.gflops)
-        for reader in self.file.readers:
-            _call(reader.keeping)
         self._say_history()
         self._say_step()
 
-    def bring_back(self, texts: dict[str, str]) -> None:
+    def bring_back(self, texts: dict[str, StepText]) -> None:
         """Keep what a saved notebook holds of steps of which the history keeps nothing."""
         with self.lock, self._history_said():
-            whole = {step: whole_letters(text) for step, text in texts.items()}
-            self.edits.bring_back(whole, BROUGHT)
+            for step, held in texts.items():
+                self.edits.bring_back(step, whole_letters(held.text), held.kept, BROUGHT)
         self._say_history()
 
     def _keep(self, text: str, note: str) -> None:

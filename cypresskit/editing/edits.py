@@ -163,14 +163,20 @@ class Edits(Sequence[Edit]):
                 self.rows[self.rows.index(known)] = kept
         return kept
 
-    def bring_back(self, texts: Mapping[str, str], note: str) -> None:
-        """Keep the texts of steps that keep none here, not judged. Raises ``OSError`` as ``add``
-        does.
+    def counting(self, step: str) -> Edit | None:
+        """The text that counts as a step's: the one that it keeps; until it keeps one, the latest
+        that was judged there or brought back; or None.
+        """
+        own = (edit for edit in reversed(self.rows) if edit.step == step)
+        return self.kept(step) or next((edit for edit in own if edit.note != at_step(step)), None)
+
+    def bring_back(self, step: str, text: str, kept: bool, note: str) -> None:
+        """Keep a text of a step that has none here, or keeps none and did ``kept`` this one; not
+        judged. Raises ``OSError`` as ``add`` does.
         """
         with self._change():
-            for step, text in texts.items():
-                if self.kept(step) is None:
-                    self._append(Edit(0, text, note=note, step=step, kept=True))
+            if self.kept(step) is None and (kept or self.counting(step) is None):
+                self._append(Edit(0, text, note=note, step=step, kept=kept))
 
     def stand_in(self, text: str | None) -> None:
         """Keep a text that can't be written into the kernel's file, in place of the one before it
@@ -307,6 +313,11 @@ class Edits(Sequence[Edit]):
             for edit in self.rows
         )
         return table(names, rows)
+
+
+def at_step(step: str) -> str:
+    """The note of a text with which a step began."""
+    return f"at {step}"
 
 
 def arguments_in_words(settings: Mapping[str, Any]) -> str:

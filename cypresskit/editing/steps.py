@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
@@ -22,7 +23,7 @@ from cypresskit.saving import read_plain
 FILE = "my_kernel.il"  # where a reader's kernel is
 FIRST = "00"  # the step that every reader begins with
 SIDES = re.compile(r"block_(\d+)x(\d+)")
-MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's kept text
+MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's text
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # letters of a text in it: as many bytes as a file may have
 WITHIN = 0.02  # of a par: a speed that is this little below it is "within 2 %"
@@ -90,24 +91,33 @@ class Step:
         return book_text(self.start)
 
 
-def kept_texts(outputs: object) -> dict[str, str]:
-    """The texts that workbenches kept, by step, as the ``outputs`` of a notebook's cell have them;
-    of the same step, the last. Outputs of anything else are ignored, whatever they are.
+class StepText(NamedTuple):
+    """A text that counts as a step's, and whether the step keeps it."""
+
+    text: str
+    kept: bool
+
+
+def step_texts(outputs: object) -> dict[str, StepText]:
+    """The texts of workbenches that count, by step, as the ``outputs`` of a notebook's cell have
+    them; of the same step, the last. Outputs of anything else are ignored, whatever they are.
     """
     texts = {}
     for output in outputs if isinstance(outputs, list) else []:
         data = output.get("data") if isinstance(output, dict) else None
         held = data.get(MIME) if isinstance(data, dict) else None
-        step, text = (held.get("step"), held.get("text")) if isinstance(held, dict) else ("", "")
+        if not isinstance(held, dict):
+            continue
+        step, text = held.get("step"), held.get("text")
         if isinstance(step, str) and step in STEPS and isinstance(text, str):
-            texts[step] = text
+            texts[step] = StepText(text, held.get("kept") is not False)
     return texts
 
 
-def saved_texts() -> dict[str, str]:
-    """The texts that this notebook's workbenches kept, by step, as it was saved last: a notebook
-    that was moved holds the only copies. Jupyter says which file it is; where none is named, or
-    what is there is no notebook, there are none.
+def saved_texts() -> dict[str, StepText]:
+    """The texts of this notebook's workbenches that count, by step, as it was saved last: a
+    notebook that was moved holds the only copies. Jupyter says which file it is; where none is
+    named, or what is there is no notebook, there are none.
     """
     path = Path(os.environ.get("JPY_SESSION_NAME", ""))
     if path.suffix != ".ipynb":
@@ -117,8 +127,8 @@ def saved_texts() -> dict[str, str]:
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-    texts = kept_texts(outputs)
-    return {step: text for step, text in texts.items() if 0 < len(text) <= LONGEST}
+    texts = step_texts(outputs)
+    return {step: held for step, held in texts.items() if 0 < len(held.text) <= LONGEST}
 
 
 def book_kernel(name: str) -> Kernel:

@@ -5,16 +5,15 @@ page is in ``workbench.js``, what it is answered in ``conversation``.
 """
 
 from functools import lru_cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing import measured_answers, page_files, pure_answers
-from cypresskit.editing.answering import unknown_launch
 from cypresskit.editing.conversation import BROUGHT, Conversation
 from cypresskit.editing.edits import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
-from cypresskit.editing.last_state import AS_IT_WAS, headline, still_html
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.editing.steps import (
@@ -28,7 +27,7 @@ from cypresskit.editing.steps import (
     saved_texts,
     step_named,
 )
-from cypresskit.il import Program, assemble
+from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import check_sizes, resolve, shortened
 from cypresskit.tables import quantity
@@ -38,7 +37,8 @@ from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
-STILLS = 4  # of a workbench that follow its edits, the last ones shown
+OUTPUTS = 4  # of a workbench that follow its edits, the last ones shown
+STILL = "This is a still. Run the cell to edit the kernel."
 BENCHES = 3  # with different settings, that a file is open on
 _conversations: dict[Path, list[Conversation]] = {}  # by the file that they are about
 
@@ -205,8 +205,8 @@ class Workbench:
     Its attributes are of the file as it is now, however it was changed, or while it is at another
     step, of what stands on this workbench: ``text``; ``program``, the
     assembled kernel; ``kernel``, with which all is done that a kernel of the catalogue is for;
-    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits. ``still``
-    is a picture of it for places without a running kernel.
+    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits; ``climb``,
+    a picture of the steps that are kept.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -270,98 +270,75 @@ class Workbench:
         """The climb so far as one picture to send round, with buttons that save it."""
         return own_climb(self.history)
 
-    @property
-    def still(self) -> "Still":
-        """A picture of the workbench as it is, for print and for pages without a running kernel. In
-        a notebook's cell it follows the edits, so a saved notebook has the last state.
-        """
-        return Still(self)
-
     def __repr__(self) -> str:
-        return f"Workbench: {self.path.name}, {_summary(self._pure())}"
-
-    def _first_answers(self) -> dict[str, Answer]:
-        """The answers to the text as it is, for the still. Nothing is timed here, since that takes
-        its time; how fast it is, the history knows.
-        """
-        answers = self._pure()
-        if "card" not in answers.get("code", {}):
-            return answers
-        answers["verdict"] = self._verdict()
-        known = self._edits.known(self.text, self._conversation.arguments)
-        if known is not None and known.gflops:
-            at = f"N = {known.n:,}"
-            answers["clocks"] = {"gflops": known.gflops, "at": at, "bound": known.bound}
-        return answers
-
-    def _verdict(self) -> Answer:
-        try:
-            _, seen = measured_answers.judged_kernel(self.text, self.path.name, **self._convention)
-        except (ValueError, TypeError) as error:
-            return unknown_launch(error)
-        return measured_answers.verdict_answer(seen)
-
-    def _last_answers(self) -> dict[str, Answer]:
-        """The answers to the text as it is: those that a page was given, or the first ones."""
-        self._conversation.look()
-        given = dict(self._conversation.answers)
-        return given if "text" in given else self._first_answers()
-
-    def _pure(self) -> dict[str, Answer]:
-        return dict(_pure_answers(self.text, self.path.name))
+        return f"Workbench: {self.path.name}, {_summary(_pure_answers(self.text, self.path.name))}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        still = still_html(self.path.name, self.text, self._first_answers())
-        return data | {PLAIN: repr(self), HTML: still}, metadata
+        return data | {PLAIN: repr(self), HTML: self._still()}, metadata
+
+    def _still(self) -> str:
+        """What places without a running kernel show, such as a saved notebook on a page."""
+        return f"<p><b>{escape(repr(self))}</b></p><pre>{escape(self.text)}</pre><p>{STILL}</p>"
 
     def _hand_in(self) -> None:
-        """Show the step's kept text in an output of its own, which nobody sees and a saved notebook
-        has; and show it anew whenever another is kept.
+        """Show the text that counts as the step's in an output of its own, which nobody sees and a
+        saved notebook has; and show it anew whenever another one counts.
         """
         if self._conversation.step is None:
             return
         from IPython.display import display
 
         step = self._conversation.step.name
-        last = kept = self._edits.kept(step)
 
         def bundle() -> dict[str, Any]:
-            held = {MIME: {"step": step, "text": kept.text}} if kept is not None else {}
-            return held | {HTML: "", PLAIN: f"Kept as your {step}." if kept is not None else ""}
+            edit = self._edits.counting(step)
+            if edit is None:
+                return {HTML: "", PLAIN: ""}
+            held = {"step": step, "text": edit.text, "kept": edit.kept}
+            return {MIME: held, HTML: "", PLAIN: f"Kept as your {step}." if edit.kept else ""}
 
-        shown = display(bundle(), raw=True, display_id=True)
+        last = bundle()
+        shown = display(last, raw=True, display_id=True)
 
         def update() -> None:
-            nonlocal last, kept
-            last, kept = kept, self._edits.kept(step)
-            if shown is not None and kept is not None and (last is None or last.text != kept.text):
-                shown.update(bundle(), raw=True)
+            nonlocal last
+            if shown is not None and (now := bundle()) != last:
+                last = now
+                shown.update(now, raw=True)
 
-        keeping = self._conversation.keeping
-        keeping.append(update)
-        del keeping[:-STILLS]
+        noted = self._conversation.noted
+        noted.append(update)
+        del noted[:-OUTPUTS]
 
     def _bring_back(self, step: Step) -> str | None:
-        """Take what the saved notebook keeps into a history that keeps nothing of the step: the
+        """Take what the saved notebook holds into a history that keeps nothing of the step: the
         notebook was moved, and its output will be shown anew. Returns the step's text, or None.
         """
         if self._edits.kept(step.name) is not None:
             return None
+        known = self._edits.counting(step.name)
         if texts := saved_texts():
             self._conversation.bring_back(texts)
-        kept = self._edits.kept(step.name)
-        return None if kept is None else kept.text
+        brought = self._edits.counting(step.name)
+        return None if brought is None or brought is known else brought.text
 
     def _judge(self) -> None:
         """Judge and time the text here and now, and keep it as the step's if it is right."""
         step = self._conversation.step
-        answers = self._first_answers()
-        if step is None or not answers.get("verdict", {}).get("right"):
+        if step is None:
             return
-        gflops = simulate(self.kernel, step.n, m=step.n, k=step.n).gflops
+        try:
+            mine, seen = measured_answers.judged_kernel(
+                self.text, self.path.name, **self._convention
+            )
+        except (ILError, ValueError, TypeError):
+            return
+        if not seen.right:
+            return
+        gflops = measured_answers.clocks_answer(mine, step.n).get("gflops", 0.0)
         best = self._edits.kept(step.name)
         if gflops >= step.pars.right and (best is None or gflops > best.gflops):
             self._edits.keep(step.name, self.text, gflops)
@@ -375,33 +352,6 @@ class Workbench:
             conversation.prepare()
             widget.on_msg(lambda _, message, __: conversation.hear(message, widget.send))
         return self._widget
-
-
-class Still:
-    """A workbench's picture; see ``Workbench.still``."""
-
-    def __init__(self, bench: Workbench) -> None:
-        self.bench = bench
-
-    def __repr__(self) -> str:
-        return f"{self.bench.path.name}: {headline(self.bench._last_answers())}"
-
-    def _repr_html_(self) -> str:
-        bench = self.bench
-        return still_html(bench.path.name, bench.text, bench._last_answers(), AS_IT_WAS)
-
-    def _bundle(self) -> dict[str, str]:
-        return {PLAIN: repr(self), HTML: self._repr_html_()}
-
-    def _ipython_display_(self) -> None:
-        """Show it, and show it anew whenever a text has been answered."""
-        from IPython.display import display
-
-        shown = display(self._bundle(), raw=True, display_id=True)
-        if shown is not None:
-            resting = self.bench._conversation.resting
-            resting.append(lambda: shown.update(self._bundle(), raw=True))
-            del resting[:-STILLS]
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.editing.steps import kept_texts
+from cypresskit.editing.steps import step_texts
 from cypresskit.guessed import kept_guesses
 from cypresskit.teach import sentences
 
@@ -192,5 +192,6 @@ def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
 
 
 def kept_steps(cells: Iterable[Cell]) -> dict[str, str]:
-    """The kernels that a student's workbenches keep, by their steps of the climb."""
-    return {step: text for cell in cells for step, text in kept_texts(cell["outputs"]).items()}
+    """The kernels of a student's workbenches that count, by their steps of the climb."""
+    held = [step_texts(cell["outputs"]) for cell in cells]
+    return {step: text for texts in held for step, (text, _) in texts.items()}
