@@ -3,7 +3,6 @@ it refuses.
 """
 
 import copy
-import random
 import re
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -17,7 +16,6 @@ from cypresskit.compiler import STYLES, CompileError
 from cypresskit.compiler import compile as compile_
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
-from tools.fuzz.programs import random_program
 from tools.legality import check
 
 compile = partial(compile_, style="best")  # AMD's is tested in test_compiler_amd
@@ -152,20 +150,6 @@ def test_a_double_whose_words_come_from_one_bank_gets_copies():
     assert same_bits(
         program, {"domain": (8, 8), "outputs": {0: np.zeros((8, 8, 4), np.float32)}}, code
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [range(n, n + 10) for n in range(0, 60, 10)], ids=lambda s: s[0])
-def test_random_programs(seeds):
-    for seed in seeds:
-        text, arguments = random_program(random.Random(seed))
-        program = ck.assemble(text)
-        try:
-            codes = [compile(program, style=style) for style in STYLES]
-        except CompileError as error:
-            assert "the chip has 124" in str(error), "some are crowded with registers"
-        else:
-            assert same_bits(program, arguments, *codes), seed
 
 
 # What it sees through

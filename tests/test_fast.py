@@ -73,13 +73,6 @@ def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
     return ck.assemble(text, "random.il"), arguments
 
 
-@pytest.mark.slow
-@examples(25)
-@given(st.integers(0, 10**9), st.integers(1, 50))
-def test_random_programs_match_the_explaining_engine(seed, statements):
-    assert_equal(*random_case(seed, statements))
-
-
 @contextmanager
 def on_host(name: str):
     """What is compiled meanwhile is for another processor (``target``)."""

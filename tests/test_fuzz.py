@@ -29,10 +29,14 @@ def test_fuzzing_finds_nothing():
 
 
 @pytest.mark.slow
-def test_walks_through_memory_stay_between_the_guard_pages():
+@pytest.mark.parametrize(
+    "kind, programs", [("valid", 60), ("walk", 60), ("nearly valid", 60), ("timed", 12)]
+)
+def test_nor_in_any_of_many_programs_of_a_kind(kind, programs):
+    """On both engines, between guard pages, and compiled in each style."""
     with Children(fuzz.LIMIT) as children:
-        for seed in range(60):
-            outcome = children.call(fuzz.attempt, "walk", seed)
+        for seed in range(programs):
+            outcome = children.call(fuzz.attempt, kind, seed)
             assert not outcome.fault, f"{outcome.note}\n{outcome.fault}"
 
 
