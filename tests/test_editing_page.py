@@ -258,7 +258,7 @@ def test_the_caret_is_never_under_the_gutter(begin, page, seed):
     keys = ["End", "Home", "ArrowDown", "ArrowUp", "Control+End", "Control+Home", "PageDown"]
     for _ in range(60):
         page.keyboard.press(rng.choice(keys))
-        page.wait_for_function(SEEN, timeout=20_000)
+        page.wait_for_function(SEEN)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -305,7 +305,7 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
         end,
     )
     waiting = page.locator("#other .ckw-waiting", has_text="run this cell again")
-    waiting.wait_for(timeout=10_000)
+    waiting.wait_for()
     page.evaluate(
         """() => channel.listen((message) => {
             if (message.type === "state") window.tell(message)

@@ -120,7 +120,6 @@ def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
             return picture.querySelector("[data-ready]") ||
                 picture.querySelector("p").textContent.includes("can't play here")
         }""",
-            timeout=20_000,
         )
         seen = stage.evaluate(
             """() => {
