@@ -157,14 +157,12 @@ def order(items) -> None:
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     soon, parts, short = [], [[] for _ in range(count)], []
-    made_once = ("scored", "site", "lab", "afternoon")
+    made_once = ("scored", "site", "lab", "afternoon", "served")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
-        if "lab" in item.fixturenames or any(map(item.get_closest_marker, ("notebook", "slow"))):
-            waits = [
-                part % count for part, name in enumerate(made_once) if name in item.fixturenames
-            ]
+        waits = [part % count for part, name in enumerate(made_once) if name in item.fixturenames]
+        if waits or any(map(item.get_closest_marker, ("notebook", "slow"))):
             (parts[waits[0]] if waits else min(parts, key=len)).append(item)
         else:
             (
