@@ -22,7 +22,8 @@ INSTALLED = PACKAGE / "lessons"
 ENTRY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
 LONGEST = 1000  # characters of a sentence or a guess
-MOST = 10_000  # cells of a notebook; a lesson has less than two hundred
+MOST = 2_000  # cells of a notebook; a lesson has less than two hundred
+LETTERS = 200_000  # of a cell, that are looked at
 SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
 TITLE = re.compile(r"# (\d\d .+)")
 
@@ -147,7 +148,7 @@ def _cell(cell: dict) -> Cell:
     return {
         "id": str(cell.get("id")),
         "cell_type": str(cell.get("cell_type")),
-        "source": source.encode("utf-8", "replace").decode("utf-8"),
+        "source": source[:LETTERS].encode("utf-8", "replace").decode("utf-8"),
         "metadata": metadata if isinstance(metadata, dict) else {},
         "outputs": [o for o in outputs if isinstance(o, dict)] if isinstance(outputs, list) else [],
     }

@@ -6,9 +6,8 @@ the names used there. They run where neither the lessons nor the right answers a
 What happened in the kernel in which the notebook was written doesn't count.
 
 The numbers that a check draws belong to the student, the exercise, and the class's seed, so the
-same work always gets the same marks. A verdict is kept under the hash of all that it depends on.
-What the clock ended, which may have been a busy computer's fault, gets a second chance in the next
-run, and then it is kept, too.
+same work always gets the same marks. A verdict is kept under the hash of all that it depends on,
+unless the clock ended it, which may have been a busy computer's fault.
 
 Where a check fails, rather than the answer, a known right answer is judged in a fresh process: only
 if that fails, too, is the check broken, and the exercise doesn't count. Else it was the answer.
@@ -39,8 +38,6 @@ STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all
 LESSONS = [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
 ]
-#: How long a verdict holds: for good; until it is found a second time; for this run alone.
-KEPT, ONCE_MORE, NEVER = "kept", "once more", "never"
 LAST = (
     "only the cells that the answer needs are run: does it use something that was set elsewhere, or"
     " by hand?"
@@ -48,7 +45,6 @@ LAST = (
 SPENT = "The answers before this one took {:.0f} s; this one wasn't judged any more."
 STUMBLES = "The check stumbles over this answer, and not over a right one: {}"
 STUMBLES_HINT = "of which type is what the answer gives, and how large is it?"
-CELLS, LENGTH = 2_000, 200_000  # of a notebook, and characters of a cell, that are looked at
 
 
 def judge(
@@ -146,9 +142,8 @@ def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
 
 
 def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
-    """[right, finding, hint, broken, holds] for each exercise of a student: its ``check`` and the
-    ``cells``. ``holds`` is KEPT, ONCE_MORE or NEVER; ``walls`` are
-    those of the sandbox, or None.
+    """[right, finding, hint, broken, whether it will hold] for each exercise of a student: its
+    ``check`` and the ``cells``; ``walls`` are those of the sandbox, or None.
     """
     family = Family(Walls(*walls) if walls else None)
     begun = time.monotonic()
@@ -158,14 +153,10 @@ def judge_all(work: list[dict], seed: str, walls: list | None) -> list[list]:
             spent = time.monotonic() - begun
             if spent > BUDGET:
                 late = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
-                verdicts.append([False, late.finding, late.hint, False, NEVER])
+                verdicts.append([False, late.finding, late.hint, False, False])
                 continue
             verdict = judge(part["cells"], part["check"], seed=seed, family=family)
-            holds = KEPT
-            if verdict.broken:
-                holds = NEVER
-            elif "by the clock" in verdict.finding:
-                holds = ONCE_MORE
+            holds = not verdict.broken and "by the clock" not in verdict.finding
             verdicts.append([verdict.right, verdict.finding, verdict.hint, verdict.broken, holds])
     finally:
         family.end()
@@ -184,12 +175,11 @@ def judged(
     family: Family,
     walls: Walls | None = None,
 ) -> tuple[list[Verdict], dict[str, list]]:
-    """The verdicts on a student's answers, and those to be kept, by their keys. What is ``stored``
-    as KEPT isn't judged again. ``walls`` are those of the sandbox; None for none.
+    """The verdicts on a student's answers, and those to be kept, by their keys: [right, finding,
+    hint]. What is ``stored`` isn't judged again. ``walls`` are those of the sandbox; None for none.
     """
     keys = [key_of(one, seed, walls is not None) for one in work]
-    before = [_how_long(stored.get(key)) for key in keys]
-    new = [n for n, holds in enumerate(before) if holds != KEPT]
+    new = [n for n, key in enumerate(keys) if not _is_verdict(stored.get(key))]
     results = dict(zip(new, _results([work[n] for n in new], seed, family, walls)))
     failed = [n for n in new if results[n][3]]
     known = [n for n in failed if work[n].right]
@@ -198,16 +188,14 @@ def judged(
     for number in failed:
         if number not in tried or not tried[number][3]:
             why = results[number][1].splitlines()[0]
-            results[number] = [False, STUMBLES.format(why), STUMBLES_HINT, False, ONCE_MORE]
+            results[number] = [False, STUMBLES.format(why), STUMBLES_HINT, False, False]
     verdicts = []
     kept = {}
     for number, key in enumerate(keys):
-        right_, finding, hint, broken, holds = results.get(number) or stored[key]
+        right_, finding, hint, broken, holds = results.get(number) or [*stored[key], False, True]
         verdicts.append(Verdict(right_, finding, hint, broken=broken))
-        if holds == before[number] == ONCE_MORE:
-            holds = KEPT
-        if holds != NEVER:
-            kept[key] = [right_, finding, hint, broken, holds]
+        if holds:
+            kept[key] = [right_, finding, hint]
     return verdicts, kept
 
 
@@ -215,32 +203,24 @@ def _results(work: Sequence[Attempt], seed: str, family: Family, walls: Walls | 
     """What ``judge_all`` gives for some work, in a process of its own."""
     if not work:
         return []
-    parts = [{"cells": _cut(t.cells), "check": t.check} for t in work]
+    parts = [{"cells": [*one.cells], "check": one.check} for one in work]
     where = "cypresskit.marks.judging", "judge_all"
     try:
         return call(*where, parts, seed, walls and [*walls], limits=STUDENT, family=family)
     except (Lost, Raised, OSError) as error:
         failed = check.broken(error)
-        return [[False, failed.finding, failed.hint, True, NEVER]] * len(parts)
+        return [[False, failed.finding, failed.hint, True, False]] * len(parts)
 
 
-def _cut(cells: Sequence[str]) -> list[str]:
-    return [cell[:LENGTH] for cell in cells[:CELLS]]
-
-
-def _how_long(verdict: object) -> str:
-    """How long what was stored holds: KEPT or ONCE_MORE, and NEVER for what is no verdict."""
-    if not isinstance(verdict, list) or len(verdict) != 5:
-        return NEVER
-    if [type(part) for part in verdict] != [bool, str, str, bool, str]:
-        return NEVER
-    return verdict[-1] if verdict[-1] in (KEPT, ONCE_MORE) else NEVER
+def _is_verdict(stored: object) -> bool:
+    """Whether what was stored is [right, finding, hint]."""
+    return isinstance(stored, list) and [type(part) for part in stored] == [bool, str, str]
 
 
 def key_of(attempt: Attempt, seed: str, sandboxed: bool) -> str:
     """The hash of all that a verdict depends on."""
     words = [attempt.check, seed, version(), f"sandboxed: {sandboxed}"]
-    parts = "\0".join([*words, *_cut(attempt.cells)])
+    parts = "\0".join([*words, *attempt.cells])
     return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 
 
