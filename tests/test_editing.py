@@ -362,32 +362,12 @@ def test_a_page_hears_of_the_end_once_lines_are_priced(talk):
     assert talk.kinds()[-1] == "done"
 
 
-def test_a_text_that_comes_back_has_its_prices_at_once(talk):
-    def answered(edit, text):
-        talk.type(edit, text)
-        talk.clocks(edit)
-        talk.processes[0].hear({"type": "done", "edit": edit, "parts": ["code", "clocks"]})
-
-    answered("a-1", TEXT)
-    talk.talk._begin_idle()
-    idle = talk.processes[1]
-    for part in ("best", "prices"):
-        idle.hear({"type": "answer", "edit": "a-1", "part": part, "lines": [], "bundles": 7})
-    idle.hear({"type": "done", "edit": "a-1", "parts": ["best", "prices"]})
-    answered("a-2", TEXT + "\n; another\n")
-    assert talk.kinds()[-1] != "done", "its prices aren't known"
-    answered("a-3", TEXT)
-    assert talk.kinds()[-3:] == ["best", "prices", "done"]
-    assert {message["edit"] for message in talk.said[-3:]} == {"a-3"}
-    assert len(idle.jobs) == 1
-
-
 def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
     text = TEXT + "; a line\n" * 20_000
     talk.type("a-1", text)
     talk.talk._give_up()
     trouble, done = talk.said[-2:]
-    assert trouble["message"].startswith(f"{text.count(chr(10)) + 1:,} lines: ")
+    assert f" {text.count(chr(10)) + 1:,} lines " in trouble["message"]
     assert done["type"] == "done"
 
 

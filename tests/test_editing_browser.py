@@ -275,10 +275,12 @@ def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monk
     bench.path.mkdir()
     bench.type_in("; times alpha", "", " of mine")
     page.wait_for_selector(".ckw-unsaved:not([hidden])")
-    bench.talk.wait("clocks")
+    while "clocks" not in bench.talk.answers:
+        page.wait_for_timeout(50)
     bench.type_in("; times alpha of mine", "", " too")
     bench.verdict("right")
-    bench.talk.wait("clocks")
+    while "clocks" not in bench.talk.answers:
+        page.wait_for_timeout(50)
     assert "there is a folder of this name" in page.inner_text(".ckw-unsaved")
     bench.path.rmdir()
     page.wait_for_selector(".ckw-unsaved", state="hidden")

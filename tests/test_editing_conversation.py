@@ -328,7 +328,7 @@ def test_a_text_that_the_process_never_ends_is_given_up(talk):
     talk.actors[0].speak()
     talk.actors[0].hangs = True
     talk.settle("a-1")
-    assert talk.troubles() == [SLOW]
+    assert talk.troubles() == [SLOW.format(lines=NAIVE.count("\n") + 1)]
     assert talk.talk.quick.alive
 
 
@@ -340,7 +340,9 @@ def hang(actor):
     actor.hangs = True
 
 
-@pytest.mark.parametrize(("fate", "trouble"), [(die, OVER), (hang, SLOW)])
+@pytest.mark.parametrize(
+    ("fate", "trouble"), [(die, OVER), (hang, SLOW.format(lines=NAIVE.count("\n") + 1))]
+)
 def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trouble):
     """Whether they end over it, or never begin with it."""
     talk.type("a-1", NAIVE)

@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
+from cypresskit.child import read, write
 from cypresskit.isolated import Answer, Lost, Raised, alone, call, plain, runner
 from cypresskit.isolated.process import CallLimits, Family, Walls
 
@@ -38,9 +39,9 @@ values = st.recursive(
 @given(values)
 def test_plain_data_comes_back_as_it_was(value):
     stream = io.BytesIO()
-    plain.write(stream, {"value": plain.encode(value)})
+    write(stream, {"value": plain.encode(value)})
     stream.seek(0)
-    again = plain.decode(plain.read(stream)["value"])
+    again = plain.decode(read(stream)["value"])
     assert again == value and type(again) is type(value)
 
 
@@ -99,7 +100,7 @@ def test_bytes_that_are_no_message_are_refused(data):
     size = len(data).to_bytes(4, "big")
     for stream in (data, size + data, size + data[:-1]):
         try:
-            message = plain.read(io.BytesIO(stream))
+            message = read(io.BytesIO(stream))
         except ValueError:
             continue
         assert message is None or isinstance(message, dict)

@@ -23,6 +23,7 @@ FLOORS = (
     "saving",
     "kept_files",
     "threads",
+    "child",
     "il",
     "devices",
     "published",

@@ -1,21 +1,22 @@
 """The process that answers texts, beside the kernel: what takes time, and what might never end.
 
-It reads jobs, lines of JSON, and writes the parts of their answers as they come. A job that was
-overtaken by a newer one is dropped between two parts. Whoever started it may end it at any time:
-``AnswerProcess`` is that side.
+It hears jobs and says the parts of their answers as they come, messages as those of a student's
+bare process (``isolated``). A job that was overtaken by a newer one is dropped between two parts.
+Whoever started it may end it at any time: ``AnswerProcess`` is that side.
 """
 
-import json
 import os
-import subprocess
+import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from cypresskit.child import begin, end, python, read, write
 from cypresskit.compiler import forget_code
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
@@ -29,12 +30,6 @@ from cypresskit.kernels.verification import Verification
 from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
-BOOT = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from cypresskit.editing.answering import main
-main()
-"""
 FORGET = 20  # jobs after which what is kept of programs is forgotten
 IDLY = 10  # the niceness of what works while nobody types
 
@@ -211,10 +206,11 @@ class Jobs:
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream: BinaryIO) -> None:
-        for line in stream:
-            with suppress(ValueError), self.arrived:
-                self.waiting.append(json.loads(line))
-                self.arrived.notify()
+        with suppress(OSError, ValueError):
+            while job := read(stream):
+                with self.arrived:
+                    self.waiting.append(job)
+                    self.arrived.notify()
         os._exit(0)  # whoever asked is gone
 
     def overtaken(self, edit: str) -> bool:
@@ -232,19 +228,14 @@ class Jobs:
 
 
 def main() -> None:
-    """Answer jobs from standard input until it ends."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # what anything prints is no answer
-        jobs = Jobs(sys.stdin.buffer)
-        memory = JobMemory()
-
-        def say(message: Message) -> None:
-            answers.write(json.dumps(message) + "\n")
-            answers.flush()
-
-        say({"type": "ready"})
-        while True:
-            answer_job(jobs.next(), memory, say, jobs.overtaken)
+    """Answer jobs from the socket whose number is the last argument, until it ends."""
+    channel = socket.socket(fileno=int(sys.argv[-1]))
+    say = partial(write, channel.makefile("wb"))
+    jobs = Jobs(channel.makefile("rb"))
+    memory = JobMemory()
+    say({"type": "ready"})
+    while True:
+        answer_job(jobs.next(), memory, say, jobs.overtaken)
 
 
 def answer_job(
@@ -303,14 +294,8 @@ class AnswerProcess:
     ) -> None:
         self.hear, self.ended = hear, ended
         self.stopped = False
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", BOOT, json.dumps(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # the stop button of a notebook isn't meant for it
-        )
-        if idly and hasattr(os, "setpriority"):
+        self.process, self.channel = begin(python(sys.path, __name__))
+        if idly:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLY)
         self.jobs: SimpleQueue[Message | None] = SimpleQueue()
@@ -318,25 +303,21 @@ class AnswerProcess:
         threading.Thread(target=self._write, daemon=True).start()
 
     def _listen(self) -> None:
-        stream = self.process.stdout
-        assert stream is not None
-        with stream:
-            for line in stream:
+        with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
+            while message := read(stream):
                 with suppress(Exception):  # what one answer meets doesn't end all others
-                    self.hear(json.loads(line))
+                    self.hear(message)
         self.process.wait()
+        self.channel.close()
         self.jobs.put(None)
         if not self.stopped:
             self.ended()
 
     def _write(self) -> None:
         """Send the jobs, in a thread of its own: a process that is busy may not read for long."""
-        stream = self.process.stdin
-        assert stream is not None
-        with suppress(OSError, ValueError), stream:
+        with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
             while (job := self.jobs.get()) is not None:
-                stream.write(json.dumps(job).encode() + b"\n")
-                stream.flush()
+                write(stream, job)
 
     def ask(self, job: Message) -> None:
         """Send a job, without waiting; a process that is gone says so by ``ended``."""
@@ -345,6 +326,5 @@ class AnswerProcess:
     def stop(self) -> None:
         """End the process at once."""
         self.stopped = True
-        with suppress(OSError):
-            self.process.kill()
+        end(self.process)
         self.jobs.put(None)

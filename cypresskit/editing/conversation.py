@@ -12,7 +12,6 @@ the last text is answered as far as it can be, and then ``done`` is said.
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -39,11 +38,7 @@ FIRST = 240.0  # the same where a process has just begun: it may have to compile
 IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
 MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
 MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
-LONG_KERNEL = 4000  # lines: a kernel of more may take too long
-#: What the parts of an answer are called.
-PART_NAMES = {"text": "faults", "code": "bundles", "verdict": "products", "clocks": "clocks"}
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
-MOST_PRICED = 16  # texts whose prices are kept
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
 MOST_LETTERS = 200  # of an answer to a step's question
 CLIMB = "climb"  # a view that is a picture of all steps
@@ -54,7 +49,7 @@ PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
 OVER = "The process that answers ended at this text, and was started anew."
-SLOW = "This text had no answer for too long; it was given up."
+SLOW = "This text of {lines:,} lines had no answer for too long; it was given up."
 IDLE_SLOW = "Prices take too long for this text; they were given up."
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
@@ -78,7 +73,7 @@ FOLLOWS = {
     State.UNASKED: {State.SENT, State.RESTED},
     State.SENT: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
     State.ANSWERING: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
-    State.ANSWERED: {State.PRICING, State.RESTED},
+    State.ANSWERED: {State.PRICING},
     State.PRICING: {State.RESTED},
     State.RESTED: set(),
 }
@@ -161,7 +156,6 @@ class Conversation:
         self.more: Timer | None = None  # until a part that a reader asked for besides is given up
         self.idle: Answerer | None = None
         self.idle_number = 0
-        self.priced: dict[str, list[Message]] = {}  # the idle parts of the last texts
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
         with self.lock:
@@ -538,7 +532,7 @@ class Conversation:
             if number == self.idle_number and self.idle is not None:
                 self.idle = None
                 if self.state is State.PRICING:
-                    self._end_idle()
+                    self._say_done()
             if number != self.quick_number or self.quick is None:
                 return
             self.quick = None
@@ -583,22 +577,10 @@ class Conversation:
             self._end_process()
             self._ask(self.parts)
 
-    def _slow(self) -> str:
-        """Why a text was given up."""
-        lines = self.text.count("\n") + 1
-        if lines <= LONG_KERNEL:
-            return SLOW
-        missing = next((part for part in self.parts if part not in self.answers), "the rest")
-        part = PART_NAMES.get(missing, missing)
-        return (
-            f"{lines:,} lines: their {part} took longer than {LONGEST:.0f} s"
-            f" and were given up. Texts of up to some {LONG_KERNEL:,} lines are answered."
-        )
-
     def _give_up(self) -> None:
         """A text takes too long: nothing more comes for it."""
         self._end_process()
-        self._end_with(self._slow())
+        self._end_with(SLOW.format(lines=self.text.count("\n") + 1))
 
     def _heard_from(self, number: int, message: Message) -> None:
         """A process says something; one that was replaced counts no longer."""
@@ -631,27 +613,14 @@ class Conversation:
     def _done(self) -> None:
         """All that was asked for is there: the idle parts follow, when nobody types."""
         if self.state is State.PRICING:
-            self._end_idle()
+            self._say_done()
         if self.state not in OWED:
             return
         self.settled = True
         if "problem" in self.answers.get("clocks", {"problem": ""}):
             self._say_done()
-        elif self.text in self.priced:
-            self._go(State.ANSWERED)
-            for message in self.priced[self.text]:
-                self._heard(message | {"edit": self.edit})
-            self._say_done()
         else:
             self._go(State.ANSWERED, PAUSE, self._begin_idle)
-
-    def _keep_prices(self) -> None:
-        """Keep the idle parts of the current text, for when it comes back."""
-        if all(part in self.answers for part in IDLE):
-            self.priced.pop(self.text, None)
-            self.priced[self.text] = [self.answers[part] for part in IDLE]
-            while len(self.priced) > MOST_PRICED:
-                del self.priced[next(iter(self.priced))]
 
     # -- the process that works when nobody types
 
@@ -662,15 +631,10 @@ class Conversation:
         self._go(State.PRICING, IDLE_LONGEST, self._give_up_idle)
         self.idle.ask(self._job(IDLE) | {"n": self.answers["clocks"]["size"][0]})
 
-    def _end_idle(self) -> None:
-        """The idle parts are there, or won't come."""
-        self._keep_prices()
-        self._say_done()
-
     def _give_up_idle(self) -> None:
         self._end_process(idly=True)
         self.say({"type": "trouble", "edit": self.edit, "message": IDLE_SLOW})
-        self._end_idle()
+        self._say_done()
 
     # -- history
 
@@ -834,16 +798,6 @@ class Conversation:
         self.files += 1
         self._follow(f"file-{self.files}", text)
         self.note = "changed outside"
-
-    def wait(self, part: str, timeout: float = 60.0) -> Message | None:
-        """The answer's ``part`` for the current text, waiting for it; None if it doesn't come."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            with self.lock:
-                if part in self.answers:
-                    return self.answers[part]
-            time.sleep(0.02)
-        return None
 
 
 def whole_letters(text: str) -> str:

@@ -1,13 +1,12 @@
-"""Values as plain data, in messages that are safe to read whoever wrote them.
+"""Values as plain data, for messages that are safe to read whoever wrote them.
 
-A message is four bytes of length, then JSON. Texts, finite and infinite numbers, True, False and
+A message (see ``child``) is JSON. Texts, finite and infinite numbers, True, False and
 None are themselves; everything else is an object with one name, which says what it is:
 ``{"tuple": [...]}``, ``{"array": ["<f8", [2, 3], "base64"]}``. Reading a message runs no code of
 its writer's: what is not of this form raises ``ValueError``.
 """
 
 import base64
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from numbers import Real
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-LARGEST = 1 << 26  # bytes of a message
 BITS = 13_000  # of a whole number: some 3,900 digits; Python reads no more than 4,300
 ITEMS = 2_000_000  # of a list
 DEPTH = 50  # of lists in lists
@@ -177,32 +175,3 @@ def _array(content: Any) -> np.ndarray:
 def clean(text: str) -> str:
     """A text that can be written as UTF-8: surrogates become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def write(stream: BinaryIO, message: dict) -> None:
-    """Write a message. Raises ``ValueError`` if it is larger than ``LARGEST``."""
-    data = json.dumps(message, separators=(",", ":")).encode("ascii")
-    if len(data) > LARGEST:
-        raise ValueError(f"a message of {len(data):,} bytes; {LARGEST:,} are the most")
-    stream.write(len(data).to_bytes(4, "big") + data)
-    stream.flush()
-
-
-def read(stream: BinaryIO) -> dict | None:
-    """The next message, or None at the end. Raises ``ValueError`` for what is none."""
-    head = stream.read(4)
-    if not head:
-        return None
-    size = int.from_bytes(head, "big")
-    if len(head) < 4 or size > LARGEST:
-        raise ValueError("a message without a length")
-    data = stream.read(size)
-    if len(data) < size:
-        raise ValueError("a message that breaks off")
-    try:
-        message = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"a message that is no JSON: {error}") from None
-    if not isinstance(message, dict):
-        raise ValueError("a message that is no object")
-    return message

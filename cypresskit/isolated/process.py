@@ -15,7 +15,6 @@ started it, and an answer that looks for the right one on disk finds it.
 
 import base64
 import hashlib
-import json
 import os
 import shutil
 import socket
@@ -32,19 +31,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from cypresskit.child import begin, end, python, read, write
 from cypresskit.isolated import card, plain
 from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kept_files import home_cache
 
-BOOT = """
-import importlib, json, os, shutil, sys
-sys.path[:], modules, warm = json.loads(sys.argv[1])
-if warm: shutil.copytree(warm, os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True)
-for module in modules: importlib.import_module(module)
-from cypresskit.isolated.runner import main
-main()
-"""
 HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't have
 #: Folders of the system that Python and its libraries need, as far as they are there.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
@@ -139,34 +131,21 @@ class Family:
         """Start the warm process, without waiting for it."""
         if self.process and self.process.poll() is None and self.pid == os.getpid():
             return
-        our_end, their_end = socket.socketpair()
-        with their_end:
-            their_end.set_inheritable(True)
-            command, environment = self._command(str(their_end.fileno()))
-            self.process = subprocess.Popen(
-                command,
-                pass_fds=[their_end.fileno()],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self.control = our_end
+        self.process, self.control = begin(*self._command())
         self.pid = os.getpid()
         self.fresh = True
-        weakref.finalize(self, _end, self.process)
+        weakref.finalize(self, end, self.process)
 
-    def _command(self, last: str) -> tuple[list[str], dict[str, str]]:
+    def _command(self) -> tuple[list[str], dict[str, str]]:
         # Who is judged may have written what the user keeps.
         environment = bare_environment(OUTSIDE if self.walls is None else ())
         environment["CYPRESSKIT_KEEP"] = "0"
         if self.walls is None:
-            return [*python(sys.path, self.modules), last], environment
+            return python(sys.path, modules=self.modules), environment
         command, warm = self.walls
         environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
         inside = python([str(PACKAGE.parent), *libraries()], warm=WARM if warm else "")
-        return [*command, *scratch(warm=warm), *inside, last], environment
+        return [*command, *scratch(warm=warm), *inside], environment
 
     def channel(self) -> socket.socket:
         """A stream to a new copy of the warm process."""
@@ -201,25 +180,10 @@ class Family:
     def end(self) -> None:
         """End the warm process and what it has started."""
         if self.process:
-            _end(self.process)
+            end(self.process)
         if self.control:
             self.control.close()
         self.process = self.control = None
-
-
-def _end(process: subprocess.Popen) -> None:
-    with suppress(OSError):
-        os.killpg(process.pid, 9)
-    process.kill()
-    process.wait()
-
-
-def python(path: Sequence[str], modules: Sequence[str] = (), warm: str = "") -> list[str]:
-    """The command of a bare Python that finds modules at ``path``, and begins with some, and with a
-    copy of the machine code in the folder ``warm``.
-    """
-    folders = [os.path.abspath(folder) for folder in path]
-    return [sys.executable, "-I", "-c", BOOT, json.dumps([folders, [*modules], warm])]
 
 
 def bare_environment(more: Sequence[str]) -> dict[str, str]:
@@ -453,9 +417,9 @@ class Answer:
         timer.daemon = True
         timer.start()
         try:
-            plain.write(self.writer, message)
+            write(self.writer, message)
             while True:
-                reply = plain.read(self.reader)
+                reply = read(self.reader)
                 if reply is None:
                     raise self._lost(late.is_set())
                 if "print" in reply:
@@ -489,7 +453,7 @@ class Answer:
         except tuple(card.ERRORS.values()) as error:
             kind = next(name for name, kind in card.ERRORS.items() if isinstance(error, kind))
             reply = {"raised": [kind, str(error.args[0]) if error.args else ""]}
-        plain.write(self.writer, reply)
+        write(self.writer, reply)
 
     def _checked(self, reply: dict) -> dict:
         """A reply in which the parts have their types."""

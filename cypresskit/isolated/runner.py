@@ -3,7 +3,7 @@ with cases, and hands back what came out, as plain data.
 
 ``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
 other; whatever an answer leaves running is ended with it. Messages go to and fro over one stream
-(see ``plain``):
+(see ``child``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
@@ -42,6 +42,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from cypresskit.child import read, write
 from cypresskit.devices import Device
 from cypresskit.isolated import card, classroom, plain
 from cypresskit.isolated.alone import stay_alone
@@ -101,12 +102,12 @@ class Server:
         self.answer: Any = None
 
     def send(self, message: dict) -> None:
-        plain.write(self.writer, message)
+        write(self.writer, message)
 
     def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
         """What the process outside gives for a request: a product on its card, for instance."""
         self.send({"ask": [name, encode(list(values)), encode(options)]})
-        reply = plain.read(self.reader)
+        reply = read(self.reader)
         if reply is None:
             os._exit(1)
         if "raised" in reply:
@@ -115,7 +116,7 @@ class Server:
         return decode(reply["answer"])
 
     def serve(self) -> None:
-        while message := plain.read(self.reader):
+        while message := read(self.reader):
             (task,) = message
             tasks: dict[str, Callable] = {"make": self.make, "call": self.call, "run": self.run}
             try:
@@ -424,7 +425,3 @@ def silence() -> None:
     for stream in (0, 1, 2):
         os.dup2(empty, stream)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -227,7 +227,7 @@ def key_of(attempt: Attempt, seed: str, sandboxed: bool) -> str:
 #: What of the package decides about a verdict: not pictures, pages, commands and the editor.
 JUDGES = (
     *("blas", "compiler", "data", "host", "il", "isolated", "kernels", "machine", "teach"),
-    *("timing", "today", "devices.py", "marks/judging.py", "published.py"),
+    *("timing", "today", "child.py", "devices.py", "marks/judging.py", "published.py"),
 )
 
 
