@@ -488,21 +488,6 @@ def _check(board: "Board | Host", name: str, good: bool, message: str) -> None:
 HD5870 = Device(name="HD 5870")
 HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, chips=2)
 HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
-C2050 = Board(
-    name="Tesla C2050",
-    simd_engines=14,
-    thread_processors=32,
-    lanes=1,
-    double_fmas=0.5,
-    clock_ghz=1.15,
-    memory_gb_s=144.0,
-    memory_channels=6,
-    memory_bytes=3 << 30,
-    register_bytes=128 << 10,
-    lds_bytes=64 << 10,
-    l1_bytes=12 << 10,
-    l2_bytes=768 << 10,
-)
 
 DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 from pages import reports
 
 import cypresskit as ck
-from cypresskit import draw, host
+from cypresskit import draw
 from cypresskit.compiler import compile
 from cypresskit.draw.shown import Shown
 from cypresskit.host import Resource, Task, Timeline, run
@@ -57,18 +56,6 @@ def timeline(text: str) -> Timeline:
     return run(tasks, {text: Resource(text, 100.0, "bytes")}, 1e9)
 
 
-@cache
-def blocked() -> Timeline:
-    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
-
-
-def buffers(text: str) -> Timeline:
-    """A product in blocks, whose tasks have such labels."""
-    true = blocked()
-    spans = [replace(s, task=replace(s.task, name=text, label=text)) for s in true.spans]
-    return replace(true, spans=spans)
-
-
 def commented(text: str) -> ck.Program:
     """A program with such a name and such a comment."""
     line = " ".join(text.encode("ascii", "ignore").decode().replace("\0", "").split())[:1000]
@@ -108,9 +95,7 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
-    "roofline": lambda text: ck.teach.why_blocks.roofline([report(text)]),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
-    "card_memory": lambda text: ck.teach.larger.card_memory(buffers(text)),
     "curves": curves,
     "block_race": lambda text: ck.teach.register_block.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
@@ -120,5 +105,5 @@ PICTURES: dict[str, Callable[[str], Shown]] = {
     "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial digits explore exponents lds_pitch lds_transpose life reduction".split()
-NO_TEXT += ["climb", "waiting"]
+NO_TEXT = "dial digits explore lds_pitch lds_transpose life reduction".split()
+NO_TEXT += ["climb", "roofline"]

@@ -9,7 +9,7 @@ import pytest
 from conftest import JS
 
 import cypresskit as ck
-from cypresskit import draw, host
+from cypresskit import draw
 from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run
 from cypresskit.teach import l01_register_block as register_block
@@ -37,11 +37,6 @@ def pipeline():
     return run(tasks, {r.name: r for r in resources}, 1e9)
 
 
-@cache
-def blocked():
-    return host.blocked_time(384, 384, 256, host.Machine(ck.HD5870), block=128)
-
-
 def recorded(kernel: str, a, b, *items) -> list[ck.Recording]:
     """What work-items do in one launch of a kernel of the catalogue."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
@@ -63,20 +58,16 @@ VIEWS = {
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),
-    "roofline": lambda: ck.teach.why_blocks.roofline(reports()[1:]),
+    "roofline": ck.teach.why_blocks.roofline,
     "reduction": ck.teach.small.reduction,
-    "exponents": ck.teach.double_double.exponents,
-    "card_memory": lambda: ck.teach.larger.card_memory(blocked()),
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
     "block_race": lambda: ck.teach.register_block.block_race(
         ck.teach.register_block.block_runs((1, 2, 8))
     ),
-    "waiting": lambda: ck.teach.registers.waiting(2, 6),
     "timeline_default": draw.timeline,
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
-    "roofline_default": ck.teach.why_blocks.roofline,
 }
 #: As a lesson draws them, where that differs.
 IN_LESSONS = {
@@ -84,7 +75,6 @@ IN_LESSONS = {
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
     "block_race": lambda: register_block.block_race(register_block.block_runs()),
     "wavefronts": lambda: draw.wavefronts(n=256),
-    "waiting": ck.teach.registers.waiting,
     "texture_fetch": draw.texture_fetch,
     "lds_transpose": ck.teach.lds.lds_transpose,
 }

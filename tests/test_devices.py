@@ -8,7 +8,7 @@ import pytest
 
 from cypresskit import devices
 from cypresskit.compiler import compile
-from cypresskit.devices import C2050, HD5850, HD5870, HD5970, XEON, calibrations
+from cypresskit.devices import HD5850, HD5870, HD5970, XEON, calibrations
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
@@ -16,7 +16,7 @@ from cypresskit.timing import simulate
 
 @pytest.mark.parametrize(
     "board, single, double",
-    [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6), (C2050, 1030, 515)],
+    [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6)],
 )
 def test_peaks_are_those_of_the_tables(board, single, double):
     assert board.single_gflops == pytest.approx(single, abs=1)

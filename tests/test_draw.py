@@ -29,8 +29,8 @@ def player():
 SAVED = {
     "sweep.csv": lambda file: Table([{"n": 64}]).save(file),
     "tasks.json": lambda file: pipeline().save(file),
-    "page.html": lambda file: view("waiting").save(file),
-    "still.svg": lambda file: view("waiting").save(file),
+    "page.html": lambda file: view("digits").save(file),
+    "still.svg": lambda file: view("digits").save(file),
     "entry.il": lambda file: contest.save(contest.BAR, file, "me"),
 }
 

@@ -7,7 +7,6 @@ from threading import Thread
 import numpy as np
 from conftest import READY, without_a_loop
 
-import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.player import Player
 
@@ -20,7 +19,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
-        return ck.teach.registers.waiting(b)
+        return draw.curves({"a": {0: b, 1: 2}}, "x", "y")
 
     box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
     (slider, menu), status, _ = box.children[0].children, *box.children[1:]
@@ -78,16 +77,18 @@ def test_controls_in_jupyterlab_answer(lab, page):
         page,
         "controls.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.draw.controls(lambda item: ck.teach.registers.waiting(item), item=[1, 2, 3])",
+        "ck.draw.controls("
+        "lambda item: ck.draw.curves({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),"
+        " item=[1, 2, 3])",
     )
     lab.run_all(page)
     page.wait_for_function(READY)
     title = "() => Bokeh.documents.at(-1)?.title() ?? ''"
-    assert "Waiting: 1 clocks" in page.evaluate(title)
+    assert "Item 1" in page.evaluate(title)
     handle = page.locator(".widget-slider .noUi-handle").first
     handle.focus()
     for item in (2, 3):
         page.keyboard.press("ArrowRight")
         page.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
-        page.wait_for_function(f"() => ({title})().includes('Waiting: {item} clocks')")
+        page.wait_for_function(f"() => ({title})().includes('Item {item}')")
     assert page.locator("[data-ready]").count() == 1, "the old player has gone"

@@ -258,11 +258,9 @@ def framed(page, output: str, sandbox: str, policy: str = ""):
     return page.frame_locator("iframe")
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "most"), [("roofline", 3, 366), ("texture_fetch", 2, 530)]
-)
+@pytest.mark.parametrize(("name", "count", "most"), [("texture_fetch", 2, 530)])
 def test_on_a_phone_figures_stand_one_below_the_other(page, show, name, count, most):
-    """Whole rooflines; of the texture fetches a kernel at a time is swiped."""
+    """Of the texture fetches a kernel at a time is swiped."""
     page.set_viewport_size({"width": 390, "height": 844})
     figures = show(view(name)).locator(".figure")
     tops = [figures.nth(n).bounding_box()["y"] for n in range(figures.count())]
@@ -304,7 +302,7 @@ def test_after_load_for_frames_an_output_plays_in_its_own(page, player, monkeypa
 
 def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
     """VS Code runs copies of an output's scripts, appended to it one after another."""
-    show(view("exponents"))  # a page with the scripts
+    show(view("digits"))  # a page with the scripts
     pictures = {
         ".cypresskit-journey [data-ready]": ck.draw.explore,
         ".cypresskit-toy[data-ready]": ck.teach.bundles.bundle_game,
@@ -313,7 +311,7 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
         page.evaluate(JS.append, make().bundle()["text/html"])
         page.wait_for_selector(ready)
     page.evaluate("delete window.DecompressionStream")  # which unpacks pictures
-    page.evaluate(JS.append, view("exponents").bundle()["text/html"])
+    page.evaluate(JS.append, view("digits").bundle()["text/html"])
     page.wait_for_selector(".cypresskit-player p:has-text('This is a still')")
 
 
@@ -350,7 +348,7 @@ def test_a_cell_that_runs_ten_times_leaves_what_three_leave(lab, page):
         page,
         "again.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.teach.double_double.exponents()  # run 0",
+        "ck.teach.small.reduction()  # run 0",
     )
     lab.run(page, "ck.draw.load()")
     counts = []

@@ -61,7 +61,7 @@ def with_data(html: str, data: dict) -> str:
 
 def test_thirty_redraws_leave_what_three_leave(stage):
     """A cell that runs again, or a slider that is moved: no document, element or view stays."""
-    html = view("exponents").embedded(still=False)
+    html = view("digits").embedded(still=False)
     sizes = []
     for _ in range(30):
         stage.put(html)
@@ -73,7 +73,7 @@ def test_thirty_redraws_leave_what_three_leave(stage):
 
 def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     """As an output does that a notebook takes off the page while it is far from the screen."""
-    stage.put(view("exponents").embedded())
+    stage.put(view("digits").embedded())
     stage.wait_for_function(SHOWN)
     stage.locator("[data-ready]").focus()
     for _ in range(3):
@@ -135,7 +135,7 @@ def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
 
 
 def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
-    html = view("exponents").embedded()
+    html = view("digits").embedded()
     stage.put(html.replace(shown.FORMAT, "00000000"))
     stage.get_by_text("saved by another version of cypresskit").wait_for()
     assert stage.locator("img").bounding_box()["height"] > 100
@@ -333,7 +333,7 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
     """Whatever the computer's own setting is."""
     dark, contrast = THEMES[kind]
     stage.emulate_media(color_scheme=wish)
-    stage.put(view("exponents").embedded() + ck.teach.lds.lds_pitch().embedded())
+    stage.put(view("digits").embedded() + ck.teach.lds.lds_pitch().embedded())
     stage.wait_for_function("() => document.querySelectorAll('[data-ready]').length === 2")
     stage.evaluate("kind => { document.body.dataset.vscodeThemeKind = kind }", kind)
     wanted = f".cypresskit[data-look={'dark' if dark else 'light'}] > [data-ready]"

@@ -3,7 +3,9 @@ show beside them.
 """
 
 import math
+import re
 from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -11,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import planted
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -24,7 +28,7 @@ from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
 from cypresskit.teach.l02_why_blocks.checks import counted, pace
 from cypresskit.teach.l03_bundles import checks as bundles
-from cypresskit.teach.l06_double_double.checks import hilbert
+from cypresskit.teach.l06_double_double.checks import hilbert, two_sum_bits
 from cypresskit.teach.l08_small import checks as small
 from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l11_pipelines import checks as pipelines
@@ -281,6 +285,27 @@ def test_more_chains_take_fewer_bundles_down_to_a_bound():
 def test_hilbert_times_its_inverse_is_one(n):
     matrix, inverse = hilbert(n)
     assert np.array_equal(matrix @ inverse, np.eye(n, dtype=int))
+
+
+@settings(max_examples=60)
+@given(*[st.floats(-1e18, 1e18).filter(lambda x: x == 0 or abs(x) > 1e-18)] * 2)
+@example(1.0, 2.0**-60 + 2.0**-70)
+@example(-3.0, 1e17)
+def test_the_lines_of_a_two_sum_are_its_bits(a, b):
+    """Each line, read back by its columns, is a step of Knuth's; the last is what the sum lost."""
+    _, ruler, *lines = two_sum_bits(a, b).splitlines()
+    named = re.search(r"2\^(-?\d+)", ruler)
+    top = int(named[1]) + named.start() - 14 if named else None
+
+    def of(line: str) -> Fraction:
+        ones = [n for n, mark in enumerate(line[14:]) if mark == "1"]
+        return sum((Fraction(2) ** (top - n) for n in ones), Fraction(0))
+
+    if top is not None:
+        shown = {line[:14].strip(): of(line) for line in lines}
+        lost = Fraction(a) + Fraction(b) - Fraction(a + b)
+        assert shown["a"] == abs(Fraction(a)) and shown["b"] == abs(Fraction(b))
+        assert shown["s = a + b"] == abs(Fraction(a + b)) and shown["e"] == abs(lost)
 
 
 def test_a_quad_shares_lines_as_the_lesson_says():

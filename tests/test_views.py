@@ -127,9 +127,7 @@ def test_every_view_is_on_the_site():
 
 
 @pytest.mark.clock
-@pytest.mark.parametrize(
-    "name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race", "roofline"]
-)
+@pytest.mark.parametrize("name", ["chip", "wavefronts", "lds_transpose", "timeline", "block_race"])
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_values_travel_unless_motion_is_reduced(name, motion, page, show):
     """By a clock that the test holds, so that it doesn't matter how long a frame takes here. What
@@ -260,7 +258,7 @@ def test_the_sign_for_keys_opens_and_closes_by_keys_and_plays_nothing(show):
     assert page.locator("[data-playing=yes]").count() == 0
 
 
-@pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline", "card_memory"])
+@pytest.mark.parametrize("name", ["chip", "wavefronts", "timeline"])
 def test_a_play_head_is_dragged(name, show):
     page = show(view(name))
     head = view(name).figures[0].tags[0]["heads"][0]["source"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit import draw, host, teach
+from cypresskit import draw, teach
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.shown import Shown, embed
 from cypresskit.marks import course
@@ -35,7 +35,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         "Lines and clocks of a wavefront's fetches: TN against NN",
         draw.texture_fetch,
     ),
-    "waiting": ("The toy of lesson 04: computing, waiting and company", teach.registers.waiting),
     "lds_transpose": (
         "A tile of A through the LDS, with and without bank conflicts",
         teach.lds.lds_transpose,
@@ -51,13 +50,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
     "dial": ("The dial: registers, latency, clauses, and the speed", teach.registers.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
-    "roofline": ("Rooflines: Cypress against Fermi", teach.why_blocks.roofline),
-    "card_memory": (
-        "What lies on the card while it multiplies larger matrices",
-        lambda: teach.larger.card_memory(
-            host.blocked_time(5376, 5376, 3584, host.Machine(), block=1792)
-        ),
-    ),
+    "roofline": ("The roofline, and three published kernels under it", teach.why_blocks.roofline),
     "timeline": ("Four and five stages of a pipeline, and their critical paths", draw.timeline),
     "life": (
         "The life of one element of C, from half a millisecond to a clock",
@@ -67,7 +60,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
         "One sum, digit by digit, in three precisions",
         lambda: teach.double_double.digits(*teach.double_double.hilbert(8), (2, 4)),
     ),
-    "exponents": ("Two-sum, bit by bit", teach.double_double.exponents),
 }
 
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")

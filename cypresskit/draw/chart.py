@@ -23,7 +23,6 @@ from bokeh.models import (
     LogScale,
     Range1d,
     Scatter,
-    Segment,
 )
 from numpy.typing import ArrayLike
 
@@ -53,18 +52,12 @@ class Scale:
         ticks = self.ticks or ticks_between(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
 
-    def moved(self, value: float, share: float) -> float:
-        """The number that stands at a share of the axis' length behind ``value``."""
-        if self.log:
-            return value * (self.high / self.low) ** share
-        return value + (self.high - self.low) * share
-
 
 class Chart:
     """Axes on a figure of their own: ``width`` pixels, of which the axes take ``height``.
 
-    A series' number gives it a colour, a dash and a shape. ``legend`` has the words for each curve
-    and point, by name, in the order in which they are drawn.
+    A series' number gives it a colour, a dash and a shape. ``legend`` has the name of each curve,
+    in the order in which they are drawn.
     """
 
     def __init__(
@@ -171,13 +164,13 @@ class Chart:
         columns: dict[str, Any] = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
         source = self.sheet.source(f"points {name}", **columns, words=list(words))
         line = self._draw_line("x", "y", number, source=source, line_alpha=alpha)
-        points = self._draw_points("x", "y", number, hollow, source=source)
+        shape = theme.SHAPES[number % len(theme.SHAPES)]
+        look: dict = {"marker": shape, "size": 9, "line_width": 2, "fill_color": None}
+        points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
+        ink = theme.LINES[number % len(theme.LINES)]
+        self.sheet.inks(points, line_color=ink, **({} if hollow else {"fill_color": ink}))
         self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         self._enter(line, points)
-
-    def point(self, x: float, y: float, number: int) -> None:
-        """Draw a large hollow point in a series' colour and shape."""
-        self._enter(self._draw_points([float(x)], [float(y)], number, True, size=14))
 
     def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, ink: str, fill: str = "", **look):
         """Draw a round mark at ``x``, ``y``, each of shape (frames, 1), that glides along."""
@@ -186,29 +179,14 @@ class Chart:
         marks = self.sheet.glyph(Scatter, "x", "y", source=source, fill_color=None, **look)
         self.sheet.inks(marks, line_color=ink, **({"fill_color": fill} if fill else {}))
 
-    def head(self, x: ArrayLike, name: str = "head") -> None:
-        """Draw a play head that can be dragged; it stands at ``x`` (frames,)."""
-        moments = np.asarray(x, float)[:, np.newaxis]
-        ends = {"low": [self.up.low], "high": [self.up.high]}
-        source = self.sheet.source(name, ("x",), x=moments, **ends)
-        upright = self.sheet.glyph(Segment, "x", "low", "x", "high", source=source, line_width=2)
-        self.sheet.inks(upright, line_color="ink")
-        self.sheet.heads.append({"figure": self.figure, "source": source})
-
     def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
         dash = theme.DASHES[number % len(theme.DASHES)]
         style: dict = {"line_width": 2, "line_dash": dash} | look
         line = self.sheet.glyph(Line, x, y, **style)
         return self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
 
-    def _draw_points(self, x, y, number: int, hollow: bool, *, size=9, **look) -> GlyphRenderer:
-        ink = theme.LINES[number % len(theme.LINES)]
-        look |= {"marker": theme.SHAPES[number % len(theme.SHAPES)], "fill_color": None}
-        points = self.sheet.glyph(Scatter, x, y, size=size, line_width=2, **look)
-        return self.sheet.inks(points, line_color=ink, **({} if hollow else {"fill_color": ink}))
-
     def _enter(self, *drawn: GlyphRenderer) -> None:
-        """Enter a curve or a point into the legend, under the next of its names."""
+        """Enter a curve into the legend, under the next of its names."""
         entries = len(self._legend.items) if self._names else 0
         if entries < len(self._names):
             label = Value(self._names[entries])

@@ -1,6 +1,6 @@
 """Curves of an experiment: a number that moves as one thing changes, drawn over the reader's guess.
 
-The values are the caller's: measured, simulated or, as single points, published.
+The values are the caller's: measured, simulated or published; a curve may be a single point.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,12 @@ def curves(
     y: str,
     *,
     guess: Prediction | None = None,
-    points: Mapping[str, tuple[float, float]] | None = None,
     log: str = "",
     title: str = "",
 ) -> Player:
     """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log``
     says which of them are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x
     upright, and then what came out is drawn over it, x by x; without a guess it is a still picture.
-    ``points`` are single ones, x and y by name, say of a paper.
     Raises ``ValueError`` without a point, and on a logarithmic axis for an x of 0 or less and for a
     y that is never above 0. A guessed curve is kept beside the curve that its question names, or
     else the first.
@@ -42,16 +40,13 @@ def curves(
     if guess and guess.curve:
         truth = _named_in(guess.question, series)
         guess.keep({place: truth[place] for place in guess.curve if place in truth})
-    points = points or {}
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
-    heights += [height for _, height in points.values()]
-    ends = sorted({*places, *(place for place, _ in points.values())})
-    if ("x" in log and ends[0] <= 0) or ("y" in log and max(heights) <= 0):
+    if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
 
     sheet = Sheet(title or f"{y} against {x}")
-    across, up = _across(x, ends, "x" in log), _up(y, heights, "y" in log)
-    names = [*series, *points, *(["your guess"] if own else [])]
+    across, up = _across(x, places, "x" in log), _up(y, heights, "y" in log)
+    names = [*series, *(["your guess"] if own else [])]
     chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
 
     frames = [-np.inf, *places] if guessed is not None else [places[-1]]
@@ -64,10 +59,6 @@ def curves(
         so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
         chart.curve(name, xs, so_far, number, words)
         lines.append(f"{name}: " + ", ".join(f"{p:g}: {_text(v)}" for p, v in zip(xs, values)))
-
-    for number, (name, (place, height)) in enumerate(points.items()):
-        chart.point(place, height, number)
-        lines.append(f"{name}: {_text(height)} at {place:g}")
 
     if own:
         words = [f"your guess: {_text(height)} at {place:g}" for place, height in own.items()]

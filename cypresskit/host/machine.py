@@ -12,7 +12,7 @@ buffers, so that a strip can arrive while another is in use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,7 +99,6 @@ class Plan:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     # By chip and matrix, each strip's number of buffer; the one used last stands last.
     resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)
-    on_card: set[str] = field(default_factory=set)  # buffers
 
     def add(
         self,
@@ -235,18 +234,11 @@ class Plan:
 
     def card_buffer(self, chip: int, name: str) -> str:
         """The full name of a buffer in the memory of a chip's card."""
-        buffer = f"card {chip} {name}"
-        self.on_card.add(buffer)
-        return buffer
+        return f"card {chip} {name}"
 
     def run(self, flops: float) -> Timeline:
         """The plan's timeline."""
-        timeline = run(self.tasks, self.machine.resources(), flops)
-        return replace(
-            timeline,
-            on_card=frozenset(self.on_card),
-            card_bytes=float(self.machine.device.memory_bytes),
-        )
+        return run(self.tasks, self.machine.resources(), flops)
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:

@@ -71,14 +71,12 @@ class TimelineError(Exception):
 @dataclass(frozen=True, repr=False)
 class Timeline:
     """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run
-    computes; ``on_card`` are the buffers that lie in a card's memory, of ``card_bytes``.
+    computes.
     """
 
     spans: tuple[Span, ...]
     resources: Mapping[str, Resource]
     flops: float = 0.0
-    on_card: frozenset[str] = frozenset()
-    card_bytes: float = 0.0
 
     @cached_property
     def seconds(self) -> float:
@@ -155,8 +153,7 @@ class Timeline:
             for name, resource in self.resources.items()
         }
         # Spans are in order of their start: a program order with the same dependencies.
-        again = run([span.task for span in self.spans], resources, self.flops)
-        return replace(again, on_card=self.on_card, card_bytes=self.card_bytes)
+        return run([span.task for span in self.spans], resources, self.flops)
 
     def check(self) -> None:
         """Raise ``TimelineError`` unless every read finds its content and nothing in use is

@@ -9,8 +9,6 @@ between the kernel runs:
 `pipeline` add.
 """
 
-from dataclasses import replace
-
 from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
@@ -87,18 +85,16 @@ def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double")
             label="kernel",
         )
 
-    on_card = {f"card {matrix}": matrix for matrix in "ABC"}
     product = {"card C": "AB + C"}
-    timeline = run(
+    return run(
         [
             *(move("send", m, TO_CARD, {m: m}, {f"card {m}": m}) for m in "ABC"),
-            kernel(on_card, product),
+            kernel({f"card {matrix}": matrix for matrix in "ABC"}, product),
             move("fetch", "C", TO_HOST, product, {"result": "AB + C"}),
         ],
         resources,
         2.0 * n**3,
     )
-    return replace(timeline, on_card=frozenset(on_card))
 
 
 def _bytes(precision: str) -> int:

@@ -68,12 +68,17 @@ def words_table() -> str:
     return "\n".join(rows)
 
 
+def delivered(device: Device) -> dict[str, float]:
+    """GB/s that a board's memories deliver, by name."""
+    l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
+    return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
+
+
 def bandwidth_table(device: Device = HD5870) -> str:
     """GB/s that memories deliver, and that each precision needs at the peak, by block."""
-    l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
+    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in delivered(device).items())
     rows = [
-        f"delivered: texture units {device.texture_gb_s:.0f}, L2 cache {l2:.0f},"
-        f" memory {device.memory_gb_s:.0f} GB/s",
+        f"delivered: {rates} GB/s",
         "",
         "needed      F     S   b = 1     2     4     8    16",
     ]

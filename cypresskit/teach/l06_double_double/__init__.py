@@ -1,5 +1,5 @@
-"""Lesson 06, double-doubles: its checks and helpers, and pictures of its own."""
+"""Lesson 06, double-doubles: its checks and helpers, and a picture of its own."""
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"digits": "digits", "exponents": "exponents"}, others="checks")
+import_later(__name__, {"digits": "digits"}, others="checks")
