@@ -63,21 +63,14 @@ def bar_gflops() -> float:
     return timed(BAR, N, exact=True).gflops
 
 
-def changes(chip: Device) -> str:
-    """A chip's differences from the HD 5870, as text: ``register_pool 288, lds_bytes 0``."""
-    return ", ".join(
-        f"{f} {getattr(chip, f)}" for f in FREE if getattr(chip, f) != getattr(HD5870, f)
-    )
-
-
-def save(kernel: Kernel, path: str | Path, name: str, chip: Device = HD5870) -> str:
-    """Write an entry to a file to hand in: its IL below a head with ``name``, block, steps, and
-    changes to the chip. Returns a sentence that says so.
+def save(kernel: Kernel, path: str | Path, name: str) -> str:
+    """Write an entry to a file to hand in: its IL below a head with ``name``, block and steps.
+    Returns a sentence that says so.
     """
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
-    text += f"; chip: {changes(chip)}\n" * bool(changes(chip)) + kernel.whole.strip() + "\n"
+    text += kernel.whole.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
 

@@ -8,11 +8,10 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     ; steps: 2
     il_ps_2_0 ...
 
-or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. With ``; chip:
-register_pool 288, lds_bytes 0`` in its head an entry runs on a chip of its own, ranked apart.
-Nothing of it is run as Python. Each file is judged in a process of its own: a fault in one entry
-stands in its row, and the others are judged all the same. Each row names its file, which rows for
-comparison don't have, so nobody can pass for the published figure.
+or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. Nothing of it is
+run as Python. Each file is judged in a process of its own: a fault in one entry stands in its row,
+and the others are judged all the same. Each row names its file, which rows for comparison don't
+have, so nobody can pass for the published figure.
 """
 
 import re
@@ -25,7 +24,6 @@ from pathlib import Path
 from secrets import token_hex
 from string import Template
 from textwrap import shorten
-from typing import Any
 
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
@@ -36,8 +34,7 @@ from cypresskit.teach.check import BROKEN, REPORT, seeded
 from cypresskit.teach.climb import CLOSE
 from cypresskit.teach.l12_contest import checks as contest
 
-HEAD = re.compile(r"^;\s*(name|block|steps|chip):[ \t]*(.*?)[ \t]*$", re.M)
-SIZE = re.compile(rf"({'|'.join(contest.FREE)})\s+(\d{{1,9}})")  # of a chip
+HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
 SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 SECONDS = 120.0  # for an entry
@@ -65,18 +62,17 @@ class Row:
     registers: int = 0
     bound: str = ""
     verdict: str = ""
-    chip: str = ""  # what it changes of the HD 5870
-    code: str = ""  # equal where programs and chips are, whatever their comments
+    code: str = ""  # equal where programs are, whatever their comments
 
 
-def read(text: str, name: str = "entry") -> tuple[Kernel, Device]:
-    """The entry in ``text``, and its chip; ``name`` is used if it gives none. Raises ``ValueError``
-    for a head that lacks something.
+def read(text: str, name: str = "entry") -> Kernel:
+    """The entry in ``text``; ``name`` is used if it gives none. Raises ``ValueError`` for a head
+    that lacks something.
     """
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
     if shape := SHAPE.fullmatch(text):
-        return generated.write(*map(int, shape.groups())), HD5870
+        return generated.write(*map(int, shape.groups()))
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(
@@ -89,40 +85,27 @@ def read(text: str, name: str = "entry") -> tuple[Kernel, Device]:
         raise ValueError(
             "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
         )
-    sizes = []
-    if "chip" in head:
-        sizes = [SIZE.fullmatch(part) for part in re.split(r"\s*,\s*", head["chip"])]
-    if not all(sizes):
-        raise ValueError(
-            f"`; chip: {head['chip']}`: a chip is sizes of {', '.join(contest.FREE)}, such as"
-            " lds_bytes 0"
-        )
-    changes: dict[str, Any] = {size[1]: int(size[2]) for size in sizes if size}
-    chip = replace(HD5870, **changes)
-    return (
-        generated.entry(text, (int(block[0]), int(block[1])), int(steps), head.get("name") or name),
-        chip,
-    )
+    size = int(block[0]), int(block[1])
+    return generated.entry(text, size, int(steps), head.get("name") or name)
 
 
 def judged(text: str, file: str, n: int, seed: str) -> dict:
     """The fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to ``seed``."""
     try:
-        entry, chip = read(text, file)
+        entry = read(text, file)
     except ValueError as error:
         return {"name": file, "file": file, "verdict": cannot(file, str(error))}
     with seeded(seed):
-        return vars(scored(entry, chip, contest.judge(entry, chip, n, exact=True), file))
+        return vars(scored(entry, contest.judge(entry, n=n, exact=True), file))
 
 
-def scored(kernel: Kernel, chip: Device, score: contest.Score, file: str = "") -> Row:
+def scored(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
     """The row of a kernel that was judged."""
-    own = contest.changes(chip) if type(chip) is Device else ""
-    row = Row(score.name, file, verdict=str(score.verdict), chip=own)
+    row = Row(score.name, file, verdict=str(score.verdict))
     report = score.report
     if not report:
         return row
-    code = f"{row.chip} {kernel.block} {kernel.program.expanded}"
+    code = f"{kernel.block} {kernel.program.expanded}"
     return replace(
         row,
         gflops=report.gflops,
@@ -170,19 +153,15 @@ def row(
 
 
 def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """(place, row), the best first, entries with a chip of their own last. Speeds less than half a
-    per cent apart share a place. The bar and the published figure stand among them without one.
+    """(place, row), the best first. Speeds less than half a per cent apart share a place. The bar
+    and the published figure stand among them without one.
     """
+    beside = _bar(n), _paper()
     places: list[tuple[int | str, Row]] = []
-    for own in (False, True):
-        group = [row for row in rows if bool(row.chip) == own]
-        beside = [replace(row, chip="HD 5870" * own) for row in (_bar(n), _paper())]
-        if own and not group:
-            beside = []
-        for row in sorted([*group, *beside], key=lambda line: -line.gflops):
-            faster = sum(other.gflops > CLOSE * row.gflops for other in group)
-            place = 1 + faster if row not in beside and row.gflops else ""
-            places.append((place, row))
+    for row in sorted([*rows, *beside], key=lambda line: -line.gflops):
+        faster = sum(other.gflops > CLOSE * row.gflops for other in rows)
+        place = 1 + faster if row not in beside and row.gflops else ""
+        places.append((place, row))
     return places
 
 
@@ -217,7 +196,7 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
     given = [(contest.named(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
     rows = [_paper()]
     for (kernel, chip), score in zip(given, contest.finish(given, n)):
-        row = scored(kernel, chip, score)
+        row = scored(kernel, score)
         if chip is not HD5870:
             row = replace(row, name=f"{row.name}, {contest.name_of(chip)}")
         rows.append(row)
@@ -231,7 +210,7 @@ def line(row: Row) -> str:
     if not row.gflops:
         why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
         return f"     -  {name:20} {shorten(tables.one_line(why), 80)}"
-    more = [f"{row.registers:3} registers", row.bound, row.chip, row.file]
+    more = [f"{row.registers:3} registers", row.bound, row.file]
     return f"{row.gflops:6.0f}  {name:20} {', '.join(filter(None, more))}"
 
 
@@ -295,8 +274,6 @@ def _cut(name: str) -> str:
 def _line(place: int | str, row: Row, names: list[str], share: float) -> str:
     """A row of the page; ``share`` of the bar is filled."""
     who = ", ".join(names).replace(" ()", "")
-    if row.chip:
-        who += f"; {row.chip}"
     bar = f'<div class="bar"><b style="width: {100 * share:.1f}%"></b></div>'
     cells = [str(place), who, f"{row.gflops:.0f}", bar, f"{row.percent:.0f}"]
     cells += [str(row.registers or ""), row.bound]
