@@ -119,15 +119,11 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
         return say.text.endswith(f"{said}{100 * run.busy[run.bound]:.0f} %")
 
     def label(say: Said, _):
-        """A bar's name, a block's on the road, or a row's: of a task, or a resource and stages."""
+        """A bar's name, or a row's: of a task, or a resource and stages."""
         spans = [s for run in runs.values() for s in run.spans]
         if say.where.startswith("labels"):
             middle = milliseconds(say.cell("x")) / 1e3
             spans = [s for s in spans if abs((s.start + s.end) / 2 - middle) < 1e-4 * end]
-        elif say.where.startswith("names"):
-            timed = named(say.where)
-            key = frames(player, f"blocks {timed}", "key")[say.frame, say.index]
-            spans = [runs[timed].spans[key % 10_000]]
         tasks = [s.task for s in spans]
         texts = {t.name for t in tasks} | {t.label for t in tasks}
         rows = {name for run in runs.values() for name in run.resources}
@@ -349,13 +345,8 @@ def test_lesson_11_reads_its_answers_off_the_picture():
         24,
         0,
     ], "grey: the slower kernel"
-    rows, lanes = (np.unique(drawn(player, f"{name} four")["y"]) for name in ("tasks", "blocks"))
-    assert np.diff(rows).min() * 899 / 1100 > 12 and len(lanes) == 2, (
-        "there is room for names, and for both chips"
-    )
-    assert np.isfinite(frames(player, "blocks five", "x")[-1]).sum() == 2, (
-        "what came last stays, also when all is done"
-    )
+    rows = np.unique(drawn(player, "tasks four")["y"])
+    assert np.diff(rows).min() * 899 / 1100 > 12, "there is room for names"
     full = {
         m.name
         for m in player.figures[0].references()

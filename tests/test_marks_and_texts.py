@@ -475,13 +475,6 @@ def test_tasks_of_a_timeline_stand_in_their_rows_at_their_times(number):
     for frame in moments_of(shown):
         assert_same_spans(box_ends(shown, f"tasks {called} to come", frame), y, spans)
 
-    stations = box_ends(shown, f"stations {called}", 0)
-    middle = (stations.left + stations.right) / 2
-    for frame in moments_of(shown):
-        blocks = box_ends(shown, f"blocks {called}", frame)
-        x = ((blocks.left + blocks.right) / 2)[np.isfinite(blocks.left)]
-        assert ((x > middle.min() - 20) & (x < middle.max() + 20)).all()
-
 
 def test_texels_lines_and_flights_of_a_reduction_stand_where_they_were_fetched():
     reduction = importlib.import_module("cypresskit.teach.l08_small.reduction")

@@ -1,5 +1,4 @@
-"""Host pipelines over time: above, blocks moving from stage to stage; below, a row for each
-resource; at the end, the critical path.
+"""Host pipelines over time, a row for each resource; at the end, the critical path.
 
 A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a
 shared one (the bus, the host's memory) shows how much each task takes of its capacity. A click on a
@@ -16,7 +15,6 @@ import numpy as np
 
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
-from cypresskit.draw.stations import Road
 from cypresskit.draw.task_bars import (
     FRAMES,
     MATTERS,
@@ -32,7 +30,7 @@ from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stag
 LEFT = 196  # pixels: the rows' left edge
 WIDE = 850  # pixels: their width
 HIGH = 480  # pixels
-ROAD = 78  # pixels: the road of stages above the rows
+HEAD = 36  # pixels: above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + 54  # the stage's width
@@ -62,9 +60,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     charts = _charts(timelines, names)
     foot = charts[-1].foot
     sheet = Sheet("Timeline: " + " and ".join(names))
-    label = "; ".join(
-        f"{chart.name}: blocks on their way, and tasks of each resource" for chart in charts
-    )
+    label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
     sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)))
     bands = [band for chart in charts for band in chart.bands.values()]
     sheet.ticks((LEFT, RIGHT), 1e3 * charts[0].end, bands, foot + 9)
@@ -108,7 +104,7 @@ def _charts(timelines: Sequence[Timeline], names: Sequence[str]) -> "list[_Chart
         high = {name: SHARED if name in shared else 1.0 for name in _rows(run)}
         heights.append(dict(sorted(high.items(), key=lambda row: row[1])))
     count = sum(sum(rows.values()) for rows in heights)
-    row = min(20.0, (HIGH - len(timelines) * ROAD) / count)
+    row = min(20.0, (HIGH - len(timelines) * HEAD) / count)
 
     charts = []
     top = 0.0
@@ -199,12 +195,12 @@ class _Chart:
 
     @property
     def foot(self) -> float:
-        return self.top + ROAD + sum(self.rows.values())
+        return self.top + HEAD + sum(self.rows.values())
 
     @cached_property
     def bands(self) -> dict[str, tuple[float, float]]:
         """The upper and the lower y of each row."""
-        ends = self.top + ROAD - 4 + np.cumsum([0, *self.rows.values()])
+        ends = self.top + HEAD - 4 + np.cumsum([0, *self.rows.values()])
         return dict(zip(self.rows, pairwise(ends.tolist())))
 
     @cached_property
@@ -306,9 +302,6 @@ def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
         np.array(list(chart.place.values())),
         np.array(list(chart.rows.values())),
     )
-    road = Road(chart.run, (LEFT, RIGHT), chart.top + 53)
-    road.draw_stations(sheet, chart.name)
-    road.draw_blocks(sheet, chart.name, chart.moments, chart.keys.tolist(), chart.slower > 0)
 
     words = np.array([chart.tip(span) for span in chart.run.spans])
     is_full = False
@@ -404,7 +397,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
     sheet.words(LEFT - 8, y, called, align="right", size=12)
-    sheet.words(RIGHT + 46, chart.top + ROAD - 13, "of capacity", "soft", align="right", size=12)
+    sheet.words(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
 
     moments = chart.moments
     capacity = {row: run.resources[row].capacity for row in chart.rows}

@@ -48,7 +48,6 @@ from cypresskit.isolated import card, classroom, plain
 from cypresskit.isolated.alone import stay_alone
 from cypresskit.isolated.carry import PACKAGE, restored
 from cypresskit.isolated.plain import decode, encode
-from cypresskit.kernels import Kernel
 
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 FILE = 20_000_000  # bytes of a file that an answer writes
@@ -288,13 +287,9 @@ def ours(file: str) -> bool:
 
 
 def described(value: Any) -> plain.Described | None:
-    """Fields of a board, a kernel or an entry, from which the judge builds its own."""
+    """Fields of a board, from which the judge builds its own."""
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
-    if isinstance(value, Kernel):
-        wanted = ("name", "block", "k_step", "text", "before")
-        fields = {name: getattr(value, name) for name in wanted if hasattr(value, name)}
-        return plain.Described("Kernel", fields)
     return None
 
 

@@ -34,8 +34,6 @@ from cypresskit.isolated.carry import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
 from cypresskit.isolated.runner import described, error_text
-from cypresskit.kernels import KERNELS
-from cypresskit.kernels.generated import entry
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
@@ -46,7 +44,6 @@ STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
 GRADER = "NBGRADER_EXECUTION"  # the variable by which nbgrader says what it is doing
-LARGEST = 64  # rows, columns or steps of an entry's block
 BEYOND = 2**63  # above all sizes, rates and counts
 UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
@@ -238,14 +235,14 @@ def _line(error: Raised) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as the check looks at it: plain data, a board or a kernel of the package's own
-    making, or what stands for anything else.
+    """A value as the check looks at it: plain data, a board of the package's own making, or what
+    stands for anything else.
     """
     return built(decode(encode(value, described)))
 
 
 def built(value: Any) -> Any:
-    """The board or the kernel that plain fields describe; any other value as it is."""
+    """The board that plain fields describe; any other value as it is."""
     if not isinstance(value, Described):
         return value
     given = value.fields
@@ -253,23 +250,7 @@ def built(value: Any) -> Any:
         fine = all(_alike(given[name], own) for name, own in vars(HD5870).items())
         with suppress(TypeError, ValueError):
             return Device(**given) if fine else value
-    name = given.get("name")
-    if value.kind != "Kernel" or not isinstance(name, str):
-        return value
-    text, before = given.get("text"), given.get("before", "")
-    block: Any = given.get("block")
-    steps: Any = given.get("k_step")
-    if not isinstance(block, list | tuple) or len(block) != 2:
-        return value
-    sizes = [*block, steps]
-    if not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
-        return value
-    if not isinstance(text, str) or not isinstance(before, str):
-        return value
-    stock = KERNELS.get(name)
-    if stock is not None and (stock.text, [*stock.block, stock.k_step]) == (text, sizes):
-        return stock
-    return replace(entry(text, (sizes[0], sizes[1]), sizes[2], name), before=before)
+    return value
 
 
 def _alike(value: Any, own: Any) -> bool:

@@ -4,7 +4,6 @@ import math
 
 import cypresskit as ck
 from cypresskit.editing.steps import book_text
-from cypresskit.kernels import Kernel
 from cypresskit.teach.l12_contest import checks as contest
 
 GOOD = ck.kernels["sgemm_tn"].text
@@ -22,16 +21,10 @@ def rounds(n, active):
 
 
 TEXT = ck.kernels["sgemm_tn"].text
-SGEMM = ck.kernels["sgemm_tn"]
 
 
-def twice_a_turn(rows: int, columns: int, steps: int) -> Kernel:
+def twice_a_turn(rows: int, columns: int, steps: int) -> str:
     """What ``write`` makes, with its loop's body twice in a turn."""
     text = contest.write(rows, columns, steps).text
     loop = text.partition("whileloop\n")[2].partition("endloop")[0]
-    return contest.entry(text.replace(loop, 2 * loop), (rows, columns), steps)
-
-
-class Forged(Kernel):
-    def result(self, arguments, m, n):
-        return 0
+    return text.replace(loop, 2 * loop)

@@ -48,8 +48,6 @@ N = 2048  # where entries are timed
 FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
-# Blocks that an entry's text may have meant
-BLOCKS = [(rows, columns) for rows in (8, 4, 12) for columns in (8, 4, 12)]
 # below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
 PHOTO = 1.02
 
@@ -225,22 +223,6 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     """
     if finding := _small_fault(kernel):
         hint = "that line and what its registers come from, before you think of speed."
-        # Such a kernel's block isn't the student's to say
-        given = "endless" in finding or bool(kernel.before)
-        steps = range(
-            kernel.k_step, kernel.k_step + 4 if "outside" in finding else kernel.k_step + 1
-        )
-        meant = (
-            replace(kernel, convention=replace(kernel.convention, block=b, k_step=s))
-            for b in BLOCKS
-            for s in steps
-            if not given
-        )
-        if right := next((candidate for candidate in meant if not _small_fault(candidate)), None):
-            hint = (
-                f"with block={right.block} and k_step={right.k_step} it is right: is that what the"
-                " text computes?"
-            )
         return Verdict(False, finding, hint)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
@@ -447,25 +429,19 @@ def check_chip(chip) -> Verdict:
 @of_workbench("contest")
 @exercise
 def check_entry(text: Any) -> Verdict:
-    """Exercise 4: a kernel's text, or an entry, that is right, and faster on the simulated HD 5870
-    than all that ``write`` makes.
+    """Exercise 4: a kernel's text that is right, and faster on the simulated HD 5870 than all that
+    ``write`` makes.
     """
     unless_empty(text, "contest")
-    return (
-        judge_kernel(text, FILE, partial(_entered, text))
-        if isinstance(text, str)
-        else _faster(text)
-    )
+    return judge_kernel(text, FILE, partial(_entered, text))
 
 
 def _entered(text: str, _: Program) -> Verdict:
-    """The verdict on a text that assembles: its block and its steps of k are found out."""
+    """The verdict on a text that assembles: right, and faster than the bar. Its block and its steps
+    of k are found out.
+    """
     mine = judged_kernel(text, FILE, STEPS["contest"].like)[0]
-    return _faster(entry(text, mine.block, mine.k_step))
-
-
-def _faster(kernel: Kernel) -> Verdict:
-    """The verdict on an entry: right, and faster than the bar."""
+    kernel = entry(text, mine.block, mine.k_step)
     for exact in (False, True):
         score = judge(kernel, exact=exact)
         bar = bar_gflops()
