@@ -13,18 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from cypresskit.draw import theme
 from cypresskit.draw.player import Guess, Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
-from cypresskit.draw.task_bars import (
-    FRAMES,
-    MATTERS,
-    PRODUCTS,
-    TINTS,
-    draw_tasks,
-    matter_of,
-    spelled,
-    task_fill,
-)
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 LEFT = 196  # pixels: the rows' left edge
@@ -34,6 +25,12 @@ HEAD = 36  # pixels: above the rows
 SHARED = 1.5  # times as high as another is a row that shows shares
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + 54  # the stage's width
+FRAMES = 240  # moments
+# What a task moves, or does, and its colour
+MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
+COLOURS = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8f8a7c"
+TINTS = [theme.faded(colour, 0.65) for colour in COLOURS]
+PRODUCTS = "mult", "mult1", "cpu"
 
 
 def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
@@ -146,6 +143,31 @@ def _question(charts: "Sequence[_Chart]") -> Guess:
     return Guess("Which run ends first?", [chart.name for chart in charts], truth, first.name)
 
 
+def _matter_of(span: Span, slower: bool) -> int:
+    """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
+    if span.task.stage in PRODUCTS:
+        return 4 if slower else 3
+    return {"A": 0, "B": 1}.get(span.task.matrix, 2)
+
+
+def _spelled(task: Task) -> str:
+    """What the numbers in the name of a pipeline's unit are, in brackets; nothing for others."""
+    if task.matrix not in ("C", "AB") or len(task.place) < 3:
+        return ""
+    names = ("chip", "unit", "part", "sub-block")
+    return f" ({', '.join(f'{name} {n}' for name, n in zip(names, task.place))})"
+
+
+def _name_in(task: Task, room: float) -> str:
+    """The longest of a task's names that fits into a bar: its own, or what it works on in few
+    letters, ``AB[1.0.0.3]``; a prime for each sum after the first.
+    """
+    for text in (task.name, task.label or task.name):
+        if theme.LETTER * len(text) < room:
+            return text
+    return ""
+
+
 def _rows(run: Timeline) -> list[str]:
     """The resources that are used, in the order of their first use."""
     begun: dict[str, float] = {}
@@ -249,7 +271,7 @@ class _Chart:
             f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms,"
             f" {1e3 * (span.end - span.start):.1f} long"
         )
-        name = f"{span.task.name}{spelled(span.task)}"
+        name = f"{span.task.name}{_spelled(span.task)}"
         return f"{name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def _slow(self, span: Span) -> str:
@@ -330,18 +352,24 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
         return
     numbers, y = (list(column) for column in zip(*bars))
     own = [chart.run.spans[n] for n in numbers]
-    high = min(chart.rows.values()) - 4
-    draw_tasks(
-        sheet,
-        f"tasks {chart.name}",
-        own,
-        (y, high),
+    start = np.array([span.start for span in own])
+    end = np.array([span.end for span in own])
+    name = f"tasks {chart.name}"
+    sheet.progress_bars(
+        name,
+        Bars(start, end, y, min(chart.rows.values()) - 4),
         chart.axis,
         future=chart.future,
-        fill=task_fill(own, chart.slower > 0),
+        fill=(TINTS, [_matter_of(span, chart.slower > 0) for span in own]),
         words=words[numbers],
         key=chart.keys[numbers],
     )
+    left, right, middle = (chart.to_x(seconds) for seconds in (start, end, (start + end) / 2))
+    names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
+    name_ends = middle + theme.LETTER / 2 * np.array([len(text) for text in names]) + 3
+    is_there = chart.to_x(chart.moments)[:, np.newaxis] >= (name_ends if chart.future else -np.inf)
+    shown = np.where(is_there, np.arange(1, len(own) + 1), 0)
+    sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -358,7 +386,7 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
         for n, span in users:
             if span.start < end - 1e-12 and span.end > start + 1e-12:
                 part = span.task.uses[row] / (span.end - span.start) / capacity
-                matter = matter_of(span, chart.slower > 0)
+                matter = _matter_of(span, chart.slower > 0)
                 boxes.append((start, end, level, min(part, 1 - level), matter, n))
                 level, takers = min(1.0, level + part), takers + 1
         if level > 0.995 and takers > 1:
