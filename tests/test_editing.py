@@ -28,7 +28,7 @@ from tools.random_edits import random_edits
 
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
-SETTINGS = {"like": "sgemm_tn", "block": None, "k_step": None, "n": 128}
+SETTINGS = {"like": "sgemm_tn", "n": 128}
 
 
 class Silent:
@@ -467,7 +467,7 @@ def test_random_edits_are_all_answered_and_none_raises():
         said = []
         pure_answers.text_answer(text, name)
         job = {"edit": str(number), "text": text, "name": "my.il", "n": 128, "like": name}
-        job |= {"block": None, "k_step": None, "parts": ["code", "verdict", "clocks", "replay"]}
+        job |= {"parts": ["code", "verdict", "clocks", "replay"]}
         answer_job(job, memory, said.append, lambda _: False)
         json.dumps(said, allow_nan=False)
         assert said[-1]["type"] == "done"

@@ -67,7 +67,7 @@ class Bench:
     def __init__(self, page, path, like):
         self.page, self.path = page, path
         self.queue = SimpleQueue()
-        settings = {"like": like, "block": None, "k_step": None, "n": 1024}
+        settings = {"like": like, "n": 1024}
         self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
@@ -385,7 +385,7 @@ class Reader(Bench):
     def __init__(self, page, path):
         self.page, self.path = page, path
         self.queue, self.typed = SimpleQueue(), 0
-        settings = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 64}
+        settings = {"like": "sgemm_naive", "n": 64}
         self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings, Nobody)
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.hear(json.loads(message)))

@@ -28,7 +28,7 @@ from cypresskit.il.parser import MAX_TEXT
 from cypresskit.saving import save_file
 
 NAIVE = ck.kernels["sgemm_naive"].text
-SETTINGS = {"like": "sgemm_naive", "block": None, "k_step": None, "n": 128}
+SETTINGS = {"like": "sgemm_naive", "n": 128}
 CARD = {
     "loop_bundles": 3,
     "bundles_bound": 3,
@@ -830,15 +830,15 @@ class Judge(Actor):
 
     def hear_right(self, message):
         if message.get("part") == "verdict" and message["type"] == "answer":
-            message |= {"right": is_right(self.job["text"], self.job["k_step"])}
+            message |= {"right": is_right(self.job["text"], self.job["n"])}
         if message.get("part") == "clocks" and message["type"] == "answer":
             message |= {"gflops": float(len(self.job["text"]))}
         self.heard(message)
 
 
-def is_right(text, k_step):
+def is_right(text, n):
     """Whether a text of the law is right with a step."""
-    return f"; right with {k_step};" in text
+    return f"; right with {n};" in text
 
 
 class Page:
@@ -913,7 +913,7 @@ def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_pat
 
     def run_cell():
         """A cell is run: what it showed before is gone."""
-        bench = ck.workbench(path, like="sgemm_naive", k_step=rng.choice([None, 4, 8]))
+        bench = ck.workbench(path, like="sgemm_naive", n=rng.choice([None, 256, 512]))
         talk = bench._conversation
         if talk not in talks:
             talks.add(talk)
@@ -931,7 +931,7 @@ def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_pat
             cells.pop(rng.choice(list(cells))).close()
 
     def a_text():
-        steps = rng.sample([None, 4, 8], rng.choice([0, 1, 1, 2, 3]))
+        steps = rng.sample([None, 256, 512], rng.choice([0, 1, 1, 2, 3]))
         rights = "".join(f"; right with {step};\n" for step in steps)
         return f"il_ps_2_0\n{rights}; {rng.randint(0, 40)}\nend\n"
 
@@ -959,7 +959,7 @@ def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_pat
     def look():
         for page in cells.values():
             page.answer()
-            step = page.talk.settings["k_step"]
+            step = page.talk.settings["n"]
             texts = {each.number: each.text for each in page.talk.edits}
             own = {texts[row["number"]] for row in page.history if not row["others"] and row["n"]}
             for row in page.history:

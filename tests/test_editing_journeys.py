@@ -20,7 +20,7 @@ from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.steps import STEPS, book_kernel
 from cypresskit.kernels.compiled import card
 
-NOTHING = {"like": None, "block": None, "k_step": None, "n": 64}
+NOTHING = {"like": None, "n": 64}
 
 
 class Present:

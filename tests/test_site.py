@@ -39,8 +39,8 @@ def site(tmp_path_factory, once, pytestconfig):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_first_page_plays_and_is_light(site, page, scheme):
-    """What it is for, four pictures, each with a link to its lesson, from disk and with little to
-    load.
+    """What it is for, three pictures that move and a still, each with a link to its lesson, from
+    disk and with little to load.
     """
     loaded = set()
     page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
@@ -52,13 +52,12 @@ def test_the_first_page_plays_and_is_light(site, page, scheme):
     lessons = page.locator("article p:has(strong) a[href^='notebooks/']")
     assert [lesson.inner_text()[:6] for lesson in lessons.all()] == ["lesson"] * 4
     pictures = page.locator(PICTURES)
-    assert pictures.count() == 4 and pictures.first.bounding_box()["y"] < 300
+    assert pictures.count() == 3 and pictures.first.bounding_box()["y"] < 300
     playing = f"([n, least]) => [...document.querySelectorAll('{PICTURES}')[n]"
     playing += ".querySelectorAll('[data-frame]')].some(one => one.dataset.frame > least)"
     page.wait_for_function(playing, arg=[0, 80])  # it began in its tenth second
-    for n in (2, 3):  # each plays once it is seen
-        pictures.nth(n).scroll_into_view_if_needed()
-        page.wait_for_function(playing, arg=[n, 3])
+    pictures.nth(2).scroll_into_view_if_needed()
+    page.wait_for_function(playing, arg=[2, 3])  # it plays once it is seen
     page.evaluate(
         "document.body.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'light'"
         " : 'dark'"
@@ -91,10 +90,10 @@ def test_the_minute_shows_one_picture_after_another_until_the_reader_goes_on(sit
     said = page.locator("#minute-said")
     press = "document.querySelector('#minute').click()"
     page.evaluate(press)
-    for number, title in enumerate(("Blocks race", "A queue", "From the chip", "The ladder"), 1):
+    for number, title in enumerate(("Blocks race", "A queue", "From the chip"), 1):
         page.clock.run_for(1_000)
-        assert said.text_content().startswith(f"{number} of 4: {title}")
-        page.clock.fast_forward(14_000)
+        assert said.text_content().startswith(f"{number} of 3: {title}")
+        page.clock.fast_forward(19_000)
     assert said.text_content() == "That was the minute."
     page.evaluate(press)
     page.clock.run_for(1_000)

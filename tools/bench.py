@@ -398,7 +398,7 @@ def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[s
             "name": f"{name}.il",
             "like": name,
         }
-        job |= {"block": None, "k_step": None, "n": None, "parts": ["code", "verdict", "clocks"]}
+        job |= {"n": None, "parts": ["code", "verdict", "clocks"]}
         if name not in sizes:
             sizes[name] = fitting_size(ck.kernels[name])
         memory, clock = JobMemory(n=sizes[name]), PartClock(str(number))

@@ -38,9 +38,9 @@ class Case:
     """A job, and what is known about its text so far: each method makes a part of the answer from
     those before it, or None if there is nothing to be said.
 
-    A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, ``block`` and ``k_step`` as
-    for ``ck.kernel``; ``n``, or None for one that fits; a ``step`` of the climb, or None; and the
-    ``parts`` that are wanted. ``memory`` is kept from job to job.
+    A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
+    None; ``n``, or None for one that fits; a ``step`` of the climb, or None; and the ``parts`` that
+    are wanted. ``memory`` is kept from job to job.
     """
 
     def __init__(self, job: Message, memory: "JobMemory") -> None:
@@ -75,7 +75,7 @@ class Case:
         kernel, or of the one whose place it takes, where it fetches and stores as these do.
         """
         known = [self.memory.right]
-        if self.job.get("like") and not (self.job.get("block") or self.job.get("k_step")):
+        if self.job.get("like"):
             known.append(book_kernel(self.job["like"]))
         for near in known:
             if near and pure_answers.accesses(near.program) == pure_answers.accesses(program):
@@ -97,14 +97,11 @@ class Case:
         """The kernel that the text is. Raises what ``ck.kernel`` does."""
         if self.mine is None:
             job = self.job
-            block = job.get("block")
             step = STEPS.get(job.get("step") or "")
             self.mine, self.seen = measured_answers.judged_kernel(
                 job["text"],
                 job["name"],
                 job.get("like"),
-                (block[0], block[1]) if block else None,
-                job.get("k_step"),
                 self.memory.right,
                 step is not None and step.old_c,
             )
@@ -187,6 +184,7 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     tried.
     """
     message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
+    message = message.partition(", with block=")[0]
     message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     if like is not None:

@@ -113,8 +113,8 @@ class Conversation:
 
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
-    settings : ``like``, ``block``, ``k_step``, ``n`` and ``step`` of every job: a text that is
-        judged with them is kept in the history as judged with them, and with no others.
+    settings : ``like``, ``n`` and ``step`` of every job: a text that is judged with them is kept in
+        the history as judged with them, and with no others.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
     later : does something after some seconds.

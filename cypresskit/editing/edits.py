@@ -326,7 +326,7 @@ def arguments_in_words(settings: Mapping[str, Any]) -> str:
     for name, value in settings.items():
         if value is None or name == "step":  # which asks for speed, and judges alike
             continue
-        words.append(f"{name}={tuple(value)}" if name == "block" else f"{name}={value!r}")
+        words.append(f"{name}={value!r}")
     return ", ".join(words) or "no arguments"
 
 

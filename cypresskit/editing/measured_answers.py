@@ -40,34 +40,17 @@ WORTH_WAIT = 0.01  # of the lives of wavefronts: a wait that is
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
-def kernel_of(
-    text: str,
-    name: str,
-    like: str | Kernel | None = None,
-    block: tuple[int, int] | None = None,
-    k_step: int | None = None,
-) -> Kernel:
-    """The kernel that a text is, launched like a kernel of the catalogue or as is found out; see
-    ``ck.kernel``. Raises what that raises.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a text that computes a wrong product is nothing strange
-        return kernel(text, like=like, block=block, k_step=k_step, name=name.removesuffix(".il"))
-
-
 def judged_kernel(
     text: str,
     name: str,
     like: str | None = None,
-    block: tuple[int, int] | None = None,
-    k_step: int | None = None,
     before: Kernel | None = None,
     old_c: bool = False,
 ) -> tuple[Kernel, Verification]:
     """The kernel that a text is, and whether it is right; with ``old_c``, whether it also is if it
     has to add beta times the old C. Arguments, and what is raised, as of ``_launched_kernel``.
     """
-    mine, seen = _launched_kernel(text, name, like, block, k_step, before)
+    mine, seen = _launched_kernel(text, name, like, before)
     if old_c and seen.right:
         seen = verify(mine, alpha=2.0, beta=-1.0)
     return mine, seen
@@ -75,12 +58,7 @@ def judged_kernel(
 
 @lru_cache(maxsize=8)
 def _launched_kernel(
-    text: str,
-    name: str,
-    like: str | None,
-    block: tuple[int, int] | None,
-    k_step: int | None,
-    before: Kernel | None,
+    text: str, name: str, like: str | None, before: Kernel | None
 ) -> tuple[Kernel, Verification]:
     """The kernel that a text is, launched as it asks for, and whether it is right.
 
@@ -88,50 +66,36 @@ def _launched_kernel(
     steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
     text is launched as most of C comes out right. ``before`` is what an earlier text was: one that
     fetches and stores as often has its block and its steps of k, and nothing has to be found out;
-    one of which nothing can be found out is still launched like it, if it stores as much. What was
-    found of the last few texts is kept. Raises what ``ck.kernel`` raises.
+    one of which nothing can be found out, an endless loop, say, is still launched like it, if it
+    stores as much. What was found of the last few texts is kept. Raises what ``ck.kernel`` raises.
     """
     program = assemble(text, name)
-    given = (block, k_step) != (None, None)
+    bare = name.removesuffix(".il")
     book = None if like is None else book_kernel(like)
     near = before or book
-    if near is not None and not given and accesses(near.program) == accesses(program):
-        bare = name.removesuffix(".il")
+    if near is not None and accesses(near.program) == accesses(program):
         mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
-    as_like: Verification | None = None
-    if book is not None and _stores(book.program) == _stores(program):
-        as_like = verify(kernel_of(text, name, book, block, k_step))
-        if as_like.right or given:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text that computes a wrong product is nothing strange
+        as_like: Verification | None = None
+        if book is not None and _stores(book.program) == _stores(program):
+            as_like = verify(kernel(text, like=book, name=bare))
+            if as_like.right:
+                return as_like.kernel, as_like
+        likeliest, share = likeliest_launch(text, bare)
+        if likeliest is not None:
+            as_it_asks = verify(likeliest)
+            if as_like is None or as_it_asks.right or share > share_right(as_like.kernel):
+                return likeliest, as_it_asks
+        if as_like is not None:
             return as_like.kernel, as_like
-    likeliest, share = likeliest_launch(text, name.removesuffix(".il"))
-    if likeliest is not None:
-        mine = kernel(likeliest, block=block, k_step=k_step) if given else likeliest
-        as_it_asks = verify(mine)
-        if as_like is None or as_it_asks.right or share > share_right(as_like.kernel):
-            return mine, as_it_asks
-    if as_like is not None:
-        return as_like.kernel, as_like
-    return _launched_like_before(text, name, block, k_step, before)
-
-
-def _launched_like_before(
-    text: str,
-    name: str,
-    block: tuple[int, int] | None,
-    k_step: int | None,
-    before: Kernel | None,
-) -> tuple[Kernel, Verification]:
-    """A kernel of which nothing can be found out, an endless loop, say: it is launched as it was
-    before. Raises what ``ck.kernel`` raises.
-    """
-    try:
-        mine = kernel_of(text, name, None, block, k_step)
-    except ConventionError:
-        program = assemble(text, name)
-        if before is None or _stores(before.program) != _stores(program):
-            raise
-        mine = kernel_of(text, name, before, block or before.block, k_step or before.k_step)
+        try:
+            mine = kernel(text, name=bare)
+        except ConventionError:
+            if before is None or _stores(before.program) != _stores(program):
+                raise
+            mine = kernel(text, like=before, block=before.block, k_step=before.k_step, name=bare)
     return mine, verify(mine)
 
 

@@ -13,11 +13,11 @@ N = 256  # at which the chip and its wavefronts are shown
 
 #: The names of views, and what their buttons say.
 VIEWS = {
-    "chip": "the chip",
+    "chip": f"the chip, at N = {N}",
     "register_block": "its register block",
     "bundles": "its bundles",
     "texture_fetch": "its fetches",
-    "wavefronts": "its wavefronts",
+    "wavefronts": f"its wavefronts, at N = {N}",
 }
 
 

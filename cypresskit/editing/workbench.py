@@ -29,7 +29,7 @@ from cypresskit.editing.steps import (
 )
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.own import check_sizes, resolve, shortened
+from cypresskit.kernels.own import resolve, shortened
 from cypresskit.tables import quantity
 from cypresskit.timing.prices import Prices, price
 from cypresskit.timing.report import Report
@@ -49,8 +49,6 @@ def workbench(
     step: str | None = None,
     text: str | None = None,
     like: str | Kernel | None = None,
-    block: tuple[int, int] | None = None,
-    k_step: int | None = None,
     n: int | None = None,
 ) -> "Workbench":
     """Edit a kernel, and see at each pause what it became, whether it is right, how fast, and why.
@@ -72,8 +70,6 @@ def workbench(
     like
         The kernel of the catalogue whose launch convention it follows, as far as it does: a text
         that stores C in another way is launched as it asks for. A step says it itself.
-    block, k_step
-        As for ``ck.kernel``; found out if not given.
     n
         It is timed at m = n = k = ``n``; by default at the step's, or at 2048, or less if that
         takes long.
@@ -112,7 +108,6 @@ def workbench(
     path = _kernel_path(file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
-    check_sizes(block, k_step)
     if text is not None and not isinstance(text, str):
         raise TypeError(f"text is a kernel's text, not {shortened(text)}")
     known = None if like is None else resolve(like, "like")
@@ -138,8 +133,6 @@ def workbench(
         )
     settings = {
         "like": known.name if known is not None else None,
-        "block": list(block) if block else None,
-        "k_step": k_step,
         "n": n,
         "step": step,
     }
@@ -234,13 +227,8 @@ class Workbench:
 
     @property
     def _convention(self) -> dict[str, Any]:
-        block, step = self._settings["block"], self._conversation.step
-        return {
-            "like": self._settings["like"],
-            "block": tuple(block) if block else None,
-            "k_step": self._settings["k_step"],
-            "old_c": step is not None and step.old_c,
-        }
+        step = self._conversation.step
+        return {"like": self._settings["like"], "old_c": step is not None and step.old_c}
 
     @property
     def report(self) -> Report:

@@ -5,7 +5,7 @@
 const BEGUN = 80 // the frame of the first picture's tenth second
 const AGAIN = 3 // times that the first picture begins again by itself
 const REST = 4_000 // milliseconds that its last frame stands
-const STEP = 15_000 // milliseconds for each picture of the minute
+const STEP = 20_000 // milliseconds for each picture of the minute
 const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
 const CALM = matchMedia("(prefers-reduced-motion: reduce)")
 
