@@ -13,7 +13,7 @@ from faults import Fault, plant
 import cypresskit as ck
 from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.kernels.verification import product
+from cypresskit.kernels.products import product
 
 SINGLE = "sgemm_tn"
 

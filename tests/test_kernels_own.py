@@ -3,6 +3,7 @@ catalogue does.
 """
 
 import random
+import re
 import warnings
 from dataclasses import replace
 from itertools import product
@@ -14,7 +15,8 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.kernels.generated import block_kernel, write
-from cypresskit.kernels.own import resolve, resolve_program, share_right
+from cypresskit.kernels.own import resolve, resolve_program
+from cypresskit.kernels.products import share_right
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import ask
 
@@ -202,16 +204,35 @@ def edited(text: str, rng: random.Random) -> str:
     return text
 
 
-def test_a_wrong_kernel_is_launched_like_the_nearest_and_says_so():
+def test_a_wrong_kernel_is_launched_as_most_of_it_is_right_and_says_so():
     text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
-    with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as caught:
+    with pytest.warns(UserWarning, match="It is taken to be launched as TN") as caught:
         found = ck.kernel(text)
     assert found.convention == ck.kernels["sgemm_tn"].convention
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="It is taken to be launched like sgemm_tn") as again:
+    with pytest.warns(UserWarning, match="It is taken to be launched as TN") as again:
         ck.kernel(text)
     assert again[0].filename == __file__
     assert not ck.verify(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wrong_line_does_not_change_how_a_kernel_is_launched(seed):
+    """A fault spoils some of C: what is right still tells the convention."""
+    rng = random.Random(f"likeliest {seed}")
+    blocks = [
+        name
+        for name, kernel in ck.kernels.items()
+        if min(kernel.block) > 1 and kernel.precision != "double-double"
+    ]
+    name = rng.choice(blocks)
+    lines = ck.kernels[name].text.splitlines()
+    adds = re.compile(r"\s*(?:d?mad|fma) (r\d+)\S*, .*, \1\b\S*$")
+    at = rng.choice([n for n, line in enumerate(lines) if adds.match(line)])
+    del lines[at]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert ck.kernel("\n".join(lines)).convention == ck.kernels[name].convention
 
 
 def test_a_text_like_no_kernel_asks_for_like():

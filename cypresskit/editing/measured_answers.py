@@ -20,7 +20,8 @@ from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import Term, trace_element
-from cypresskit.kernels.own import ConventionError, kernel, likeliest_launch, share_right
+from cypresskit.kernels.own import ConventionError, kernel, likeliest_launch
+from cypresskit.kernels.products import share_right
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding

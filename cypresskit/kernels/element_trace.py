@@ -25,7 +25,8 @@ from cypresskit.kernels.probes import (
     low,
     product_of,
 )
-from cypresskit.kernels.verification import Size, factors, longest, product, verify
+from cypresskit.kernels.products import Size, blocks, product
+from cypresskit.kernels.verification import factors, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.tables import quantity
@@ -177,23 +178,22 @@ def trace_element(
     alpha, beta = factors(known.program, alpha, beta)
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta, seed=seed)
-        first = _smallest(known)
         if size is None:
-            size = checked.size or first
+            size = checked.size or blocks(known, 1, 2, 2)
         if row is None or column is None:
             wrong = checked.wrong if checked.size == size else None
             row, column = (wrong.row, wrong.column) if wrong else (0, 0)
     m, n, _ = size
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(TracedElement(known, product(known, size, alpha, beta, seed), row, column))
+    return _traced(TracedElement(product(known, size, alpha, beta, seed), row, column))
 
 
 def _traced(traced: TracedElement) -> ElementTrace:
     """The trace of an element of a small product."""
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
-    arguments = given.arguments(kernel)
+    arguments = given.arguments()
     stores = Stores(traced.place)
     got = float("nan")
     try:
@@ -201,9 +201,9 @@ def _traced(traced: TracedElement) -> ElementTrace:
             kernel.program,
             **arguments,
             observers=[stores],
-            max_instructions=longest(kernel, given),
+            max_instructions=given.longest,
         )
-        got = _element(kernel, kernel.result(arguments, *given.size[:2]), row, column)
+        got = float(given.result(arguments).reshape(-1, *given.size[:2])[0, row, column])
     except KernelError:
         if stores.writer is None:
             raise
@@ -240,12 +240,6 @@ def _traced(traced: TracedElement) -> ElementTrace:
     )
 
 
-def _element(kernel: Kernel, result: np.ndarray, row: int, column: int) -> float:
-    """An element of C, of a stack's first; of a double-double its high part."""
-    numbers = result[..., 0] if kernel.precision == "double-double" else result
-    return float((numbers if numbers.ndim == 2 else numbers[0])[row, column])
-
-
 def _check_place(row: object, column: object) -> None:
     """Raise ``ValueError`` for what is no element of C; numbers out of range are judged later."""
     if row is None and column is None:
@@ -257,11 +251,6 @@ def _check_place(row: object, column: object) -> None:
                 f" ck.trace_element(kernel, 2, 3); found row = {shortened(row)},"
                 f" column = {shortened(column)}"
             )
-
-
-def _smallest(kernel: Kernel) -> Size:
-    rows, columns = kernel.convention.multiple
-    return rows, 1 if kernel.vector else 2 * columns, 2 * kernel.k_step
 
 
 class _Judge:

@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from cypresskit.il.errors import nearest
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.catalogue import KERNELS, QUOTED, Kernel, assembled
 from cypresskit.kernels.convention import BYTES, Convention, constants, scalars
+from cypresskit.kernels.products import share_right
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.observer import MemoryEvent, Observer
@@ -37,8 +37,8 @@ LARGEST = 256  # rows or columns of a block, and steps of k in a turn
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 STRIDE = 1031  # of C in the survey, in elements of g[]: a prime, so that rows and columns part
 ROWS = 320  # of C in the survey
-LONGEST = 20_000  # instructions of a work-item in a trial
-LIKENESS = 0.8  # share of instructions in common from which a wrong kernel is taken for another's
+LONGEST = 20_000  # instructions of a work-item in a survey
+MOSTLY = 0.5  # share of C from which a wrong kernel is taken to be launched as it was tried
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 Source = str | Path | Program | Kernel
 
@@ -108,8 +108,8 @@ def kernel(
         For a text that doesn't assemble.
     ConventionError
         A ``ValueError``, where no convention fits and none is given: the message says what was
-        tried. A program that is nearly a kernel of the catalogue but computes a wrong product is
-        taken to be launched like that one, with a warning.
+        tried. A program of whose product most is right is taken to be launched in that way, with a
+        warning.
     ValueError
         For a ``like`` of the other mode, and for sizes that no kernel has.
     OSError
@@ -152,13 +152,10 @@ def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | 
     """
     bare = _bare(source, name)
     try:
-        inferred, trials = infer(bare)
+        best = likeliest(tried(bare))
     except (KernelError, ValueError):
         return None, 0.0
-    if inferred is not None:
-        return inferred, 1.0
-    best = max(trials, key=lambda trial: trial.right, default=None)
-    return (None, 0.0) if best is None or best.right == 0 else (best.kernel, best.right)
+    return (best.kernel, best.right) if best and best.right else (None, 0.0)
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
@@ -310,15 +307,9 @@ def _resized(
 def _measured(
     bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """The convention with the block and the step that the program itself has, where with these, and
-    not without them, it multiplies rightly; or where its turns take more steps: with fewer, the
-    last turn would read beyond the matrices, and get zeros.
+    """The convention with the block and the step that the program itself has, where with these it
+    multiplies rightly.
     """
-
-    def is_right(candidate: Convention) -> bool:
-        resized = _resized(candidate, block, k_step)
-        return share_right(replace(bare, convention=resized)) == 1
-
     try:
         measured = [
             found
@@ -328,48 +319,40 @@ def _measured(
         ]
     except (KernelError, ValueError):
         return convention
+    if convention in measured:
+        return convention
     for candidate in measured:
-        longer = candidate.k_step > convention.k_step and candidate.block == convention.block
-        if longer and is_right(candidate):
+        resized = _resized(candidate, block, k_step)
+        if share_right(replace(bare, convention=resized)) == 1:
             return candidate
-    if measured and convention not in measured and not is_right(convention):
-        for candidate in measured:
-            if is_right(candidate):
-                return candidate
     return convention
 
 
 def _inferred(bare: Kernel) -> tuple[Convention, str]:
-    """The convention that was found out and "", or that of the catalogue's nearest kernel and a
+    """The convention that was found out and "", or that under which most of C is right and a
     warning.
     """
     program = bare.program
-    failure = ""
     trials: list[Trial] = []
     try:
-        inferred, trials = infer(bare)
-        if inferred is not None:
-            return inferred.convention, ""
+        trials = tried(bare)
+        what = _in_words(trials)
     except (KernelError, ValueError) as error:
         text = error.message if isinstance(error, KernelError) else str(error)
-        failure = text.splitlines()[-1].strip().rstrip(".")
-    near, share = nearest_kernel(program)
-    what = failure or _tried(trials)
+        what = text.splitlines()[-1].strip().rstrip(".")
+    best = likeliest(trials)
+    if best and best.right == 1:
+        return best.kernel.convention, ""
     ended = what if what.endswith(("?", "!")) else f"{what}."
-    if near is not None and share >= LIKENESS:
-        warning = (
-            f"{program.name} doesn't multiply: {ended} It is taken to be launched like"
-            f" {near.name}, with which it has {share:.0%} of its instructions in common; say"
-            f' like="{near.name}", or another, to choose.'
-        )
-        return near.convention, warning
-    hint = f', such as "{near.name}", the nearest' if near is not None else ""
-    guess = step_in_words(program) if trials else ""
-    raise ConventionError(
-        f"how to launch {program.name} can't be found out: {ended}{guess}"
-        f" Say which kernel of the catalogue it is launched like{hint}: ck.kernel(..., like=),"
-        " with block=(rows, columns) of C for a work-item and k_step= if they differ."
+    say = (
+        "Say which kernel of the catalogue it is launched like: ck.kernel(..., like=), with"
+        " block=(rows, columns) of C for a work-item and k_step= if they differ."
     )
+    if best and best.right >= MOSTLY:
+        warning = f"{program.name} doesn't multiply: {ended} It is taken to be launched as {best}."
+        return best.kernel.convention, f"{warning} {say}"
+    guess = step_in_words(program) if trials else ""
+    raise ConventionError(f"how to launch {program.name} can't be found out: {ended}{guess} {say}")
 
 
 def _caller_level() -> int:
@@ -382,7 +365,7 @@ def _caller_level() -> int:
     return level
 
 
-def _tried(trials: list[Trial]) -> str:
+def _in_words(trials: list[Trial]) -> str:
     """What was tried, as the middle of a sentence."""
     if not trials:
         return "no work-item stores a rectangle of C to g[] or to output streams"
@@ -597,74 +580,21 @@ def _streamed(plain: Convention, program: Program, count: int) -> Iterator[Conve
             yield replace(plain, block=block, streams=count, texel=texel)
 
 
-def share_right(kernel: Kernel) -> float:
-    """The share of C's elements that are right in a small product of random whole numbers; 0 where
-    the launch fails.
-    """
-    how = kernel.convention
-    height, width = how.multiple
-    if how.vector:
-        m = 2 * height
-        n = 1
-    elif how.mode == "pixel":
-        m, n = 2 * height, 3 * width
-    else:
-        m, n = 2 * height, 2 * width
-    k = 3 * how.k_step
-    count = 2 if how.packed else 1
-    words = (2,) if how.precision == "double-double" else ()
-    rng = np.random.default_rng(41)
-    matrices = []
-    for shape in how.stored(*how.padded(m, n, k)):
-        matrix = np.zeros((count, *shape, *words), kernel.dtype)
-        matrix[(..., 0) if words else ...] = rng.integers(-9, 10, (count, *shape))
-        matrices.append(matrix if how.packed else matrix[0])
-    try:
-        arguments = kernel.arguments(matrices[0], matrices[1], None, 1.0, 0.0)
-        launch(
-            kernel.program, **arguments, engine="explain", max_instructions=LONGEST, in_place=True
-        )
-    except (KernelError, ValueError, TypeError):
-        return 0.0
-    m, n, k = how.padded(m, n, k)
-    result = kernel.result(arguments, m, n)
-    plain = [matrix[..., 0] if words else matrix for matrix in matrices]
-    left, right = how.operands(plain[0], plain[1])
-    wanted = left.astype(np.float64) @ right.astype(np.float64)
-    got = (result[..., 0] if words else result).astype(np.float64)
-    return float(np.isclose(got, wanted, rtol=1e-5, atol=1e-4).mean())
-
-
-def infer(kernel: Kernel) -> tuple[Kernel | None, list[Trial]]:
-    """The kernel with the convention under which it multiplies rightly, or None; and what was
-    tried.
+def tried(kernel: Kernel) -> list[Trial]:
+    """The conventions that the program may follow, up to the first under which it multiplies
+    rightly.
 
     Raises ``KernelError`` and ``ValueError`` as ``survey``.
     """
     trials: list[Trial] = []
     for convention in conventions(kernel.program):
-        tried = replace(kernel, convention=convention)
-        trials.append(Trial(tried, share_right(tried)))
+        launched = replace(kernel, convention=convention)
+        trials.append(Trial(launched, share_right(launched)))
         if trials[-1].right == 1:
-            return tried, trials
-    return None, trials
+            break
+    return trials
 
 
-def nearest_kernel(program: Program) -> tuple[Kernel | None, float]:
-    """The catalogue kernel with the most instructions in common, and their share, among those that
-    a program may be launched like.
-    """
-    best = None
-    most = 0.0
-    doubles = any(i.op.double for i in program.body)
-    for kernel in KERNELS.values():
-        if kernel.mode != program.mode or (kernel.precision != "single") != doubles:
-            continue
-        if kernel.convention.streams != len(streams(program)):
-            continue
-        matcher = SequenceMatcher(None, kernel.program.body, program.body, autojunk=False)
-        if matcher.real_quick_ratio() <= most or matcher.quick_ratio() <= most:
-            continue
-        if (share := matcher.ratio()) > most:
-            best, most = kernel, share
-    return best, most
+def likeliest(trials: list[Trial]) -> Trial | None:
+    """The trial of which most came out right, None where nothing was tried."""
+    return max(trials, key=lambda trial: trial.right, default=None)

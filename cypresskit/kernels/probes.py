@@ -19,7 +19,7 @@ from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
-from cypresskit.kernels.verification import Product, longest
+from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, explain
 from cypresskit.machine.copies import copies, group_of
 from cypresskit.machine.launch import Launch
@@ -191,10 +191,13 @@ def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
 class TracedElement:
     """A small product that a kernel computes, and the element of C that is asked about."""
 
-    kernel: Kernel
     given: Product
     row: int
     column: int
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.given.kernel
 
     @cached_property
     def padded(self) -> tuple[int, int, int]:
@@ -271,8 +274,8 @@ class Probes:
         """
         table = table.astype(self.kernel.dtype)
         textures = {n: table[:, numbers] for n, numbers in self.layout.items()}
-        most = longest(self.kernel, self.given)
-        launch = copies(self.whole, self.first, textures, table[:, self.memory], most)
+        memory = table[:, self.memory]
+        launch = copies(self.whole, self.first, textures, memory, self.given.longest)
         try:
             explain.run(launch, observers)
         except KernelError:

@@ -1,10 +1,9 @@
 """Small recorded runs of kernels, for views that are given a kernel."""
 
-import numpy as np
-
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.products import product
 from cypresskit.machine import Run, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
@@ -18,20 +17,12 @@ def run(
     numbers (the same each time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if
     C isn't numpy's; a kernel of one's own may be wrong.
     """
-    rng = np.random.default_rng(8)
-    words = 2 if kernel.precision == "double-double" else 1
-    a, b = (np.zeros((*shape, words), kernel.dtype) for shape in kernel.convention.stored(m, n, k))
-    for x in (a, b):
-        x[..., 0] = rng.integers(-3, 4, x.shape[:2])
-    stored = (a, b) if words == 2 else (a[..., 0], b[..., 0])
-    arguments = kernel.arguments(stored[0], stored[1], None, 1, 0)
+    given = product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
+    arguments = given.arguments()
     counts = launch(program or kernel.program, **arguments, observers=observers)
     if program is None and KERNELS.get(kernel.name) != kernel:
         return counts
-    left, right = kernel.convention.operands(a[..., 0], b[..., 0])
-    if not np.array_equal(
-        kernel.result(arguments, m, n).reshape(m, n, words)[..., 0], left @ right
-    ):
+    if given.wrong(given.result(arguments)).any():
         raise ArithmeticError(f"{(program or kernel.program).name} computed a wrong product")
     return counts
 

@@ -16,7 +16,7 @@ from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated.runner import error_text
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
-from cypresskit.kernels.verification import LONGEST
+from cypresskit.kernels.products import LONGEST
 from cypresskit.machine import KernelError, Run, launch
 from cypresskit.machine.checks import Findings
 from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, refused

@@ -12,7 +12,7 @@ from cypresskit.editing.steps import STEPS
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import card
-from cypresskit.kernels.verification import LONGEST
+from cypresskit.kernels.products import LONGEST
 from cypresskit.machine.checks import check
 from cypresskit.teach.check import Verdict, unless
 from cypresskit.teach.climb import climb_exercise

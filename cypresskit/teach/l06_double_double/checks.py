@@ -16,7 +16,7 @@ from cypresskit.blas.dd import two_product
 from cypresskit.compiler import compile
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.verification import LONGEST
+from cypresskit.kernels.products import LONGEST
 from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise

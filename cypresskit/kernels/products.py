@@ -1,0 +1,110 @@
+"""Small products of random whole numbers, on which kernels are tried.
+
+All sums are exact, so that a C that is off by more than some roundings is wrong.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.machine import KernelError
+from cypresskit.machine.checks.answers import allowed_error, is_same
+from cypresskit.machine.engines import launch
+
+LONGEST = 10**4  # instructions of a work-item: no small product needs a tenth of them
+TURNS = 2  # of the loop, in the smallest product
+Size = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A small product: C = alpha op(A) op(B) + beta C.
+
+    ``a`` and ``b`` are stored as the kernel takes them, ``expected`` is the right C; float64 arrays
+    of whole numbers, of packed kernels with a first axis.
+    """
+
+    kernel: Kernel
+    size: Size
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    alpha: float
+    beta: float
+    expected: np.ndarray
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of ``launch``, as ``Kernel.arguments``."""
+        a, b, c = map(self._stored, (self.a, self.b, self.c))
+        return self.kernel.arguments(a, b, c, self.alpha, self.beta)
+
+    def _stored(self, matrix: np.ndarray) -> np.ndarray:
+        """A matrix in the kernel's type; of double-doubles with low parts of 0."""
+        if self.kernel.precision != "double-double":
+            return matrix.astype(self.kernel.dtype)
+        return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
+
+    @property
+    def longest(self) -> int:
+        """The instructions after which a work-item's loop is endless; more turns may take more."""
+        return LONGEST * self.size[2] // (TURNS * self.kernel.k_step)
+
+    def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
+        """The C that a launch left in its ``arguments``; of double-doubles the high parts."""
+        c = self.kernel.result(dict(arguments), *self.size[:2])
+        return c[..., 0] if self.kernel.precision == "double-double" else c
+
+    def wrong(self, result: np.ndarray) -> np.ndarray:
+        """Which elements of C are wrong (bool)."""
+        expected = self.expected.astype(self.kernel.dtype)
+        return ~is_same(result, expected, allowed_error(expected, None))
+
+
+def product(
+    kernel: Kernel,
+    size: Size,
+    alpha: float = 2.0,
+    beta: float = -1.0,
+    seed: int = 12,
+    largest: int = 4,
+) -> Product:
+    """Random whole numbers, ``largest`` at most, to multiply with a kernel, and the right
+    result.
+    """
+    m, n, k = size
+    rng = np.random.default_rng(seed)
+    count = (2,) if kernel.convention.packed else ()
+    shapes = (*kernel.convention.stored(m, n, k), (m, n))
+    a, b, c = (
+        rng.integers(-largest, largest + 1, (*count, *shape)).astype(np.float64) for shape in shapes
+    )
+    left, right = kernel.convention.operands(a, b)
+    return Product(kernel, size, a, b, c, alpha, beta, alpha * (left @ right) + beta * c)
+
+
+def blocks(kernel: Kernel, down: int, across: int, turns: int) -> Size:
+    """The size of a product of so many blocks of C, and turns of the loop."""
+    rows, columns = kernel.convention.multiple
+    return down * rows, 1 if kernel.vector else across * columns, turns * kernel.k_step
+
+
+def share_right(kernel: Kernel, given: Product | None = None) -> float:
+    """The share of C's elements that come out right, by default of a product of two blocks by
+    three; 0 where the launch fails.
+    """
+    given = given or product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0)
+    try:
+        arguments = given.arguments()
+        launch(
+            kernel.program,
+            **arguments,
+            engine="explain",
+            max_instructions=given.longest,
+            in_place=True,
+        )
+    except (KernelError, ValueError, TypeError):
+        return 0.0
+    return float(1 - given.wrong(given.result(arguments)).mean())
