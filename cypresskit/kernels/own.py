@@ -307,8 +307,9 @@ def _resized(
 def _measured(
     bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """The convention with the block and the step that the program itself has, where with these it
-    multiplies rightly.
+    """The convention with the block and the step that the program itself has, where with these, and
+    not without them, it multiplies rightly; or where its turns take more steps: with fewer, the
+    last turn would read beyond the matrices, and get zeros.
     """
     try:
         measured = [
@@ -321,7 +322,8 @@ def _measured(
         return convention
     if convention in measured:
         return convention
-    for candidate in measured:
+    longer = [found for found in measured if found.k_step > convention.k_step]
+    for candidate in (*longer, convention, *measured):
         resized = _resized(candidate, block, k_step)
         if share_right(replace(bare, convention=resized)) == 1:
             return candidate
