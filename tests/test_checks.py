@@ -207,6 +207,7 @@ def test_right_answers_are_silent(kernel):
     assert not (found := check_gemm(kernel, a, b, c, alpha=-0.5, beta=2)), str(found)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", ck.kernels)
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]

@@ -208,6 +208,7 @@ def test_the_cases_of_the_reference_test_program(dtype):
 # Long sums
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("k", [0, 1, 65, 1024, 8192])
 def test_the_limit_of_instructions_follows_from_k_and_length(kernel, k):

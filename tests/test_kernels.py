@@ -139,6 +139,7 @@ def painted(kernel, arguments, m, n, k):
     return arguments | {"inputs": inputs}
 
 
+@pytest.mark.few
 @every_kernel
 def test_no_result_depends_on_padding(kernel):
     m, n, k = size_of(kernel, 21, 18, 5)
@@ -159,6 +160,7 @@ def test_no_result_depends_on_padding(kernel):
     assert results[0].tobytes() == results[1].tobytes()
 
 
+@pytest.mark.few
 @every_kernel
 def test_zero_scalars_never_read_their_matrices(kernel):
     m, n, k = size_of(kernel, 9, 10, 6)

@@ -33,6 +33,7 @@ def turn_of_the_text(program: ck.Program) -> list[int]:
     return most
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_a_turn_has_the_multiply_adds_of_the_text(name):
     lines = turn_of_the_text(ck.kernels[name].program)
