@@ -96,16 +96,10 @@ class _Turn:
         return (access for accesses in self.accesses.values() for access in accesses)
 
 
-class EndlessError(Exception):
-    """A loop goes on as it does in turns that were run, and nobody leaves."""
-
-
 class CountedLoop:
-    """The loop at control ``start``, which ``processor`` has just entered. Where no comparison is
-    about to change, it is endless after ``limit`` turns.
-    """
+    """The loop at control ``start``, which ``processor`` has just entered."""
 
-    def __init__(self, processor: Processor, start: int, limit: int):
+    def __init__(self, processor: Processor, start: int):
         assert isinstance(processor.words, MarkedWords)
         assert isinstance(processor.memory, Requests)
         self.processor = processor
@@ -113,18 +107,15 @@ class CountedLoop:
         self.memory = processor.memory
         self.start = start
         self.body = loop_body(processor.code, start)
-        self.limit = limit
         self.before = dict(processor.registers)
         self.entered = processor.masks.active
 
     def run(self) -> Counted | None:
         """Run at once all turns in which no lane of a wavefront leaves the loop: registers are then
-        as after the last of them. None if that can't be done; then nothing has changed. Raises
-        ``EndlessError``.
+        as after the last of them. None if that can't be done; then nothing has changed.
         """
-        masks, noting = self.processor.masks, self.memory.noting
+        masks = self.processor.masks
         self.processor.masked = False
-        self.memory.noting = True
         try:
             counted, after = self._counted()
         except NotCounted:
@@ -132,7 +123,6 @@ class CountedLoop:
             after = self.before
         finally:
             self.processor.masked = True
-            self.memory.noting = noting
             self.processor.registers = self.before
             masks.set(self.entered)
         if counted is None:
@@ -174,8 +164,6 @@ class CountedLoop:
         for turn in _between(turns):
             check(turn)
         last = check(turns - 1)
-        if np.max(turns) == self.limit:
-            raise EndlessError
         after = self._after(first, second, last, turns)
         by_control: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
         remaining_motions = iter(motions)
@@ -198,16 +186,13 @@ class CountedLoop:
                 }
         return after
 
-    def _turn(self, registers: Registers, test: bool = False) -> _Turn:
-        """Run the loop's clauses once, from ``registers`` on; no lane leaves it. Of a ``test`` no
-        more than who would have left.
-        """
+    def _turn(self, registers: Registers) -> _Turn:
+        """Run the loop's clauses once, from ``registers`` on; no lane leaves it."""
         processor, memory = self.processor, self.memory
         active = processor.masks.active
         turn = _Turn(np.zeros(len(active), bool))
         processor.registers = dict(registers)
         self.words.compared = turn.compared
-        memory.noting = not test
         try:
             for n, control in enumerate(self.body, self.start + 1):
                 memory.noted = []
@@ -228,7 +213,7 @@ class CountedLoop:
         """The number of turns that each lane's wavefront takes before one of its lanes leaves."""
         used = _wavefronts(stay)
         turns = np.where(_wavefronts(second.departed & stay) | ~used, 1.0, NO_TURN)
-        meeting_turns = meetings(first.compared, second.compared, stay)
+        meeting_turns = _meetings(first.compared, second.compared, stay)
         tried = np.ones(len(turns))
         for _ in range(TRIES):
             following = [
@@ -239,12 +224,12 @@ class CountedLoop:
             if not undecided.any():
                 break
             now = _of_lanes(np.where(undecided, tried, 2), undecided)
-            departed = self._turn(registers(now), test=True).departed
+            departed = self._turn(registers(now)).departed
             leaves = _wavefronts(departed & stay) & undecided
             turns[leaves] = tried[leaves]
-        if self.limit < 3 and turns.max() == NO_TURN:
+        if turns.max() == NO_TURN:  # nobody leaves, or in a turn that this can't tell
             raise NotCounted
-        return _of_lanes(np.where(turns == NO_TURN, self.limit, turns), used)
+        return _of_lanes(turns, used)
 
     def _motion(
         self, now: MemoryRequest, then: MemoryRequest, turns: Turns, stay: np.ndarray
@@ -297,7 +282,7 @@ class CountedLoop:
         return ran
 
 
-def meetings(
+def _meetings(
     first: Sequence[Comparison], second: Sequence[Comparison], stay: np.ndarray
 ) -> list[np.ndarray]:
     """The turns in which a comparison of lanes that ``stay`` may come out differently from the turn
@@ -308,7 +293,7 @@ def meetings(
         words = now.left, now.right, then.left, then.right
         if any(word.loaded is not NOBODY for word in words):
             continue
-        left, right, later_left, later_right = (number(word, now.operation) for word in words)
+        left, right, later_left, later_right = (_number(word, now.operation) for word in words)
         start = left - right
         step = later_left - later_right - start
         with np.errstate(all="ignore"):
@@ -371,16 +356,8 @@ class Moving:
         far = np.abs(number) >= self.below
         return Value(bits, far, UNKNOWN) if far.any() else Value(bits)
 
-    def turns_below(self, active: np.ndarray) -> float:
-        """The first turn in which an active lane holds a float that is too large to be told."""
-        if self.constant is not None or not self.float:
-            return NO_TURN
-        with np.errstate(all="ignore"):
-            turns = np.floor((self.below - np.abs(self.start)) / np.abs(self.step))
-        return float(np.where(active, turns, NO_TURN).min())
 
-
-def number(word: Value, o: Operation) -> np.ndarray:
+def _number(word: Value, o: Operation) -> np.ndarray:
     """The numbers that a comparison takes the word for."""
     if o.row.kind == "float":
         return word.bits.view(np.float32).astype(np.float64)

@@ -40,11 +40,10 @@ class MemoryRequest:
 
 
 class Requests:
-    """Notes accesses, while it is ``noting``; addresses are checked in any case."""
+    """Notes accesses, and checks their addresses."""
 
     def __init__(self, words: MarkedWords):
         self.words = words
-        self.noting = True
         self.noted: list[MemoryRequest] = []
 
     def lds(self, o: Operation, words: list[Value], active: np.ndarray) -> list[Value]:
@@ -69,5 +68,4 @@ class Requests:
     def _note(self, instruction, words: list[Value], active: np.ndarray) -> None:
         for word in words:
             self.words.check(word, instruction.at, active)
-        if self.noting:
-            self.noted.append(MemoryRequest(instruction, tuple(word.bits for word in words)))
+        self.noted.append(MemoryRequest(instruction, tuple(word.bits for word in words)))

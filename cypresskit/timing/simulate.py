@@ -27,7 +27,7 @@ from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.launch_time import LaunchTime, find_time, time_from_plain
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Report, bound, kept_with_report, read_only
-from cypresskit.timing.slicing import address_slice, branch_registers
+from cypresskit.timing.slicing import address_slice
 from cypresskit.timing.walk import forget_walks, keep
 
 LONGEST = 1 << 20  # of a vector
@@ -179,7 +179,6 @@ def forget_reports() -> None:
     _times.clear()
     forget_walks()
     address_slice.cache_clear()
-    branch_registers.cache_clear()
 
 
 def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) -> None:

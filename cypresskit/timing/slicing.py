@@ -33,14 +33,6 @@ def address_slice(code: Code) -> Code:
     return replace(code, controls=tuple(controls))
 
 
-@lru_cache(maxsize=128)
-def branch_registers(code: Code) -> frozenset[Place]:
-    """The registers that the code's tests depend on."""
-    needed = _Slice(code)
-    needed.need_tests()
-    return frozenset(needed.places)
-
-
 class _Slice:
     def __init__(self, code: Code):
         self.code = code

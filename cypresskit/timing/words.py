@@ -39,21 +39,13 @@ class Value:
     loaded: np.ndarray = field(default_factory=lambda: NOBODY)
     at: int = -1
 
-    def same(self, other: "Value", active: np.ndarray) -> bool:
-        """Whether all that the ``active`` work-items know of both is the same."""
-        if self is other:
-            return True
-        different = (self.bits != other.bits) & ~self.loaded | (self.loaded != other.loaded)
-        return not (different & active).any()
-
 
 class Comparison(NamedTuple):
-    """A comparison that was made, its operands, and by which lanes (bool), where that is wanted."""
+    """A comparison that was made, and its operands."""
 
     operation: Operation
     left: Value
     right: Value
-    active: np.ndarray | None = None
 
 
 ZERO = Value(np.zeros(1, np.uint32))

@@ -1,0 +1,86 @@
+"""Loops that don't end, found by running what decides branches.
+
+A kernel's branches depend on its ids, constants and counters alone, or else it can't be timed. So
+the program is launched without its fetches, stores and barriers, as compiled code, for the
+work-items that are asked about: their ids are written to global memory, where each finds its own.
+Two million instructions of a work-item take a few milliseconds.
+
+What is left out of the program leaves its register as it was. Where a branch depends on that, the
+answer is of no use, and the walk has an error of its own.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cypresskit.il import Program, assemble
+from cypresskit.il.program import Register
+from cypresskit.machine.engines import run
+from cypresskit.machine.launch import KernelError, prepare
+from cypresskit.machine.shape import Shape, input_registers, lanes
+
+COPIED = "dcl_literal", "dcl_cb"
+
+
+def endless_loop(shape: Shape, wavefronts: np.ndarray) -> KernelError | None:
+    """The error for a loop that one of these wavefronts (numbers in dispatch order) never leaves;
+    None if there is no such loop.
+    """
+    program = shape.program
+    x, y, exist = lanes(shape, wavefronts)
+    ids = input_registers(shape, x[exist], y[exist])
+    kept = [at for at, i in enumerate(program.body) if _decides(program, at)]
+    branches = _reading_ids(program, kept, tuple(ids))
+
+    count = -(-int(np.count_nonzero(exist)) // 64) * 64
+    records = np.stack([row.T for row in ids.values()], axis=1).reshape(-1, 4 * len(ids))
+    memory = np.resize(records, (count, 4 * len(ids)))  # whole workgroups: the first ids again
+    launch = prepare(
+        branches, count, constants=shape.constants, global_memory=memory, in_place=True
+    )
+    try:
+        run(launch)
+    except KernelError as error:
+        at = kept[error.at - (len(branches.body) - len(kept))]
+        i = program.body[at]
+        what = (
+            f"this loop has not ended after {launch.max_instructions:,} instructions of a work-item"
+        )
+        advice = "Does its break condition ever become true?"
+        message = f"{program.located(i)}\n    {what}. {advice}"
+        return KernelError(message, i.line, kind="endless", at=at)
+    return None
+
+
+def _decides(program: Program, at: int) -> bool:
+    """Whether an instruction may have a part in what branches depend on."""
+    i = program.body[at]
+    return i.op.kind in ("alu", "flow") and not any(r.kind in ("g", "o") for r in i.registers)
+
+
+def _reading_ids(program: Program, kept: list[int], names: tuple[str, ...]) -> Program:
+    """The ``kept`` instructions as a program, of which work-item n finds its ids, by ``names``, in
+    the n-th record of global memory.
+    """
+    own = max(program.registers, default=-1) + 1
+    record = f"r{own + len(names)}"
+    size = max(program.literals, default=-1) + 1
+    copies = [f"mov r{own + n}, g[{record}.x+{n}]" for n in range(len(names))]
+    text = [
+        "il_cs_2_0",
+        f"dcl_literal l{size}, {len(names)}, 0, 0, 0",
+        f"umul {record}.x, vAbsTidFlat.x, l{size}.x",
+        *copies,
+        "end",
+    ]
+    reading = assemble("\n".join(text))
+
+    def renamed(register: Register) -> Register:
+        if register.kind in names:
+            return Register("r", own + names.index(register.kind))
+        return register
+
+    copied = [i for i in program.declarations if i.opcode in COPIED]
+    deciding = [program.body[at].renamed(renamed) for at in kept]
+    instructions = (*copied, *reading.expanded, *deciding)
+    return replace(reading, instructions=instructions, expanded=instructions)
