@@ -15,7 +15,7 @@ from cypresskit.timing.account import lines_of_work
 from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import Policy
 from cypresskit.timing.simulate import ask
-from cypresskit.timing.work import TEX, Clause, Path, Stream
+from cypresskit.timing.work import TEX, Clause, Path, Stream, of_cost
 from tools.fuzz import law
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
@@ -126,7 +126,7 @@ def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
 
 def test_a_stream_costs_what_its_phases_do_in_turn():
     none = np.zeros(0, np.int64)
-    costs = Stream(np.array([1, 10, 2, 20]), np.zeros(5, np.int64), none, none, phases=2)
+    costs = Stream(of_cost(np.array([1, 10, 2, 20])), np.zeros(5, np.int64), none, none, phases=2)
     program = KERNELS["sgemm_nn"].program
     (fetch, *_) = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
     clause = Clause(TEX, 0, (costs,), sources=(fetch,))

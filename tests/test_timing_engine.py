@@ -19,6 +19,7 @@ from cypresskit.timing.work import (
     Stream,
     combined_stores,
     fetched_together,
+    of_cost,
     pack,
     stream,
 )
@@ -73,7 +74,7 @@ def test_a_clause_takes_its_clocks_to_get_going():
 
 def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
     none = np.zeros(0, np.int64)
-    lds = Stream(np.array([100, 100]), np.zeros(3, np.int64), none, none.astype(np.int32))
+    lds = Stream(of_cost(np.array([100, 100])), np.zeros(3, np.int64), none, none.astype(np.int32))
     assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
 
 
@@ -233,7 +234,7 @@ def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
     together = stream(rows, on, phases=phases)
     for n in range(len(rows)):
         alone, own = stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
-        for name, part in (("line", own), ("offset", own), ("cost", [n]), ("asked", [n])):
+        for name, part in (("line", own), ("offset", own), ("amounts", [n])):
             assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (
                 n,
                 name,
@@ -245,7 +246,7 @@ def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
 
 def store(count):
     """Stores of 64 lines to one channel each."""
-    one = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), cost=np.array([8]))
+    one = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), amounts=of_cost(np.array([8])))
     return Clause(WRITE, streams=(one,) * count)
 
 
@@ -294,7 +295,8 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
         addresses = 64 * rng.integers(0, 2, (2, 64))[rng.integers(0, 2, entries)]
         addresses += 64 * rng.integers(0, 1000, (entries, 1))
         made = stream(addresses, rng.random((entries, 64)) < rng.choice([0.1, 1]), phases=phases)
-        streams.append(replace(made, cost=made.cost + rng.integers(0, 2, entries, np.int32)))
+        made.amounts["cost"] += rng.integers(0, 2, entries)
+        streams.append(made)
         streams[-1].offset[rng.random(len(made.offset)) < 0.05] += 1
     wavefronts = max(len(s.cost) // s.phases for s in streams)
     clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
@@ -305,5 +307,5 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
             own = slice(made.ptr[n], made.ptr[n + 1])
             assert (packed.lines["line"][begin:end] + base).tolist() == made.line[own].tolist()
             assert packed.lines["offset"][begin:end].tolist() == made.offset[own].tolist()
-            assert (cost, asked) == (made.cost[n], made.asked[n])
+            assert (cost, asked) == (made.cost[n], made.amounts["asked"][n])
     assert len(packed.patterns) <= len(packed.entries)

@@ -53,7 +53,7 @@ class History:
         self.entries.append(_Ran(members, tuple(clauses)))
         for clause in clauses:
             for s in clause.streams:
-                self.bytes += s.cost.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
+                self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
     def end_segment(self, members: np.ndarray, turns: np.ndarray | None = None) -> None:
         """What the members ran since their last segment is one, repeated so many turns."""
@@ -135,16 +135,12 @@ class _Cut:
         entries = slice(first * s.phases, last * s.phases)
         ptr = s.ptr[first * s.phases : last * s.phases + 1]
         lines = slice(ptr[0], ptr[-1])
-        asked = None if s.asked is None else s.asked[entries]
-        delivered = None if s.delivered is None else s.delivered[entries]
         return replace(
             s,
-            cost=s.cost[entries],
+            amounts=s.amounts[entries],
             ptr=ptr - ptr[0],
             line=s.line[lines],
             offset=s.offset[lines],
-            asked=asked,
-            delivered=delivered,
             whole=whole,
         )
 
@@ -155,16 +151,12 @@ def picked(stream: Stream, order: np.ndarray) -> Stream:
     counts = np.diff(stream.ptr)[entry]
     ptr = np.concatenate(([0], np.cumsum(counts)))
     line = np.repeat(stream.ptr[:-1][entry] - ptr[:-1], counts) + np.arange(ptr[-1])
-    asked = None if stream.asked is None else stream.asked[entry]
-    delivered = None if stream.delivered is None else stream.delivered[entry]
     return replace(
         stream,
-        cost=stream.cost[entry],
+        amounts=stream.amounts[entry],
         ptr=ptr,
         line=stream.line[line],
         offset=stream.offset[line],
-        asked=asked,
-        delivered=delivered,
     )
 
 

@@ -188,8 +188,7 @@ def asked_work(paths: list[Path], device: Device) -> dict[str, float]:
             continue
         for stream in clause.streams:
             asked[unit] += stream.total(stream.cost, turns)
-            if stream.delivered is not None:
-                asked["delivered"] += stream.total(stream.delivered, turns)
+            asked["delivered"] += stream.total(stream.delivered, turns)
     return asked
 
 
@@ -239,5 +238,5 @@ def _work_of_a_round(launch: TimedLaunch, end: int) -> np.ndarray:
 
 def _work(clause: Clause) -> np.ndarray:
     accesses = sum(stream.cost.mean() for stream in clause.streams)
-    texels = sum(s.delivered.mean() for s in clause.streams if s.delivered is not None)
+    texels = sum(stream.delivered.mean() for stream in clause.streams)
     return np.array([_effort(clause), 1.0 + clause.bundles, accesses, texels])

@@ -6,7 +6,6 @@ within and between them.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.words import NotCounted
-from cypresskit.timing.work import Stream, stream
+from cypresskit.timing.work import Stream, of_cost, stream
 
 
 class Motion(NamedTuple):
@@ -113,7 +112,8 @@ class Surfaces:
         base = self.bases[resource] // self.line
         made = self._stream(address, x, y, on & inside, motion=motion, base=base, side=side)
         items = on.reshape(-1, 64).sum(axis=1)  # who looks beside the texture gets zeros
-        return replace(made, delivered=np.repeat(items * texture.texel, made.phases))
+        made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
+        return made
 
     def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
         """The lines of an output stream's pixels (x, y)."""
@@ -145,10 +145,12 @@ class Surfaces:
         wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, 64).transpose(1, 0, 2))
         clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, 64))
         none = np.zeros(0, np.int64)
-        return Stream(clocks, np.zeros(len(clocks) + 1, np.int64), none, none.astype(np.int32))
+        bounds = np.zeros(len(clocks) + 1, np.int64)
+        return Stream(of_cost(clocks), bounds, none, none.astype(np.int32))
 
     def _stored(self, made: Stream) -> Stream:
-        return replace(made, cost=np.full_like(made.cost, self.geometry.store_clocks))
+        made.amounts["cost"] = self.geometry.store_clocks
+        return made
 
     def _stream(
         self,

@@ -38,31 +38,42 @@ STREAM = _row("first", "phases", "step", "uncached")
 ENTRY = _row("pattern", "moved")  # moved by so many lines
 PATTERN = _row("first", "end", "cost", "asked", "delivered")
 LINE = _row("line", "offset")
+AMOUNT = _row("cost", "asked", "delivered")  # of an entry of a stream
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Lines of one fetch: entry ``w * phases + p`` belongs to the path's wavefront ``w`` in turns
-    p, p + phases, ...
+    """Lines of one fetch, LDS operation or store: entry ``w * phases + p`` belongs to the path's
+    wavefront ``w`` in turns p, p + phases, ...
 
-    ``cost`` (wavefronts * phases) clocks of the unit; ``ptr`` its bounds in ``line`` (line numbers)
-    and ``offset`` (clock at which the line is first asked for); ``asked`` for how many lines, each
-    once for a quad (None: nowhere needed); ``delivered`` the bytes of the texels that its
-    work-items get (None: it is no fetch from a texture); ``uncached`` accesses go past both caches.
-    ``whole``: this stream before the lines that another stream of the same clause or combined store
-    asks for were dropped; None if none were.
+    ``amounts`` (wavefronts * phases rows of AMOUNT): the ``cost`` in clocks of the unit, for how
+    many lines it ``asked``, each once for a quad, and the bytes of texels ``delivered`` to its
+    work-items; ``ptr`` its bounds in ``line`` (line numbers) and ``offset`` (clock at which the
+    line is first asked for); ``uncached`` accesses go past both caches. ``whole``: this stream
+    before the lines that another stream of the same clause or combined store asks for were dropped;
+    None if none were.
     """
 
-    cost: np.ndarray
+    amounts: np.ndarray
     ptr: np.ndarray
     line: np.ndarray
     offset: np.ndarray
     phases: int = 1
     step: int = 0
     uncached: bool = False
-    asked: np.ndarray | None = None
-    delivered: np.ndarray | None = None
     whole: "Stream | None" = None
+
+    @property
+    def cost(self) -> np.ndarray:
+        """The clocks of the unit, for each entry."""
+        clocks: np.ndarray = self.amounts["cost"]
+        return clocks
+
+    @property
+    def delivered(self) -> np.ndarray:
+        """The bytes of texels, for each entry."""
+        texels: np.ndarray = self.amounts["delivered"]
+        return texels
 
     def total(self, amount: np.ndarray, turns: int) -> float:
         """The sum, over all wavefronts and so many ``turns``, of an ``amount`` for each entry."""
@@ -190,16 +201,12 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
     lines = np.zeros(sum(len(s.line) for s in streams), LINE)
     sizes = np.zeros(3, np.int64)  # entries, patterns and lines so far
     for stream in streams:
-        amounts = np.zeros((len(stream.cost), 3), np.int64)
-        for column, amount in enumerate((stream.cost, stream.asked, stream.delivered)):
-            if amount is not None:
-                amounts[:, column] = amount
         bounds, numbers, offsets = (
             np.ascontiguousarray(part, np.int64)
             for part in (stream.ptr, stream.line, stream.offset)
         )
         _add_patterns(
-            stream.phases, amounts, bounds, numbers, offsets, sizes, entries, patterns, lines
+            stream.phases, stream.amounts, bounds, numbers, offsets, sizes, entries, patterns, lines
         )
     return entries, patterns[: sizes[1]], lines[: sizes[2]]
 
@@ -219,9 +226,9 @@ def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, 
         if same:
             same = patterns[pattern].end - patterns[pattern].first == count
         if same:
-            same &= patterns[pattern].cost == amounts[n, 0]
-            same &= patterns[pattern].asked == amounts[n, 1]
-            same &= patterns[pattern].delivered == amounts[n, 2]
+            same &= patterns[pattern].cost == amounts[n].cost
+            same &= patterns[pattern].asked == amounts[n].asked
+            same &= patterns[pattern].delivered == amounts[n].delivered
             for p in range(count):
                 known = patterns[pattern].first + p
                 same &= lines[known].line == line[first + p] - base
@@ -234,9 +241,9 @@ def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, 
                 lines[sizes[2]].offset = offset[p]
                 sizes[2] += 1
             patterns[pattern].end = sizes[2]
-            patterns[pattern].cost = amounts[n, 0]
-            patterns[pattern].asked = amounts[n, 1]
-            patterns[pattern].delivered = amounts[n, 2]
+            patterns[pattern].cost = amounts[n].cost
+            patterns[pattern].asked = amounts[n].asked
+            patterns[pattern].delivered = amounts[n].delivered
             sizes[1] += 1
         entries[entry].pattern = pattern
         entries[entry].moved = base
@@ -268,7 +275,16 @@ def stream(
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     how = line_bytes.bit_length() - 1, banks, quads_per_clock, merge, phases
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
-    return Stream(cost, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], phases, asked=asked, **more)
+    amounts = of_cost(cost)
+    amounts["asked"] = asked
+    return Stream(amounts, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], phases, **more)
+
+
+def of_cost(clocks: np.ndarray) -> np.ndarray:
+    """The amounts of entries that take so many clocks of a unit, and nothing else."""
+    amounts = np.zeros(len(clocks), AMOUNT)
+    amounts["cost"] = clocks
+    return amounts
 
 
 def fetched_together(streams: Iterable[Stream]) -> tuple[Stream, ...]:
