@@ -144,12 +144,6 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
             at(say)[0].skipped,
             at(say)[0].lost,
         ],
-        r"real clock, with launch: # to # ms": lambda *_: [
-            0,
-            1e3 * max(r.seconds for r in reports),
-        ],
-        r"N = #": lambda _, shown: [n for n in shown if n in [r.size[0] for r in reports]],
-        r"# Gflop/s": lambda say, _: [at(say)[0].report.gflops],
     }
 
 

@@ -406,14 +406,6 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
             ]
             assert inside == np.bincount(engine[under_way].astype(int), minlength=20).tolist()
 
-            filling = [source.name == "filling" for source in {t.source for t in shown.tracks}]
-            if any(filling) and report.wavefronts <= 64 and step < count - 1:
-                drawn = box_ends(shown, "filling", frame)
-                high = np.nan_to_num(drawn.foot - drawn.top, nan=0.05)[: report.wavefronts]
-                life = np.clip((clock - start) / (end - start), 0, 1) % 1
-                side = float(said.shown(shown, source_named(shown, "map"), frame)["w"][0])
-                np.testing.assert_allclose(high, np.maximum(life * side, 0.05), atol=0.1)
-
             is_torn = bool(skipped) and step >= count // 2
             torn = box_ends(shown, "tear", frame).left if name == "chip_torn" else [np.nan]
             assert np.isfinite(torn).any() == (name == "chip_torn")

@@ -69,14 +69,12 @@ def chip(
     places = _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    if scenes[0].alone and len(scenes) > 1:
-        _draw_real_clock(sheet, scenes, layout)
     dots = _draw_dots(sheet, scenes, layout, places)
     starred = _draw_stars(sheet, scenes, [tiles, dots], element)
 
     legend = sheet.legend(
         ("tile to come", "rgba(128,128,128,.3)", "box"),
-        ("its wavefront runs: full when it ends", "c", "pale"),
+        ("its wavefront runs", "c", "pale"),
         ("tile done", "c", "box"),
         ("a wavefront", "ink", "box"),
         ("arithmetic (ALU)", "alu", "box"),
@@ -161,25 +159,8 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Keye
     columns = zip(*(scene.tiles(layout) for scene in scenes))
     x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
     source = sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
-    _draw_filling(sheet, scenes, layout)
     _draw_counts(sheet, scenes, layout)
     return Keyed(source, key)
-
-
-def _draw_filling(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Let the tiles of a small map fill while their wavefronts run."""
-    filled = [scene.filled(layout) for scene in scenes]
-    if not any(high.shape[1] for high in filled):
-        return
-    columns = []
-    for scene, high in zip(scenes, filled):
-        x, y, size = scene.tile(np.arange(high.shape[1]), layout)
-        foot = y + (size - 1) / 2
-        columns.append((x + 0 * high, foot - high / 2, np.full(high.shape, size - 1), high))
-    x, y, width, high = (together(column) for column in zip(*columns))
-    tall = np.nan_to_num(high, nan=HIDDEN)
-    wide = np.nan_to_num(width, nan=HIDDEN)
-    sheet.boxes("filling", x, y, wide, tall, ink="c", alpha=0.6, moves=("y", "h"))
 
 
 def _draw_counts(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
@@ -360,32 +341,3 @@ def _draw_tear(sheet: Sheet, scenes: Sequence[Scene], x: float, top: float) -> N
     for side in (-5, 5):
         sheet.boxes(f"edge of the tear {side}", torn + side, middle, 1.5, height, ink="ink")
     sheet.numbers("left out", x, top - 9, which, names=texts, bold=True, align="center", size=12)
-
-
-def _draw_real_clock(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """All scenes on one clock, launch included: small launches end at once, and do little."""
-    top, left, width = layout.real_clock_top, 84, 96
-    longest = max(scene.report.seconds for scene in scenes)
-    shown = _by_frame(range(len(scenes)))
-    is_last = np.arange(len(shown)) % FRAMES == FRAMES - 1
-    title = f"real clock, with launch: 0 to {1e3 * longest:.3g} ms"
-    sheet.words(layout.map_left, top, title, "soft", size=12)
-    for n, scene in enumerate(scenes):
-        report = scene.report
-        y = top + 14 + 12 * n
-        sheet.words(layout.map_left, y, scene.name, size=11)
-        whole = max(width * report.seconds / longest, 1)
-        sheet.boxes(f"time {scene.name}", left + whole / 2, y, whole, 8, ink="line")
-
-        launch = report.device.launch_us * 1e-6
-        part = scene.true_clocks / scene.true_clocks[-1]
-        seconds = np.tile(launch + (report.seconds - launch) * part, len(scenes))
-        bar = width * np.where(shown == n, seconds, 0) / longest
-        bar = np.maximum(bar, 0.01)[:, np.newaxis]
-        name = f"time so far {scene.name}"
-        sheet.boxes(name, left + bar / 2, y, bar, 8, ink="read", moves=("x", "w"))
-
-        is_over = ((shown == n) & is_last).astype(int)
-        names = ["", f"{report.gflops:.0f} Gflop/s"]
-        x = left + width + 4
-        sheet.numbers(f"speed {scene.name}", x, y, is_over, names=names, bold=True, size=11)

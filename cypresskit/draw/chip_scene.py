@@ -21,7 +21,6 @@ FRAMES = 120  # of a report
 TORN = FRAMES // 2  # the first frame behind a tear
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 LARGEST_TILE = 40.0  # pixels
-FILLING = 64  # tiles at most that fill while their wavefronts run: smaller ones don't show it
 HIDDEN = 0.05  # the width of a dot that isn't seen
 LISTED = 12  # wavefronts of an engine that are listed
 # Keys by which a click chooses: of a scene first its wavefronts, by number, then its engines.
@@ -100,10 +99,6 @@ class ChipLayout:
     def counts_top(self) -> int:
         """The y of the counts below the map."""
         return self.top + self.map_side + 22
-
-    @property
-    def real_clock_top(self) -> int:
-        return self.top + self.map_side + 86
 
     @property
     def running_top(self) -> int:
@@ -304,19 +299,6 @@ class Scene:
             over = whole - count(tile, end > clock) if torn else count(tile, end <= clock)
             state[frame] = np.where(over == whole, 2, over + running > 0)
         return state
-
-    def filled(self, layout: ChipLayout) -> np.ndarray:
-        """How far each tile whose wavefront runs is filled from its foot, in pixels: by the share
-        of the wavefront's time that has passed; of shape (frames, tiles), NaN for other tiles.
-        Nothing of a large map, or of one whose time is torn.
-        """
-        count = len(self.wavefronts)
-        if count > FILLING or self.skipped:
-            return np.zeros((FRAMES, 0))
-        _, start, end = self.wavefronts.T
-        _, _, size = self.tile(np.arange(count), layout)
-        part = (self.clocks[:, np.newaxis] - start) / (end - start)
-        return np.where(self.running, part * (size - 1), np.nan)
 
     # -- the dots
 
