@@ -114,7 +114,7 @@ def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys):
     shown = page.read_text()
     assert "4 x 8, 2 steps (bob.txt), cyd (gus.il)" in shown, "the same program is one row"
     assert "(hal.il)" in shown, "who calls himself Nakasato has a file"
-    assert "answer" in said["cyd.il"] or "wrong" in said["cyd.il"]
+    assert "in place of" in said["cyd.il"]
     assert "isn't text" in said["dan.il"] and "endless" in said["eve.il"]
     assert "it is a link" in said["kim.il"] and "entries end in .il" in said["fay.py"]
     assert next(row["name"] for row in rows if row["file"] == "ada.il") == "'=Ada<script>"
@@ -232,9 +232,9 @@ def sleight(n: int) -> Kernel:
 
 
 CHEATS = {
-    "a row left out": (1024, changed(("mad r24, r7.w, r8, r24", ";")), "answer"),
-    "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "answer"),
-    "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "answer"),
+    "a row left out": (1024, changed(("mad r24, r7.w, r8, r24", ";")), "is missing"),
+    "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "not by beta"),
+    "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "not by alpha"),
     "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
     "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024, where it would be timed"),
     "nothing far to the right": (

@@ -375,8 +375,7 @@ class Sheet(Parts):
         bars
             When each begins and ends, and where it stands.
         axis
-            A ``TimeAxis``. Its moments are those of the frames, of shape (frames,); or each bar's
-            own, (frames, bars), NaN where it is absent.
+            Where each moment stands, and the moments of the frames, of shape (frames,).
         future
             The theme colour of the part that is still to come; by default the bar's own, fainter;
             "hidden" draws nothing there.
@@ -395,17 +394,15 @@ class Sheet(Parts):
         else:
             whole_look = whole_look | {"alpha": 0.3 * whole_look.get("alpha", 1.0)}
 
-        now = moments if moments.ndim == 2 else moments[:, np.newaxis]
-        absent = 0 * moments if moments.ndim == 2 else 0  # NaN where a bar is absent
+        now = moments[:, np.newaxis]
         left = to_x(start)
         y = bars.y
         height = bars.height
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(to_x(end) - left - 0.7, 0.001)
         passed = np.fmax(to_x(np.clip(now, start, end)) - left - 0.7, 0.001)
-        self.boxes(f"{name} to come", left + whole / 2 + absent, y, whole, height, **whole_look)
-        middle = left + 0 * now + passed / 2
-        self.boxes(name, middle, y, passed, height, moves=("x", "w"), **passed_look)
+        self.boxes(f"{name} to come", left + whole / 2, y, whole, height, **whole_look)
+        self.boxes(name, left + passed / 2, y, passed, height, moves=("x", "w"), **passed_look)
 
     def arrows(
         self,

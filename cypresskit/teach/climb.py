@@ -83,7 +83,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     except ConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
-        return _wrong(mine, seen)
+        return wrong_product(mine, seen)
     gflops = timed(mine, step.n).gflops
     finding = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.pars.right:
@@ -91,7 +91,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     return Verdict(True, f"{finding}.")
 
 
-def _wrong(mine: Kernel, seen: Verification) -> Verdict:
+def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
     """The verdict on a wrong product: what the checks found; or if that is only the element, the
     term that spoiled it.
     """

@@ -4,7 +4,7 @@ exercises.
 An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in
 g[]) with its own block; a chip may move memory about on the die and no more.
 
-An entry has to be right before it is timed: with every check on at two small sizes; in every
+An entry has to be right before it is timed: with every check on at small sizes; in every
 element of the very launch that is timed, and at odd random sizes, one large and one deep, with
 alpha and beta. On no path may it read a register that nothing has set. The matrices are random each
 time, of whole numbers so large that two of them can't share a float, yet sums are exact in any
@@ -34,11 +34,17 @@ from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import card
 from cypresskit.kernels.generated import entry, write
-from cypresskit.kernels.verification import check_gemm
+from cypresskit.kernels.verification import verify
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
-from cypresskit.teach.climb import CLOSE, climb_exercise, of_workbench, unless_empty
+from cypresskit.teach.climb import (
+    CLOSE,
+    climb_exercise,
+    of_workbench,
+    unless_empty,
+    wrong_product,
+)
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
 from cypresskit.timing.report import Report
@@ -197,33 +203,15 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
     return None
 
 
-def _small_fault(kernel: Kernel) -> str:
-    """The first finding on a kernel at two small sizes, with every check on; "" if there is
-    none.
-    """
-    # A fixed seed, so that a finding stays what it was until it is mended; what decides comes
-    # later
-    rng = np.random.default_rng(12)
-    rows, columns = kernel.block
-    k = 2 * kernel.k_step
-    for m, n in ((rows, 2 * columns), (2 * rows, columns)):
-        a, b, c = (
-            rng.integers(-4, 5, shape).astype(np.float32) for shape in ((k, m), (k, n), (m, n))
-        )
-        if findings := check_gemm(kernel, a, b, c, alpha=2.0, beta=-1.0):
-            return f"{findings[0]}\nHere C is {m} x {n} and k = {k}."
-    return ""
-
-
 @lru_cache(maxsize=64)
 def _checked(kernel: Kernel, full: int) -> Verdict | Run:
     """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is
-    run at two small sizes with every check on, as it is to be timed, and at odd sizes with alpha
-    and beta.
+    tried at small sizes with every check on, and run as it is to be timed, and at odd sizes with
+    alpha and beta.
     """
-    if finding := _small_fault(kernel):
-        hint = "that line and what its registers come from, before you think of speed."
-        return Verdict(False, finding, hint)
+    small = verify(kernel, alpha=2.0, beta=-1.0)
+    if not small.right:
+        return wrong_product(kernel, small)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
         finding = (
