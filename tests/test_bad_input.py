@@ -251,8 +251,6 @@ def test_an_element_is_a_row_and_a_column(place):
         (lambda: ck.workbench("nodir/x.il"), OSError, "there is no folder nodir for x.il: make it"),
         (lambda: ck.workbench("nodir/x.il", like="sgemm_tn"), OSError, "there is no folder nodir"),
         (lambda: ck.workbench(5), TypeError, "file is a path, such as 'my_kernel.il', not 5"),
-        (lambda: ck.workbench("mine.il", block=8), ValueError, "block is (rows, columns)"),
-        (lambda: ck.workbench("mine.il", k_step="a"), ValueError, "k_step is a whole number"),
         (lambda: ck.kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
         (lambda: ck.workbench(step="99"), ValueError, "step is one of '00', '01a', '01b',"),
         (lambda: ck.workbench(step="00", text=5), TypeError, "text is a kernel's text, not 5"),
@@ -292,8 +290,8 @@ def test_a_kernel_of_one_s_own_is_a_short_line():
 ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
 
 
-def test_a_warning_ends_a_question_once():
-    with pytest.warns(UserWarning, match=r"ever become true\? It is taken"):
+def test_an_error_ends_a_question_once():
+    with pytest.raises(ValueError, match=r"ever become true\? Say which kernel"):
         ck.kernel(ENDLESS)
 
 
