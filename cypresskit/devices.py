@@ -12,7 +12,7 @@ power, and boards of other architectures except as rows for comparison.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -44,18 +44,14 @@ def _n(
     source: str,
     default: Any,
     calibrated: str = "",
-    open: tuple[Any, ...] = (),
 ) -> Any:
-    """A board's field. ``open``: the least and the most that the figures it was ``calibrated`` on
-    allow.
-    """
+    """A board's field, and what it was ``calibrated`` on, if it was."""
     metadata = {
         "unit": unit,
         "source": source,
         "calibrated": calibrated,
         "holds": holds,
         "what": message,
-        "open": open,
     }
     return field(default=default, metadata=metadata)
 
@@ -139,7 +135,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Limits:
+class CodeLimits:
     """What a kernel's code has to fit into: all that the compiler's passes read of a ``Device``.
     ``chip`` is the name that errors give it; ``registers`` are a work-item's, ``lds_bytes`` a
     workgroup's; ``doubles``, whether the chip computes in double precision.
@@ -229,7 +225,6 @@ class Device(Board):
         "APP 4.11.1: 300 to 600",
         320,
         "the paper's 25 against 37 registers",
-        (300, 380),
     )
     switch_clocks: int = _amount(
         "clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40
@@ -239,7 +234,6 @@ class Device(Board):
         "none",
         4,
         "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
-        (4, 7),
     )
     # DRAM
     channel_bytes: int = _power(
@@ -366,9 +360,9 @@ class Device(Board):
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CodeLimits:
         """What the compiler needs to know of the chip."""
-        return Limits(
+        return CodeLimits(
             chip=self.name,
             registers=min(self.gpr_limit, TEMPORARY),
             clause_temporaries=self.clause_temporaries,
@@ -441,19 +435,6 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
     return tuple(
         Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows
     )
-
-
-def open_boards(device: Device) -> tuple[Device, Device]:
-    """The fastest and the slowest board within the calibrations: copies with every open range at
-    its lower end, and at its upper end. Fields that the caller has set to a value outside their
-    range stay as they are.
-    """
-    ends = {f.name: f.metadata["open"] for f in fields(device) if f.metadata.get("open")}
-    ends = {name: two for name, two in ends.items() if two[0] <= getattr(device, name) <= two[1]}
-    fast, slow = (
-        replace(device, **{name: two[end] for name, two in ends.items()}) for end in (0, 1)
-    )
-    return fast, slow
 
 
 def _numbers(board: Board) -> list[tuple[Any, ...]]:

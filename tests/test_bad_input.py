@@ -259,7 +259,7 @@ def test_an_element_is_a_row_and_a_column(place):
         (
             lambda: ck.sweep("mine.il", 64, blah=1),
             TypeError,
-            "sweep takes no `blah`. It takes ranges",
+            "sweep takes no `blah`. It takes m",
         ),
         *(
             (

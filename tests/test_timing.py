@@ -4,7 +4,7 @@ import importlib
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import DataDependentError, simulate, speed_range, steady, sweep
+from cypresskit.timing import DataDependentError, simulate, steady, sweep
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import run
 from cypresskit.timing.report import LawError, bound
@@ -390,20 +390,13 @@ def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
     assert "simulating:   0%" in capsys.readouterr().err
 
 
-def test_a_range_is_what_the_calibrations_leave_open():
-    report = simulate("dgemm_tn", 512)
-    low, high = speed_range(report)
-    assert low < report.gflops <= high < 1.01 * report.gflops and low > 0.9 * report.gflops
-    row = sweep("dgemm_tn", 512, progress=False, ranges=True).rows[0]
-    assert (row["low"], row["high"]) == pytest.approx((low, high), abs=0.01)
-    what_if = simulate("dgemm_tn", 512, device=replace(HD5870, clause_clocks=30, dram_clocks=500))
-    assert speed_range(what_if) == (what_if.gflops, what_if.gflops)
+#: What the figures that they are calibrated on allow, as docs/model.md says.
+LEFT_OPEN = {"dram_clocks": (300, 380), "clause_clocks": (4, 7)}
 
 
 @pytest.mark.slow
 def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
     """Within 5 % of its rows at both ends."""
-    ends = {f.name: f.metadata["open"] for f in fields(HD5870) if f.metadata.get("open")}
 
     def errors(name, value):
         boards = [replace(board, **{name: value}) for board in (HD5870, HD5970)]
@@ -416,7 +409,7 @@ def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
         unit = kernel_rate("dgemm_tn", 2048, 2048, 4096, boards[1]) / HD5970.double_gflops / 1e9
         return [simulate("dgemm_tn", 1664, device=boards[0]).gflops / 472 - 1, unit / 0.94 - 1]
 
-    for name, two in ends.items():
+    for name, two in LEFT_OPEN.items():
         for value in two:
             assert max(map(abs, errors(name, value))) < 0.05, (name, value)
 

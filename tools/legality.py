@@ -26,7 +26,7 @@ from cypresskit.compiler.assembly import (
 )
 from cypresskit.compiler.code import Code, MachineCode
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOT_SETS, SLOTS, VECTOR_SWIZZLES
-from cypresskit.devices import Limits
+from cypresskit.devices import CodeLimits
 
 CONSTANTS = ("constant", "literal", "inline")
 TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
@@ -42,7 +42,7 @@ def check(code: Code) -> list[str]:
     return list(violations(code, code.device.limits))
 
 
-def violations(code: Code | MachineCode, limits: Limits) -> Violations:
+def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
     """The violations in ``code`` one by one, each with the place where it is."""
     if code.gprs > limits.registers:
         yield f"{code.gprs} registers, {limits.registers} exist"
@@ -118,7 +118,7 @@ def _store(store: StoreInstruction, gprs: int) -> Violations:
 # Fetch clauses
 
 
-def _fetch_clause(clause: Control, gprs: int, limits: Limits) -> Violations:
+def _fetch_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
     count = len(clause.fetches)
     if not 0 < count <= limits.tex_clause_fetches:
         yield f"{count} fetches"
@@ -149,7 +149,7 @@ def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
 # ALU clauses
 
 
-def _alu_clause(clause: Control, gprs: int, limits: Limits) -> Violations:
+def _alu_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
     if not 0 < clause.slots <= limits.alu_clause_slots:
         yield f"{clause.slots} slots"
     if len(clause.windows) > 2:
@@ -173,7 +173,7 @@ def _bundle(
     temporaries: set[tuple[int, int]],
     queue: list[int],
     gprs: int,
-    limits: Limits,
+    limits: CodeLimits,
 ) -> Violations:
     """A bundle in the clause's state so far; what it does to the LDS ``queue`` is done."""
     yield from _shape(bundle)
@@ -307,7 +307,7 @@ def _operands(
             yield f"{o.name} has three operands and takes no absolute"
 
 
-def _result(o: Operation, gprs: int, limits: Limits) -> Violations:
+def _result(o: Operation, gprs: int, limits: CodeLimits) -> Violations:
     row = o.row
     scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
     if o.omod != 1.0 and not scales:

@@ -28,7 +28,7 @@ from cypresskit.compiler.assembly import (
 from cypresskit.compiler.code import Code, KernelCard, MachineCode
 from cypresskit.compiler.ir import CompileError, Function
 from cypresskit.compiler.search import in_order, look_ahead
-from cypresskit.devices import HD5870, Device, Limits
+from cypresskit.devices import HD5870, CodeLimits, Device
 from cypresskit.il import Program
 
 __all__ = [
@@ -114,6 +114,6 @@ def _compiled(program: Program, device: Device, style: str, *_names: object) -> 
 
 
 @lru_cache(maxsize=128)
-def _in_order(program: Program, limits: Limits, _lines: tuple[str, ...]) -> MachineCode:
+def _in_order(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
     """Style "amd" reads no more of a device than its limits: boards alike in them share code."""
     return in_order(program, limits)

@@ -17,7 +17,7 @@ from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
-from cypresskit.devices import Limits
+from cypresskit.devices import CodeLimits
 
 Unit = tuple[VirtualRegister, ...]
 UnitOrder = Callable[[Unit], tuple]  # a sort key
@@ -37,7 +37,7 @@ class Allocation(NamedTuple):
 
 def allocate(
     lives: "Lifetimes",
-    limits: Limits,
+    limits: CodeLimits,
     order: UnitOrder,
     temporaries_first: bool = False,
 ) -> Allocation:

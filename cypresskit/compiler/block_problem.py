@@ -12,7 +12,7 @@ from collections import Counter
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.isa import CHANNELS
 from cypresskit.compiler.register_channels import choices, decide
-from cypresskit.devices import Limits
+from cypresskit.devices import CodeLimits
 
 
 class Problem:
@@ -27,7 +27,7 @@ class Problem:
         block: BasicBlock,
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
-        limits: Limits,
+        limits: CodeLimits,
     ):
         self.block = block
         self.ops = block.ops

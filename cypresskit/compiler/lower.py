@@ -27,14 +27,14 @@ from cypresskit.compiler.ir import (
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import ONE, Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.devices import Limits
+from cypresskit.devices import CodeLimits
 from cypresskit.il import Dest, Instruction, Program
 from cypresskit.il.dataflow import lds_words
 
 ROTATED = 6  # instructions before a loop's test that are still copied
 
 
-def lower(program: Program, limits: Limits, rotate: bool = True) -> Function:
+def lower(program: Program, limits: CodeLimits, rotate: bool = True) -> Function:
     """The scalar form of a program, with its loops rotated where they can be. A workgroup of one
     wavefront runs in step and needs no barrier.
     """
@@ -47,7 +47,7 @@ class _Lowering:
     the loop, and where the loop's test stands if it is rotated.
     """
 
-    def __init__(self, program: Program, limits: Limits, rotate: bool):
+    def __init__(self, program: Program, limits: CodeLimits, rotate: bool):
         self.program = program
         self.body = program.body
         self.limits = limits

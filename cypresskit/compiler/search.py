@@ -38,7 +38,7 @@ from cypresskit.compiler.ports import Plans
 from cypresskit.compiler.schedule import ORDERS, ListScheduler, Order
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import assign_vregs
-from cypresskit.devices import Device, Limits
+from cypresskit.devices import CodeLimits, Device
 from cypresskit.il import Program
 
 #: How many fetches of a block AMD's style gathers, until registers suffice.
@@ -55,7 +55,7 @@ def unwatched(_name: str, _function: Function) -> None:
     """Nobody looks at the function between passes."""
 
 
-def in_order(program: Program, limits: Limits, watch: Watch = unwatched) -> MachineCode:
+def in_order(program: Program, limits: CodeLimits, watch: Watch = unwatched) -> MachineCode:
     """The code that AMD's compiler would have made: see ``inorder``."""
     refused: list[CompileError] = []
     for gather in GATHER:
@@ -118,7 +118,7 @@ def _quality(code: MachineCode) -> tuple[int, int, int]:
 
 def finished(
     function: Function,
-    limits: Limits,
+    limits: CodeLimits,
     schedule_block: ScheduleBlock,
     *,
     allocation_orders: Sequence[UnitOrder],
@@ -141,7 +141,7 @@ def finished(
 def allocated(
     function: Function,
     lives: Lifetimes,
-    limits: Limits,
+    limits: CodeLimits,
     orders: Sequence[UnitOrder],
     temporaries_first: bool,
 ) -> Allocation:
@@ -183,7 +183,7 @@ def lean_or_gathering(
 
 
 def schedule(
-    function: Function, limits: Limits, schedule_block: ScheduleBlock
+    function: Function, limits: CodeLimits, schedule_block: ScheduleBlock
 ) -> tuple[Plans, int]:
     """Clauses and bundles for every block, the innermost loops first, and the registers that the
     innermost loop needs in the order of the IL. Decides the virtual registers' channels. Raises
@@ -208,7 +208,7 @@ def schedule(
 
 
 def _schedule_blocks(
-    function: Function, limits: Limits, schedule_block: ScheduleBlock
+    function: Function, limits: CodeLimits, schedule_block: ScheduleBlock
 ) -> tuple[Plans, int]:
     blocks = sorted(function.blocks, key=lambda b: -b.depth)
     alive = Alive(function.blocks)

@@ -3,7 +3,7 @@
 A call becomes: a move of each actual input into a fresh register, the body, a move of each formal
 output into its actual destination. Every register and literal of the body gets a fresh number, so
 macros can't disturb their caller. Reports use the names in the macro: an instruction knows the
-lines of the calls around it, and ``Expansion.written`` the names of fresh registers.
+lines of the calls around it, and ``MacroExpansion.written`` the names of fresh registers.
 """
 
 from contextlib import suppress
@@ -19,7 +19,7 @@ class _TooLong(Exception):
     """There are more than ``MAX_INSTRUCTIONS``."""
 
 
-class Expansion:
+class MacroExpansion:
     """``instructions`` with every ``mcall`` replaced; ``written``: fresh registers ("r45") to what
     stands in the macro ("in0"). ``faults``: line and message of every macro that is defined twice
     or uses arguments it doesn't have, of every call of an unknown macro, with a wrong count of

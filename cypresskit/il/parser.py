@@ -16,7 +16,7 @@ from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
 from cypresskit.il.foreign import block_role, statement_slip
 from cypresskit.il.left_out import ADVICE, FORM, left_out, unknown
-from cypresskit.il.macros import MAX_INSTRUCTIONS, Expansion
+from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
 from cypresskit.il.program import (
@@ -115,7 +115,7 @@ class _Assembler:
             self._check_blocks(block)
         self.instructions = literal_addresses(self.instructions)
         lost = self._lost_names()
-        expansion = Expansion(self.instructions, self.macros)
+        expansion = MacroExpansion(self.instructions, self.macros)
         kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
         program = Program(
             *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written

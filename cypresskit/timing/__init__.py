@@ -12,7 +12,7 @@ from cypresskit.timing.limits import Limit, WhatIf, what_if, why
 from cypresskit.timing.prices import LinePrice, Prices, price
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.simulate import ask, simulate, speed_range
+from cypresskit.timing.simulate import ask, simulate
 from cypresskit.timing.stored import note_model
 from cypresskit.timing.sweep import Table, sweep
 from cypresskit.timing.words import DataDependentError
@@ -30,7 +30,6 @@ __all__ = [
     "ask",
     "price",
     "simulate",
-    "speed_range",
     "sweep",
     "what_if",
     "why",

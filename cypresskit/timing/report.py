@@ -151,7 +151,7 @@ class Report:
     seen
         what each line waited for and moved, for ``lines``.
     explanations
-        what ``price``, ``what_if``, ``why`` and ``speed_range`` said of it, once they were asked.
+        what ``price``, ``what_if`` and ``why`` said of it, once they were asked.
     """
 
     kernel: str

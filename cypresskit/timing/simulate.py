@@ -4,7 +4,7 @@ What is asked becomes a ``Question``; ``ask`` answers it with a ``Report``. The 
 followed without data, which gives every wavefront's clauses and the cache lines of their accesses
 (``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace
 (``sampling``, ``steady``). What explains a report is a function of it: ``prices.price``,
-``limits.what_if``, ``limits.why``, ``speed_range``.
+``limits.what_if``, ``limits.why``.
 """
 
 import math
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.compiler import Code
-from cypresskit.devices import HD5870, Device, is_whole, open_boards
+from cypresskit.devices import HD5870, Device, is_whole
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -26,7 +26,7 @@ from cypresskit.timing import stored
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.launch_time import LaunchTime, find_time, time_from_plain
 from cypresskit.timing.question import Question
-from cypresskit.timing.report import Report, bound, kept_with_report, read_only
+from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.slicing import address_slice
 from cypresskit.timing.walk import forget_walks, keep
 
@@ -160,17 +160,6 @@ def _asked(question: Question) -> Report:
     keep(_times, key, time, KEPT_TIMES)
     report = _report(question, launch, time)
     return keep(_reports, question, report, KEPT_REPORTS) if by_kernel else report
-
-
-@kept_with_report
-def speed_range(report: Report) -> tuple[float, float]:
-    """The lowest and the highest Gflop/s of a launch within the calibrations: ``clause_clocks`` and
-    ``dram_clocks`` together at either end of what their evidence leaves open
-    (``devices.open_boards``). Takes twice as long as the report.
-    """
-    boards = open_boards(report.device)
-    speeds = [ask(replace(report.question, device=board)).gflops for board in boards]
-    return min(*speeds, report.gflops), max(*speeds, report.gflops)
 
 
 def forget_reports() -> None:

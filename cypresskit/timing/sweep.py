@@ -21,7 +21,7 @@ from cypresskit.kernels.own import Source
 from cypresskit.saving import save_file
 from cypresskit.tables import as_csv, table
 from cypresskit.threads import processors
-from cypresskit.timing.simulate import check_options, simulate, speed_range
+from cypresskit.timing.simulate import check_options, simulate
 
 Point = tuple[Source, int, Device]
 
@@ -84,8 +84,7 @@ def sweep(
     progress
         show a bar.
     options
-        ``ranges=True`` adds what the calibrations leave open (``low``, ``high``:
-        ``speed_range``); others go to ``simulate``.
+        go to ``simulate``.
 
     Returns a ``Table``. A point that fails stops no other: the first error is raised when all are
     done.
@@ -95,7 +94,7 @@ def sweep(
     for name, instead in (("device", "devices"), ("n", "ns")):
         if name in options:
             raise TypeError(f"sweep has no {name}=: pass {instead}=, one or several")
-    check_options("sweep", options, ["ranges"])
+    check_options("sweep", options)
     given = (devices, kernels, ns)
     axes = (
         list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
@@ -135,9 +134,4 @@ def timed(
 
 def _row(point: Point, options: dict[str, Any]) -> dict[str, Any]:
     kernel, n, device = point
-    given = {name: value for name, value in options.items() if name != "ranges"}
-    report = simulate(kernel, n, device=device, **given)
-    row = report.row()
-    if options.get("ranges"):
-        row["low"], row["high"] = (round(end, 2) for end in speed_range(report))
-    return row
+    return simulate(kernel, n, device=device, **options).row()
