@@ -228,7 +228,7 @@ def test_the_lines_of_waiting_count_as_one_counts_by_hand(compute, wait):
                 ready[who], free = now + compute + wait, now + compute
             by_hand += "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[who] if now < free else "."
         share = round(100 * (1 - by_hand.count(".") / end))
-        assert line == f"{wavefronts:2}  {by_hand}  computes for {share} % of the time"
+        assert line == f"{wavefronts:2}  {by_hand}  busy {share} %"
     assert "." not in lines[-1].split()[1], "the last keeps it busy"
 
 

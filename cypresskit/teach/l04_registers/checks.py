@@ -22,7 +22,8 @@ ITSELF = "the wavefront itself computes too: a round is compute + wait clocks lo
 
 def waiting(compute: int = 2, wait: int = 6) -> str:
     """A letter a clock for the wavefront that computes, a dot where none does, in a line for each
-    number of wavefronts that share an engine: at least six, and up to as many as keep it busy.
+    number of wavefronts that share an engine: at least six, and up to as many as keep it busy; and
+    the share of the time in which it is.
 
     Each wavefront computes for ``compute`` clocks and waits for ``wait``. Raises ``ValueError`` for
     clocks that are no whole numbers from 1 to ``LONGEST``, and where it takes over 26 wavefronts.
@@ -43,7 +44,7 @@ def waiting(compute: int = 2, wait: int = 6) -> str:
         a_round = turns.ljust(compute + wait, ".")
         shown = (TURNS * a_round)[:clocks]
         share = 1 - shown.count(".") / clocks
-        lines.append(f"{wavefronts:2}  {shown}  computes for {100 * share:.0f} % of the time")
+        lines.append(f"{wavefronts:2}  {shown}  busy {100 * share:.0f} %")
     return "\n".join(lines)
 
 
