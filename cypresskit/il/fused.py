@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -101,14 +101,17 @@ def _loops() -> dict[np.dtype, Callable[..., int]]:
     return functions
 
 
-def prepared(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, result: np.ndarray
-) -> Callable[[], tuple[np.ndarray, bool]]:
-    """A function that computes a * b + c with one rounding into ``result``, from what the arrays
-    hold when it is called. Shapes are (rows or 1, items or 1); of an array of one item the value is
-    taken now. The function returns the result and whether it needs a second look: a number is
-    infinite or NaN, or in single precision may concern the flush of subnormals.
+def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
+    """a * b + c with one rounding, and whether that needs a second look: a number is infinite or
+    NaN, or in single precision may concern the flush of subnormals.
     """
+    if not a.ndim == b.ndim == c.ndim == 2:
+        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+        result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
+        return result.reshape(shape), odd
+    result = np.empty(tuple(map(max, a.shape, b.shape, c.shape)), a.dtype)
+    if not result.size:
+        return result, False
     rows, items = result.shape
     arguments = []
     kept = [result]
@@ -116,21 +119,7 @@ def prepared(
         if x.shape[1] != items or x.strides[1] != x.itemsize:
             x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
         kept.append(x)
-        arguments += [
-            x.__array_interface__["data"][0],
-            x.strides[0] // x.itemsize if len(x) > 1 else 0,
-        ]
-    loop = partial(
-        _loops()[a.dtype], *arguments, result.__array_interface__["data"][0], rows, items
-    )
-    return lambda: (kept[0], bool(loop()))
-
-
-def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """a * b + c with one rounding, and whether it needs a second look (see ``prepared``)."""
-    if not a.ndim == b.ndim == c.ndim == 2:
-        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
-        result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
-        return result.reshape(shape), odd
-    result = np.empty(tuple(map(max, a.shape, b.shape, c.shape)), a.dtype)
-    return prepared(a, b, c, result)() if result.size else (result, False)
+        stride = x.strides[0] // x.itemsize if len(x) > 1 else 0
+        arguments += [x.__array_interface__["data"][0], stride]
+    pointer = result.__array_interface__["data"][0]
+    return result, bool(_loops()[a.dtype](*arguments, pointer, rows, items))

@@ -3,21 +3,18 @@ work-item at hand.
 
 All work-items step through the program together; a register is an array of shape (4, items), and a
 mask says who is active. Observers are told what happens. It is slow beside the fast engine and
-simple enough to be checked by eye; the two must agree bit for bit. Operands that stay where they
-are, views of registers and constants, are made once.
+simple enough to be checked by eye; the two must agree bit for bit.
 
 Left out: the order in which wavefronts really run. Work-items that race for the same memory get the
 result of lockstep here; ``Run`` and observers don't depend on it.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
-from cypresskit.il.fused import prepared
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
@@ -89,13 +86,6 @@ class Interpreter:
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
         # Global elements that this instruction's operands read, by operand
         self.read: dict[int, np.ndarray] = {}
-        # By instruction, source and positions: see _operand
-        self.operands: dict[tuple, np.ndarray | Callable] = {}
-        # By instruction: its multiply-add, see _fused
-        self.fused: dict[int, Callable | None] = {}
-        self.scratch = np.zeros((4, self.items), np.uint32)  # for the results of these
-        # By register: what fetches made of it since it was written
-        self.coordinates: dict[int, dict] = {}
 
     def run(self) -> Run:
         for listener in self.observers:
@@ -198,34 +188,14 @@ class Interpreter:
         """Source ``n`` at the given positions, with its modifiers: one row a position, or one row
         for all.
         """
-        key = self.at, n, positions
-        if key not in self.operands:
-            self.operands[key] = self._reader(i, n, positions)
-        operand = self.operands[key]
-        return operand() if callable(operand) else operand
-
-    def _reader(
-        self, i: Instruction, n: int, positions: tuple[int, ...]
-    ) -> np.ndarray | Callable[[], np.ndarray]:
-        """Source ``n`` as an array, if that stays the same for the whole run: a view of registers,
-        or a constant. Otherwise a function that computes it anew.
-        """
         source = i.sources[n]
-        kind = source.register.kind
-        letters = "".join(source.swizzle[p] for p in positions)
+        rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
+        if not source.modified:
+            return rows
         negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
-        rows = partial(self._rows, source, letters)
-
-        def changed() -> np.ndarray:
-            bits = rows()
-            if floats:
-                return modified(bits, source, negated)
-            return np.where(negated, np.uint32(0) - bits, bits)
-
-        floats = i.op.float_modifiers(n)
-        read = changed if source.modified else rows
-        view = kind == "r" and read is rows and isinstance(_chosen(letters), slice)
-        return read() if view or kind not in ("r", "g") else read
+        if i.op.float_modifiers(n):
+            return modified(rows, source, negated)
+        return np.where(negated, np.uint32(0) - rows, rows)
 
     def _double(self, i: Instruction, n: int) -> np.ndarray:
         source = i.sources[n]
@@ -237,13 +207,6 @@ class Interpreter:
     def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
         """A row for each written component, or one for all."""
         op, positions = i.op, dest.written
-        if op.name in ("mad", "fma"):
-            if self.at not in self.fused:
-                self.fused[self.at] = self._fused(i, positions)
-            if fused := self.fused[self.at]:
-                result, odd = fused()
-                if not odd:
-                    return result.view(np.uint32)
         read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
         sources = enumerate(op.sources)
         result = MEANING[op.name](
@@ -253,16 +216,6 @@ class Interpreter:
             low, high = split(result)
             return np.concatenate([high if p % 2 else low for p in positions])
         return scaled(result, i.shift, i.saturate)
-
-    def _fused(
-        self, i: Instruction, positions: tuple[int, ...]
-    ) -> Callable[[], tuple[np.ndarray, bool]] | None:
-        """A multiply-add's compiled loop, of operands that stay where they are."""
-        a, b, c = (self._operand(i, n, positions).view(np.float32) for n in range(3))
-        moving = any(callable(self.operands[self.at, n, positions]) for n in range(3))
-        if moving or not positions or i.shift != 1.0 or i.saturate:
-            return None
-        return prepared(a, b, c, self.scratch[: max(len(a), len(b), len(c))].view(np.float32))
 
     def _write(self, dest: Dest, rows: np.ndarray) -> None:
         """Write to a register, an output or global memory."""
@@ -283,7 +236,6 @@ class Interpreter:
             written = tuple(c for c in written if c < len(target))
         else:
             target = self.registers[register.index]
-            self.coordinates.pop(register.index, None)
         self._notify("wrote", register, written, rows[: max(1, len(written))])
         everywhere = self.masks.count == self.items
         if len(rows) > 1 and np.may_share_memory(rows, target):  # a register into itself, shifted
@@ -307,24 +259,14 @@ class Interpreter:
         """A row for each written component."""
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
-        x, y, inside = places.moved(self._coordinates(i, surface), offset)
+        dimensions = range(self.program.textures[resource])
+        rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in dimensions]
+        place = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
+        x, y, inside = places.moved(place, offset)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)
         return texels.T if len(dest.written) == 4 else texels.T[list(dest.written)]
-
-    def _coordinates(self, i: Instruction, surface) -> list[places.Coordinate]:
-        """A fetch's coordinates before its offset, which many fetches have in common."""
-        source = i.sources[0]
-        dimensions = self.program.textures[i.controls.resource]
-        known: dict[tuple, list[places.Coordinate]] = {}
-        if source.register.kind == "r":
-            known = self.coordinates.setdefault(source.register.index, known)
-        key = i.opcode, source, i.controls.resource
-        if key not in known:
-            rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in range(dimensions)]
-            known[key] = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
-        return known[key]
 
     def _spread(self, row: np.ndarray) -> np.ndarray:
         """One value for each work-item."""
