@@ -1,11 +1,10 @@
 """The catalogue: every kernel of the workbook, what it computes, and how it is launched.
 
 A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which
-describes its arrays; six texts that differ from a sibling's in a few lines are made from it
-(``double_double``). The launch convention stands at the top of each text. Most kernels differ
-in nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
-another way, as their ``Convention`` says. A matrix times a
-vector is a GEMM with one column here, so one test suite serves all.
+describes its arrays. The launch convention stands at the top of each text. Most kernels differ in
+nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
+another way, as their ``Convention`` says. A matrix times a vector is a GEMM with one column here,
+so one test suite serves all.
 """
 
 import json
@@ -19,7 +18,6 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import nearest
 from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
-from cypresskit.kernels.double_double import TEXTS
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
@@ -276,8 +274,6 @@ def _kernel(
 
 def _text(name: str) -> str:
     """A kernel's IL."""
-    if name in TEXTS:
-        return TEXTS[name]()
     return files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
 
 
