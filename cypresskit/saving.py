@@ -117,6 +117,11 @@ def kind_of(entry: os.DirEntry) -> str:
     return "" if entry.is_file(follow_symlinks=False) else "it is a pipe or a device"
 
 
+def shown_name(path: Path) -> str:
+    """A file's name on one line, with what isn't UTF-8 escaped."""
+    return one_line(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
+
+
 def read_plain(path: Path, most: int) -> bytes:
     """What a plain file holds. Raises ``ValueError`` for a link, a pipe, a device, a folder, more
     than ``most`` bytes, and what can't be read.

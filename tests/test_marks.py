@@ -25,6 +25,7 @@ from cypresskit.guessed import KEPT
 from cypresskit.isolated import process
 from cypresskit.isolated.process import Family, walls
 from cypresskit.marks import course, gradebook, judging, submissions
+from cypresskit.saving import shown_name
 from cypresskit.teach import check, sentences
 from cypresskit.teach.check import Verdict
 from tools import book
@@ -679,7 +680,7 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
         links = [name for name in folders if (Path(root) / name).is_symlink()]
         for name in files + links:
             path = Path(root) / name
-            shown = submissions._shown(path)
+            shown = shown_name(path)
             if submissions.hidden(name):
                 assert inside or shown in hidden
             else:
@@ -687,7 +688,7 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
     owners = {student.id for student in found}
     for path in folder.iterdir():
         if not submissions.hidden(path.name):
-            assert any(owner in submissions._shown(path) for owner in owners), path
+            assert any(owner in shown_name(path) for owner in owners), path
     class_ = gradebook.Class({}, [(student, {}) for student in everybody])
     for student in everybody:
         account = class_.account(student)

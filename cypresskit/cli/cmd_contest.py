@@ -12,7 +12,7 @@ from queue import Queue
 from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
-from cypresskit.saving import files_in, read_plain, try_to_save
+from cypresskit.saving import files_in, read_plain, shown_name, try_to_save
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:
@@ -120,11 +120,6 @@ def contest(args: argparse.Namespace) -> None:
     if faults:
         raise CommandError("\n".join(faults))
     print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
-
-
-def shown_name(file: Path) -> str:
-    """A file's name on one line."""
-    return one_line(os.fsencode(file.name).decode("utf-8", "backslashreplace"))
 
 
 def _check_targets(html: Path, csv: Path) -> None:

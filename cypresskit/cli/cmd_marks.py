@@ -10,7 +10,7 @@ from queue import Queue
 from secrets import token_hex
 
 from cypresskit.cli.command import CommandError, command, jobs, option
-from cypresskit.saving import save_file
+from cypresskit.saving import save_file, shown_name
 from cypresskit.tables import one_line
 
 STORE = ".judged.json"
@@ -68,7 +68,7 @@ def marks(args: argparse.Namespace) -> None:
     sheet = args.marks / "questions.csv"
     try:
         stored = gradebook.stored_rows(sheet)
-    except gradebook.UnreadableSheet as error:
+    except ValueError as error:
         raise CommandError(str(error)) from None
     read = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
     points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
@@ -156,7 +156,7 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
     parts: dict[str, list] = {}
     attempts: list = []
     for notebook in student.notebooks:
-        shown = one_line(os.fsencode(notebook.name).decode("utf-8", "backslashreplace"))
+        shown = shown_name(notebook)
         try:
             cells = submissions.read_cells(notebook)
         except ValueError as error:

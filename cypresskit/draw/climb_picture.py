@@ -198,14 +198,15 @@ class Climb:
             rows += zip(self.beside, range(beside, high, ROW))
         about = (
             "Gflop/s of matrix products on AMD's Cypress, a graphics chip of 2009, as cypresskit"
-            " simulates it. Pale: what was there before, or is lost. A thin line ends at what the"
-            " busiest part would allow."
+            " simulates it. Pale: what was there before, or is lost."
         )
+        if any(bar.ceiling for bar in self.bars):
+            about += " A thin line ends at what the busiest part would allow."
         parts = [
             svg.box(0, 0, WIDTH, high, "var(--page)"),
             svg.words(8, 28, self.sentence, "head"),
             svg.words(8, 48, about, "soft"),
-            *_scale(high - 16),
+            *(_scale(high - 16) if rows else ()),
             *heads,
             *(part for bar, y in rows for part in _drawn(bar, y)),
         ]

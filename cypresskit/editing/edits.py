@@ -111,16 +111,9 @@ class Edits(Sequence[Edit]):
         """The edit of a number, or None."""
         return next((edit for edit in self.rows if edit.number == number), None)
 
-    def known(self, text: str, arguments: str | None = None) -> Edit | None:
-        """The latest edit with this text, or None; given arguments, the latest judged with them."""
-        return next(
-            (
-                edit
-                for edit in reversed(self.rows)
-                if edit.text == text and (arguments is None or edit.judged_with(arguments))
-            ),
-            None,
-        )
+    def known(self, text: str) -> Edit | None:
+        """The latest edit with this text, or None."""
+        return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
     def last(self, arguments: str) -> Edit | None:
         """The latest edit that was judged with these arguments, or not at all; or None."""

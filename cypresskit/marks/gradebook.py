@@ -208,23 +208,19 @@ def table(rows: Iterable[dict]) -> bytes:
     return text.encode("utf-8-sig", "replace")  # without this mark, Excel guesses the encoding
 
 
-class UnreadableSheet(Exception):
-    """A ``questions.csv`` that can't be read; the text says where and why."""
-
-
 def stored_rows(sheet: Path) -> list[dict]:
-    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises
-    ``UnreadableSheet``.
+    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises ``ValueError`` for one
+    that can't be read: where, and why.
     """
     reader = read_csv(sheet.read_bytes() if sheet.exists() else b"")
     try:
         named = set(reader.fieldnames or ())
         if named and not {KEY, "of", RUBRIC} <= named:
-            raise UnreadableSheet(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
+            raise ValueError(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
         found = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         line = reader.reader.line_num
-        raise UnreadableSheet(f"{sheet}, line {line}: {error}. Is a quote not closed?") from None
+        raise ValueError(f"{sheet}, line {line}: {error}. Is a quote not closed?") from None
     rows = []
     for line, row in found:
         entered = (row[RUBRIC] or "").strip()
@@ -232,7 +228,7 @@ def stored_rows(sheet: Path) -> list[dict]:
         if entered and (value is None or not 0 <= value <= FULL):
             where = f"{sheet}, row {line} ({row['of']})"
             complaint = f"`{entered}` isn't a number of points from 0 to {FULL}"
-            raise UnreadableSheet(f"{where}: {complaint}")
+            raise ValueError(f"{where}: {complaint}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
     return rows
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cypresskit.marks.course import Cell, cells_of
-from cypresskit.saving import files_in, hidden, kind_of, read_plain
+from cypresskit.saving import files_in, hidden, kind_of, read_plain, shown_name
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
@@ -85,11 +85,7 @@ def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
         if not why and NOTEBOOK in name.lower():
             student.notebooks.append(path)
         else:
-            student.notes.append(f"{_shown(path)}: {why or 'it is no notebook'}")
-
-
-def _shown(path: Path) -> str:
-    return one_line(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
+            student.notes.append(f"{shown_name(path)}: {why or 'it is no notebook'}")
 
 
 def read_cells(notebook: Path) -> list[Cell]:
