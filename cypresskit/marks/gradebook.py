@@ -209,8 +209,8 @@ def table(rows: Iterable[dict]) -> bytes:
 
 
 def stored_rows(sheet: Path) -> list[dict]:
-    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises ``ValueError`` for one
-    that can't be read: where, and why.
+    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises ``ValueError``, which
+    says where and why, for one that can't be read.
     """
     reader = read_csv(sheet.read_bytes() if sheet.exists() else b"")
     try:
