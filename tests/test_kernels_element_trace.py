@@ -1,7 +1,10 @@
 """``trace_element``: the terms of a right element, and the line of a planted fault."""
 
+import os
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from difflib import SequenceMatcher
 
@@ -136,6 +139,33 @@ def test_a_missing_term_is_named_with_what_was_read_for_it():
         "Term k = 1, A[1, 0] B[1, 0], is missing: what is read at lines 49 and 51 is multiplied"
         " nowhere."
     )
+
+
+@pytest.mark.parametrize("name", [n for n, k in ck.kernels.items() if k.convention.parts > 1])
+def test_what_another_work_item_of_the_group_reads_is_not_called_unread(name):
+    """Where a group shares a sum, each of it has some steps of k."""
+    text = ck.kernels[name].text
+    adds = re.search(r"(?m)^ *mad (r\d+), .*, \1$", text)
+    kernel = mine(name, text.replace(adds[0], "", 1))
+    trace = ck.trace_element(kernel)
+    missing = [term for term in trace.terms if term.kind == "missing"]
+    assert missing and all(factor.line for term in missing for factor in term.factors)
+    assert "multiplied nowhere" in trace.notes[0]
+
+
+def test_a_trace_is_the_same_in_every_process():
+    """Whatever order its sets have."""
+    told = set()
+    for seed in range(4):
+        code = (
+            "import cypresskit as ck; like = ck.kernels['sgemv_n_reduce2'];"
+            "text = like.text.replace('aoffimmi(0,3,', 'aoffimmi(-1,3,', 1);"
+            "print([t.lines for t in ck.trace_element(ck.kernel(text, like=like)).terms])"
+        )
+        environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+        command = [sys.executable, "-c", code]
+        told.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(told) == 1
 
 
 def test_a_store_at_another_place_is_named():

@@ -470,8 +470,8 @@ class _Judge:
             product = "" if elements == self.old else f", {' '.join(map(str, elements))},"
             note = f"{name}{product} is missing{reason}."
         lines = [blame, *(reading.line for reading in readings)]
-        for matrix in {reading.element.matrix for reading in readings if not reading.line}:
-            lines += self._addresses_of(matrix)
+        for reading in readings:
+            lines += () if reading.line else self._addresses_of(reading.element.matrix)
         k = self.right[elements]
         times = self._scalar(elements)[1]
         touched = tuple(dict.fromkeys(line for line in lines if line))
@@ -577,9 +577,12 @@ class _Judge:
         ]
 
     def _read_at(self, element: MatrixElement) -> int:
-        """The line at which the work-item read an element, or 0."""
-        steps = self.probes.own_steps((element,))
-        return self.probes.line(steps[0]) if steps else 0
+        """The line at which the work-item, or else another of its group, read an element, or 0."""
+        probes = self.probes
+        steps = probes.own_steps((element,)) or [
+            change.step for change in probes.written((element,))
+        ]
+        return probes.line(steps[0]) if steps else 0
 
     # Terms
 
