@@ -28,7 +28,8 @@ from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
 from cypresskit.teach.l02_why_blocks.checks import counted, pace
 from cypresskit.teach.l03_bundles import checks as bundles
-from cypresskit.teach.l06_double_double.checks import hilbert, two_sum_bits
+from cypresskit.teach.l06_double_double.checks import hilbert
+from cypresskit.teach.l06_double_double.two_sum import two_sum_bits
 from cypresskit.teach.l08_small import checks as small
 from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l11_pipelines import checks as pipelines

@@ -1,13 +1,12 @@
 """Lesson 04: two kernels that differ in their registers, and the checks of its exercises."""
 
 from dataclasses import replace
-from string import ascii_uppercase
 
 import numpy as np
 
 from cypresskit.blas import gemm
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870, Device, is_whole
+from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, exercise, unless
@@ -15,37 +14,7 @@ from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
-LONGEST = 100  # clocks of arithmetic or waiting that `waiting` shows
-TURNS = 5  # how often a wavefront that is alone does both
 ITSELF = "the wavefront itself computes too: a round is compute + wait clocks long"
-
-
-def waiting(compute: int = 2, wait: int = 6) -> str:
-    """A letter a clock for the wavefront that computes, a dot where none does, in a line for each
-    number of wavefronts that share an engine: at least six, and up to as many as keep it busy; and
-    the share of the time in which it is.
-
-    Each wavefront computes for ``compute`` clocks and waits for ``wait``. Raises ``ValueError`` for
-    clocks that are no whole numbers from 1 to ``LONGEST``, and where it takes over 26 wavefronts.
-    """
-    most = 0
-    if is_whole(compute, LONGEST) and is_whole(wait, LONGEST):
-        most = max(6, -(-(compute + wait) // compute))
-    if not 0 < most <= len(ascii_uppercase):
-        raise ValueError(
-            f"compute {compute!r} and wait {wait!r} have to be whole numbers from 1 to {LONGEST},"
-            f" for which {len(ascii_uppercase)} wavefronts are enough"
-        )
-    clocks = TURNS * (compute + wait)
-    lines = [f"{compute} clocks of arithmetic, then {wait} of waiting", ""]
-    for wavefronts in range(1, most + 1):
-        # Who comes first goes first, in turns: a round takes all of them, or as long as one needs.
-        turns = "".join(letter * compute for letter in ascii_uppercase[:wavefronts])
-        a_round = turns.ljust(compute + wait, ".")
-        shown = (TURNS * a_round)[:clocks]
-        share = 1 - shown.count(".") / clocks
-        lines.append(f"{wavefronts:2}  {shown}  busy {100 * share:.0f} %")
-    return "\n".join(lines)
 
 
 def same_bits(names: tuple[str, ...] = ("sgemm_tn", "sgemm_tn_37")) -> bool:

@@ -30,30 +30,6 @@ TODAY = {"plain loops": (0.46, 0.46), "vectorised": (2.9, 4.9)}
 BUDGET = 8  # double instructions of exercise 2
 
 
-def two_sum_bits(a: float, b: float) -> str:
-    """Knuth's two-sum of ``a`` and ``b``, a line for each step: a column for each power of two, a 1
-    for a bit that is there, a dot for the others of a number's 53 places.
-    """
-    s = a + b
-    t = s - a
-    steps = {"a": a, "b": b, "s = a + b": s, "t = s - a": t, "s - t": s - t}
-    steps |= {"a - (s - t)": a - (s - t), "b - t": b - t}
-    steps["e"] = steps["a - (s - t)"] + steps["b - t"]
-
-    exact = {name: abs(Fraction(value)) for name, value in steps.items()}
-    finest = max(number.denominator for number in exact.values())
-    numbers = {name: int(number * finest) for name, number in exact.items()}
-    width = max(1, *map(int.bit_length, numbers.values()))
-    powers = range(width - finest.bit_length(), -finest.bit_length(), -1)
-    ruler = "".join(f"2^{power}".ljust(10) for power in powers if power % 10 == 0)
-    lines = [f"{a!r} + {b!r}", " " * (14 + powers[0] % 10) + ruler.rstrip()]
-    for name, number in numbers.items():
-        places = f"{number:b}"[:53].replace("0", ".") if number else "0"
-        before = width - number.bit_length() if number else 0
-        lines.append(f"{name:14}{' ' * before}{places}")
-    return "\n".join(lines)
-
-
 def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object
     arrays (n, n).
