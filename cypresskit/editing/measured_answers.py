@@ -67,8 +67,9 @@ def _launched_kernel(
     steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
     text is launched as most of C comes out right. ``before`` is what an earlier text was: one that
     fetches and stores as often has its block and its steps of k, and nothing has to be found out;
-    one of which nothing can be found out, an endless loop, say, is still launched like it, if it
-    stores as much. What was found of the last few texts is kept. Raises what ``ck.kernel`` raises.
+    one of which nothing can be found out, an endless loop, say, is still launched like it, or like
+    ``like``, if it stores to the same registers. What was found of the last few texts is kept.
+    Raises what ``ck.kernel`` raises.
     """
     program = assemble(text, name)
     bare = name.removesuffix(".il")
@@ -94,9 +95,9 @@ def _launched_kernel(
         try:
             mine = kernel(text, name=bare)
         except ConventionError:
-            if before is None or _stores(before.program) != _stores(program):
+            if near is None or _registers(near.program) != _registers(program):
                 raise
-            mine = kernel(text, like=before, block=before.block, k_step=before.k_step, name=bare)
+            mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
     return mine, verify(mine)
 
 
@@ -108,6 +109,12 @@ def _stores(program: Program) -> tuple[str, frozenset[str]]:
         for dest in destinations
         if dest.register.kind in ("g", "o")
     )
+
+
+def _registers(program: Program) -> tuple[str, set[str]]:
+    """The mode of a program, and the registers that it stores to."""
+    mode, stores = _stores(program)
+    return mode, {name.partition(".")[0] for name in stores}
 
 
 def verdict_answer(seen: Verification) -> Answer:
