@@ -328,9 +328,9 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """Arguments of ``simulate``, the code and the shape of a launch: a kernel, a contest entry or a
-    program, of any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the
-    board can't do it.
+    """Arguments of ``simulate`` and the shape of a launch: a kernel, a contest entry or a program,
+    of any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the board
+    can't do it.
     """
     board, style, layout = (
         rng.choice(BOARDS),
@@ -348,12 +348,11 @@ def any_launch(rng: random.Random) -> tuple:
         )
         n, beta = 1 if kernel.vector else n, rng.choice((0.0, 0.0, 1.0))
         options = {"kernel": kernel, "n": n, "m": m, "k": k, "beta": beta}
-        code, shape = compile(kernel.program, board, style), kernel.shape(m, n, k, 1.0, beta)
+        shape = kernel.shape(m, n, k, 1.0, beta)
     else:
         shape = accesses(rng)
-        code = compile(shape.program, board, style)
-        options = {"kernel": code, "launch": shape}
-    return options | {"device": board, "style": style, "layout": layout}, code, shape
+        options = {"kernel": compile(shape.program, board, style), "launch": shape}
+    return options | {"device": board, "style": style, "layout": layout}, shape
 
 
 ENTRIES = [(4, 4, 2), (4, 8, 4), (8, 8, 1), (8, 8, 3), (12, 8, 2), (8, 16, 1), (16, 4, 2)]
@@ -478,11 +477,11 @@ SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slic
 def timed(rng: random.Random) -> None:
     """Check that a launch is refused with a reason, or that its report keeps the law."""
     try:
-        options, code, shape = any_launch(rng)
+        options, shape = any_launch(rng)
         report = simulate(**options, progress=False)
         whole = simulate(**options, exact=True, progress=False) if report.simulated < 1 else None
     except (CompileError, DataDependentError, ValueError) as error:
         assert str(error), "an error without words"
         return
-    faults = check(code, shape, options["layout"], report, whole)
+    faults = check(report.launch.code, shape, options["layout"], report, whole)
     assert not faults, "\n".join([*faults, str(options), str(shape.program)])
