@@ -601,10 +601,8 @@ def test_an_endless_loop_is_reported_with_its_line(tested, walked):
     check_that_little_was_run(walked)
 
 
-LONG_THEN_DATA = f"""
-    dcl_literal l2, 100.0, 0.0, 0.0, 0.0
-    mov r0.xy, l0.ww
-    mov r3, l0.wwww
+LONG = """
+    mov r0.x, l0.w
     whileloop
         ge r1.x, r0.x, l2.x
         break_logicalnz r1.x
@@ -613,20 +611,21 @@ LONG_THEN_DATA = f"""
             add r3, r3, l0
         endif
         add r0.x, r0.x, l0.x
-    endloop
+    endloop"""
+ENDS_ON_DATA = f"""
     {FETCH} r4, r0.yy00
-    whileloop
-        break_logicalnz r4.x
-        add r3, r3, r4
-    endloop
-    mov g[0], r3
-"""
+    break_logicalnz r4.x"""
 
 
-def test_a_branch_that_needs_data_is_no_endless_loop():
+@pytest.mark.parametrize(
+    "loops",
+    [f"{LONG}\n whileloop {ENDS_ON_DATA}\n endloop", f"whileloop {LONG}{ENDS_ON_DATA}\n endloop"],
+)
+def test_a_branch_that_needs_data_is_no_endless_loop(loops):
     """It stands behind a loop that is long enough for the walk to ask whether it ends."""
+    head = "dcl_literal l2, 100.0, 0.0, 0.0, 0.0\nmov r0.y, l0.w\nmov r3, l0.wwww"
     with pytest.raises(DataDependentError):
-        paths(shapes(LONG_THEN_DATA))
+        paths(shapes(f"{head}\n{loops}\nmov g[0], r3"))
 
 
 def with_branches(seed, step, bound):

@@ -6,7 +6,7 @@ work-items that are asked about: their ids are written to global memory, where e
 Two million instructions of a work-item take a few milliseconds.
 
 What is left out of the program leaves its register as it was. Where a branch depends on that, the
-answer is of no use, and the walk has an error of its own.
+answer is of no use: the walk refuses the branch itself, in the first turn that meets it.
 """
 
 from dataclasses import replace

@@ -257,15 +257,18 @@ class _Walk:
 
     def _check_that_it_ends(self) -> None:
         """Raise ``KernelError`` if a loop that never ends is the innermost that is run, or one
-        around that.
+        around that has ended a turn: before, what it depends on may yet turn out to be data.
         """
         error = self._endless
         if error is None:
             return
-        body = loop_body(self.code, self.loops[-1].start)  # it holds a test, which says where it is
         end = self.code.program.matching[error.at]
-        if any(error.at < control.at < end for control in body):
-            raise error
+        for loop in self.loops:
+            body = loop_body(self.code, loop.start)
+            if all(error.at <= control.at <= end for control in body):
+                if loop.turns:
+                    raise error
+                return
 
     @cached_property
     def _endless(self) -> KernelError | None:
