@@ -7,7 +7,7 @@ boards come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
 
 Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
 programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about
-power, and boards of other architectures except as rows for comparison.
+power, and boards of other architectures.
 """
 
 import math

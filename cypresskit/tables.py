@@ -69,7 +69,12 @@ def read_csv(data: bytes) -> "csv.DictReader[str]":
 
 def folded(line: str, text: str) -> str:
     """A line of HTML that unfolds to a longer text."""
-    return f"<details><summary>{escape(line)}</summary><pre>{escape(text)}</pre></details>"
+    return f"<details><summary>{escape(line)}</summary>{in_columns(text)}</details>"
+
+
+def in_columns(text: str) -> str:
+    """Text as HTML in equal letters, which nbconvert's pages don't give a plain ``pre``."""
+    return f'<pre style="font-family: monospace">{escape(text)}</pre>'
 
 
 def quantity(count: int, noun: str) -> str:

@@ -49,7 +49,8 @@ def sentence(idea) -> str:
         there = "" if idea.before.n == n else f" at N = {idea.before.n}"
         than = f": {gain:.3g} times {'as fast as' if faster else 'slower than'}"
         than += f" {idea.before.kernel}{there}, {old:,.0f}"
-    return f"{kernel}, N = {n}{than}; {unit} would allow {ceiling:,.0f}"
+    style = " in style best" if idea.launch.style else ""
+    return f"{kernel}{style}, N = {n}{than}; {unit} would allow {ceiling:,.0f}"
 
 
 # -- the book's

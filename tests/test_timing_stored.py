@@ -136,7 +136,7 @@ def test_what_is_kept_is_no_pickle(folder):
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_a_judge_neither_reads_nor_keeps(sandbox):
-    _, environment = Family(walls=(["bwrap"], None) if sandbox else None)._command("{}")
+    _, environment = Family(walls=(["bwrap"], None) if sandbox else None)._command()
     assert environment["CYPRESSKIT_KEEP"] == "0"
 
 

@@ -38,9 +38,9 @@ def output(name: str, file: str, what: str) -> Option:
 @command(
     "contest",
     "judge entries of lesson 12 and write a leaderboard",
-    "Takes files that lesson 12's last cell writes (IL below a head), files that hold just (rows,"
-    " columns, steps), or folders of such files. Each entry is checked, then timed whole, in a"
-    " process of its own with limits of time and memory. Writes the leaderboard as a web page and"
+    "Takes files that lesson 12's contest.save writes (IL below a head), files that hold just"
+    " (rows, columns, steps), or folders of such files. Each entry is checked, then timed whole, in"
+    " a process of its own with limits of time and memory. Writes the leaderboard as a web page and"
     " as CSV. A wrong entry, or a file that is none, stands below with the reason; the exit status"
     " is 0 all the same.",
     option(

@@ -149,7 +149,8 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
         return Bar(name)
     figure = FIGURES[idea.launch]
     before = FIGURES[idea.before].gflops if idea.before else 0.0
-    said = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
+    style = f" in style {idea.launch.style}" if idea.launch.style else ""
+    said = f"{idea.launch.kernel}{style}, N = {idea.launch.n}{_than(idea)}"
     return Bar(
         name,
         f"{said}; {figure.unit} would allow {figure.ceiling:,.0f}",
@@ -197,11 +198,11 @@ class Climb:
             high = beside + ROW * len(self.beside) + 20
             rows += zip(self.beside, range(beside, high, ROW))
         about = (
-            "Gflop/s of matrix products on AMD's Cypress, a graphics chip of 2009, as cypresskit"
-            " simulates it. Pale: what was there before, or is lost."
+            "Gflop/s on AMD's Cypress of 2009, simulated, on a logarithmic scale. Numbers: lessons."
+            " Muted: before; red: lost."
         )
         if any(bar.ceiling for bar in self.bars):
-            about += " A thin line ends at what the busiest part would allow."
+            about += " Thin line: what the busiest part would allow."
         parts = [
             svg.box(0, 0, WIDTH, high, "var(--page)"),
             svg.words(8, 28, self.sentence, "head"),
@@ -247,11 +248,11 @@ def _along(gflops: float) -> float:
 def _scale(foot: float) -> Iterator[str]:
     """The lines to read lengths by, down to ``foot``; the paper's speed, and the chip's peak."""
     marks = [(gflops, f"{gflops:,}") for gflops in SCALE]
-    for gflops, words in (*marks, (PAPER, f"the paper's {PAPER:,}"), (PEAK, f"peak {PEAK:,.0f}")):
+    ends = (PAPER, f"the paper's {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
+    for gflops, words in (*marks, *ends):
         x = LEFT + _along(gflops)
-        is_paper = gflops == PAPER
-        yield svg.words(x - 3, foot + 12 if is_paper else TOP - 6, words, "end")
-        ink = "var(--wait)" if is_paper else "var(--line)"
+        yield svg.words(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
+        ink = "var(--wait)" if gflops == PAPER else "var(--line)"
         yield svg.box(x, TOP - 2, 1, foot - TOP + 2, ink, fill_opacity=0.6)
 
 

@@ -16,6 +16,7 @@ from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
 from cypresskit.draw.shown import Shown
+from cypresskit.tables import in_columns
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
 HEARD = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
@@ -50,7 +51,7 @@ def _label(value) -> str:
 def _saved(shown: Shown | str) -> str:
     """What a saved notebook holds of a view, as HTML."""
     if isinstance(shown, str):
-        return f"<pre>{theme.escaped(shown)}</pre>"
+        return in_columns(theme.readable(shown))
     return shown.bundle()["text/html"]
 
 

@@ -473,7 +473,7 @@ class Sheet(Parts):
         """
         left, width = lane
         self.words(left, 12, title, bold=True, size=14)
-        self.boxes(f"road {name}", left + width / 2, 34, width, 10, ink="faint")
+        self.boxes(f"lane {name}", left + width / 2, 34, width, 10, ink="faint")
         passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
         clocks = so_far.astype(int)
         self.boxes(f"clock {name}", left + passed / 2, 34, passed, 10, ink="read", moves=("x", "w"))

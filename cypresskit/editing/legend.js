@@ -19,7 +19,7 @@ const MEASURED = [
     "price",
     "per cent of the launch saved if the line took no time; the bar: how long its unit works for it",
   ],
-  ["red element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
+  ["orange element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
   [
     "best",
     "fewest bundles that any order of these operations was seen to need; yours to know, not to type",

@@ -20,7 +20,9 @@ def own_climb(edits: Edits) -> Climb:
     """The climb in a history, its figures in a sentence."""
     steps = list(_steps(edits))
     if not steps:
-        return Climb("No step is kept yet: a right kernel on a workbench is the first.", ())
+        return Climb(
+            "No step is kept yet: the first right kernel that reaches its step's par is.", ()
+        )
     (first, begin), (last, end) = steps[0], steps[-1]
     latest = max(edit.number for _, edit in steps)
     between = [e for e in edits if e.right is not None and begin.number < e.number <= latest]

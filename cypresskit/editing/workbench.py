@@ -30,7 +30,7 @@ from cypresskit.editing.steps import (
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import resolve, shortened
-from cypresskit.tables import quantity
+from cypresskit.tables import in_columns, quantity
 from cypresskit.timing.prices import Prices, price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
@@ -195,11 +195,10 @@ def _kernel_path(file: object) -> Path:
 class Workbench:
     """A kernel's file on the workbench; see ``ck.workbench``.
 
-    Its attributes are of the file as it is now, however it was changed, or while it is at another
-    step, of what stands on this workbench: ``text``; ``program``, the
-    assembled kernel; ``kernel``, with which all is done that a kernel of the catalogue is for;
-    ``report``, how fast it is; ``prices``, what each line costs; ``history``, its edits; ``climb``,
-    a picture of the steps that are kept.
+    Attributes describe the file as it is now; while it is at another step, the text left on this
+    workbench: ``text``; ``program``, the assembled kernel; ``kernel``, with which all is done that
+    a kernel of the catalogue is for; ``report``, how fast it is; ``prices``, what each line costs;
+    ``history``, its edits; ``climb``, a picture of the steps that are kept.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -269,7 +268,7 @@ class Workbench:
 
     def _still(self) -> str:
         """What places without a running kernel show, such as a saved notebook on a page."""
-        return f"<p><b>{escape(repr(self))}</b></p><pre>{escape(self.text)}</pre><p>{STILL}</p>"
+        return f"<p><b>{escape(repr(self))}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
 
     def _hand_in(self) -> None:
         """Show the text that counts as the step's in an output of its own, which nobody sees and a

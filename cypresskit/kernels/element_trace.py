@@ -478,7 +478,7 @@ class _Judge:
         return Term("missing", 0, readings, times, k, note, blame, touched)
 
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
-        """Why a term is missing, as the end of a sentence, and the line that it is told of."""
+        """Why a term is missing, as the end of a sentence, and the line that is blamed for it."""
         probes = self.probes
         if not self.times and (unset := self._never_set()):
             store = self.line

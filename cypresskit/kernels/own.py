@@ -108,8 +108,7 @@ def kernel(
         For a text that doesn't assemble.
     ConventionError
         A ``ValueError``, where no convention fits and none is given: the message says what was
-        tried. A program of whose product most is right is taken to be launched in that way, with a
-        warning.
+        tried. If most of C is right, the program is launched in that way, with a warning.
     ValueError
         For a ``like`` of the other mode, and for sizes that no kernel has.
     OSError

@@ -290,7 +290,7 @@ class Probes:
         return values.astype(np.float64)
 
     def _values(self, table: np.ndarray) -> np.ndarray:
-        """The element of C for each row of numbers, so many at once as memory holds."""
+        """The element of C for each row of numbers, as many at once as memory holds."""
         size = max(1, AT_ONCE // self.members)
         parts = [table[n : n + size] for n in range(0, len(table), size)]
         return np.concatenate([np.zeros(0), *map(self._launched, parts)])

@@ -2,8 +2,9 @@
 step.
 
 ``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from
-which the registers at any step follow. Pictures are drawn from it. Left out: LDS traffic, and what
-the other work-items did.
+which the registers at any step follow. Pictures are drawn from it. LDS accesses aren't
+recorded: ``Recording.held`` runs the group again, and follows values through the LDS. Left out:
+what the other work-items did.
 """
 
 from contextlib import suppress
@@ -128,7 +129,7 @@ class Recorder(Observer):
         place = item if isinstance(item, tuple) and len(item) == 2 else (item,)
         if not all(isinstance(n, (int, np.integer)) for n in place):
             raise TypeError(
-                f"a work-item is told by its number or its place (x, y), not by {item!r}"
+                f"a work-item is named by its number or its place (x, y), not by {item!r}"
             )
         self._wanted = item
         self._launch: Launch | None = None

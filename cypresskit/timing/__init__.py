@@ -1,11 +1,11 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
 ``simulate`` gives one ``Report``, ``sweep`` a table of many, ``price`` says what each line of a
-kernel costs. Underneath: ``walk`` follows the
-compiled code without data, with ``slicing`` (what addresses depend on), ``words`` (arithmetic that
-knows what came from memory), ``requests``, ``loops`` (counting
-loops) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and ``engine`` the chip
-that takes the time, with one file for each of its ``units``.
+kernel costs. Underneath: ``walk`` follows the compiled code without data, with ``slicing`` (what
+addresses depend on), ``words`` (arithmetic that knows what came from memory), ``requests``,
+``loops`` (counting loops), ``endless`` (those that never end), ``history`` (what each wavefront
+went through) and ``surfaces`` (where accesses lie); ``work`` is what comes of it, and ``engine``
+the chip that takes the time, with one file for each of its ``units``.
 """
 
 from cypresskit.timing.limits import Limit, WhatIf, what_if, why

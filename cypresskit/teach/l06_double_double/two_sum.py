@@ -5,7 +5,8 @@ from fractions import Fraction
 
 def two_sum_bits(a: float, b: float) -> str:
     """Knuth's two-sum of ``a`` and ``b``, a line for each step: a column for each power of two, a 1
-    for a bit that is there, a dot for the others of a number's 53 places.
+    for a bit that is there, a dot for a 0 as far as a double's 53 places or the last column reach.
+    Signs are left out.
     """
     s = a + b
     t = s - a
@@ -21,7 +22,7 @@ def two_sum_bits(a: float, b: float) -> str:
     ruler = "".join(f"2^{power}".ljust(10) for power in powers if power % 10 == 0)
     lines = [f"{a!r} + {b!r}", " " * (14 + powers[0] % 10) + ruler.rstrip()]
     for name, number in numbers.items():
-        places = f"{number:b}"[:53].replace("0", ".") if number else "0"
+        places = f"{number:b}"[:53].replace("0", ".") if number else "0 (nothing)"
         before = width - number.bit_length() if number else 0
         lines.append(f"{name:14}{' ' * before}{places}")
     return "\n".join(lines)
