@@ -25,7 +25,9 @@ LAUNCHES = [
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty folder of kept files, in use."""
+    """An empty folder of kept files, in use; the model is what it is now, whatever ran before."""
+    monkeypatch.setattr(stored, "_noted", [])
+    stored.note_model()
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -18,6 +18,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 import cypresskit as ck
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.shown import Shown
+from cypresskit.saving import save_file
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
@@ -96,7 +97,7 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
 
 def main() -> None:
     for name, view in STILLS.items():
-        view().save(FOLDER / f"{name}.svg")
+        save_file(FOLDER / f"{name}.svg", view().still())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
