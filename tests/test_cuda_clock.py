@@ -1,0 +1,241 @@
+"""The clock of CUDA kernels: its units' rules against microbenchmarks of an H200, its figures
+against the record, and laws on kernels of random shape.
+"""
+
+import random
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cypresskit import draw
+from cypresskit.today import record
+from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
+from tools.cuda.boards import H200
+from tools.cuda.clock import accesses, occupancy, simulate
+from tools.cuda.code import known, nearest, read_listing
+from tools.cuda.record import modelled
+from tools.cuda.trace import Refused, traced
+
+# Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
+# addresses, bytes of a load. Loops of about one and a third clock measure nothing below that.
+MEASURED = {
+    (32, 4, 4): 1.32, (1, 4, 4): 1.33, (1, 8, 4): 2.01, (1, 16, 4): 4.01, (1, 32, 4): 8.01,
+    (1, 64, 4): 16.02, (1, 128, 4): 32.03, (1, 132, 4): 8.76, (1, 36, 4): 3.01, (2, 4, 4): 1.33,
+    (2, 16, 4): 2.01, (2, 32, 4): 4.01, (2, 128, 4): 16.02, (4, 8, 4): 1.33, (4, 16, 4): 1.32,
+    (4, 32, 4): 2.01, (4, 64, 4): 4.0, (4, 1024, 4): 8.01, (8, 32, 4): 1.33, (8, 64, 4): 2.01,
+    (8, 4096, 4): 4.01, (16, 32, 4): 1.33, (16, 128, 4): 2.01, (32, 16, 16): 1.28,
+    (1, 16, 16): 4.01, (1, 32, 16): 8.02, (1, 128, 16): 32.06, (2, 16, 16): 2.01,
+    (4, 16, 16): 1.28, (4, 32, 16): 2.01, (4, 64, 16): 4.01, (8, 32, 16): 1.28,
+    (8, 128, 16): 4.01, (16, 128, 16): 2.01,
+}  # fmt: skip
+
+
+def matrices(n, m=None, k=None, dtype=np.float32):
+    """Shapes of a, b and c of a product of n x m x k."""
+    m, k = m or n, k or n
+    shapes = (k, n), (k, m), (n, m)
+    return [SimpleNamespace(shape=shape, dtype=np.dtype(dtype)) for shape in shapes]
+
+
+@pytest.mark.parametrize("case", MEASURED)
+def test_a_load_takes_the_clocks_that_were_measured(case):
+    share, apart, size = case
+    places = (np.arange(32) // share * apart)[np.newaxis]
+    cost, sectors, _ = accesses(places, np.ones((1, 32), bool), size, H200)
+    assert cost[0] == pytest.approx(MEASURED[case], rel=0.1)
+    touched = {(place + byte) // 32 for place in places[0].tolist() for byte in range(size)}
+    assert sectors.tolist() == sorted(touched)
+
+
+@pytest.mark.parametrize("places, rate", [(1, 3.40), (2, 6.69)])
+def test_slices_answer_as_often_as_was_measured(places, rate):
+    """All warps of the chip ask for single sectors of a few places, 256 bytes apart."""
+
+    def asks(a, out):
+        block = cuda.blockIdx.x % places
+        total = np.float32(0)
+        k = 0
+        while k < a.shape[0]:
+            total = total + a[0, 64 * block] * a[0, 64 * block + 1]
+            k += 1
+        out[cuda.grid(1)] = total
+
+    arrays = [
+        SimpleNamespace(shape=shape, dtype=np.dtype("f4")) for shape in ((4096, 128), (1 << 19,))
+    ]
+    (loop,) = (loop for loop in known() if loop.name == "block 1 x 1")
+    board = replace(H200, l1_bytes=0)  # each load asks L2
+    report = simulate(asks, 132 * 32, 64, *arrays, board=board, listing=loop)
+    asked = 2 * 4096 * report.wavefronts  # two loads of a turn, one sector each
+    assert asked / report.clocks == pytest.approx(rate, rel=0.05)
+
+
+def test_registers_are_given_by_schedulers_and_shared_memory_by_workgroups():
+    assert occupancy(H200, 96, 32, 0) == 20  # not 21: each scheduler has a quarter of the file
+    assert occupancy(H200, 96, 64, 0) == 10
+    assert occupancy(H200, 128, 256, 8192) == 2
+    assert occupancy(H200, 32, 64, 38000) == 5
+    with pytest.raises(ValueError, match="no room on a multiprocessor of the H200"):
+        occupancy(H200, 255, 1024, 0)
+
+
+ROWS = [row for row in record()["rows"] if f"{row['experiment']}, {row['case']}" in modelled()]
+#: Worse than 15 %, or 25 % for shared memory: as docs/model.md says, with how much.
+MISSES = {"shared memory, 128 x 128", "exercise, 8 x 8", "exercise, 16 x 16"}
+
+
+def test_the_records_products_are_modelled_as_well_as_is_said():
+    assert len(ROWS) == len(modelled()) == 29
+    for row in ROWS:
+        name = f"{row['experiment']}, {row['case']}"
+        off = abs(modelled()[name] / row["value"] - 1)
+        assert (off > (0.25 if "shared" in name else 0.15)) == (name in MISSES), (name, off)
+        assert off < 0.3, name
+
+
+@pytest.mark.parametrize(
+    "name, kernel, code, block, threads, n",
+    [
+        ("block, 8 x 8", blocked(8, 8), "block 8 x 8", (8, 8), (8, 8), 4096),
+        ("size, 512", blocked(8, 8), "block 8 x 8", (8, 8), (8, 8), 512),
+        ("exercise, 2 x 2", as_written, "as written 8 x 8", (8, 8), (2, 2), 4096),
+        ("shared memory, 128 x 128", tiled(16), "tile of 128", (8, 8), (16, 16), 4096),
+    ],
+)
+def test_the_stored_figures_are_the_clocks_own(name, kernel, code, block, threads, n):
+    (loop,) = (loop for loop in known() if loop.name == code)
+    grid = tuple(n // (a * b) for a, b in zip(block[::-1], threads))
+    report = simulate(kernel, grid, threads, *matrices(n), listing=loop)
+    assert 2e-9 * n**3 / report.seconds == pytest.approx(modelled()[name], abs=0.06)
+    assert report.flops == 2 * n**3
+    assert not report.assumed
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_launch_is_faster_than_what_a_unit_needs(seed):
+    """Blocks, workgroups, layouts and sizes at random: arithmetic, L1 and L2 are counted anew."""
+    rng = random.Random(seed)
+    rows, columns = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4, 8])
+    across, down = rng.choice([(8, 8), (16, 4), (32, 2), (4, 16), (16, 16), (32, 8)])
+    transposed = rng.random() < 0.5
+    grid = rng.randint(1, 24), rng.randint(1, 24)
+    n, m, k = grid[1] * down * rows, grid[0] * across * columns, rng.choice([96, 250, 512])
+    a, b, c = matrices(n, m, k)
+    if not transposed:
+        a.shape = n, k
+    kernel = blocked(rows, columns, transposed=transposed)
+    report = simulate(kernel, grid, (across, down), a, b, c)
+    assert report.flops == 2 * n * m * k
+    chip = H200.simd_engines
+    warps = report.wavefronts
+    assert report.clocks >= rows * columns * k * warps / 4 / chip
+    lane = np.arange(across * down).reshape(-1, 32)
+    x, y = lane % across, lane // across
+    needed = 0
+    for i in range(rows):
+        at = rows * y + i if transposed else (rows * y + i) * k
+        needed += busiest_words(at)
+    for j in range(columns):
+        needed += busiest_words(columns * x + j)
+    needed *= k * grid[0] * grid[1]
+    most = -(-grid[0] * grid[1] // chip)  # a multiprocessor has so many workgroups, or more
+    assert report.clocks >= 0.99 * needed / (grid[0] * grid[1]) * most
+    assert all(0 <= share <= 1 for share in report.busy.values())
+
+
+def busiest_words(places):
+    """Clocks of warps' loads of words at ``places``, by the rule, one by one."""
+    return sum(
+        max(len({w for w in row if w % 32 == b}) for b in range(32)) for row in places.tolist()
+    )
+
+
+def guarded(a, b, c):
+    x, y = cuda.grid(2)
+    if y < c.shape[0] and x < c.shape[1]:
+        total = np.float32(0)
+        for k in range(b.shape[0]):
+            total += a[k, y] * b[k, x]
+        c[y, x] = total
+
+
+def test_sizes_that_are_no_whole_workgroups_ask_for_what_lies_inside():
+    parts, _ = traced(guarded, (4, 4), (8, 8), matrices(27, 30, 40), 16, 9)
+    loop = max(parts, key=lambda part: part.count)
+    assert loop.count == 40
+    for event in loop.turns[3]:
+        if event.kind == "load":
+            assert event.on.sum() == 27 * 30
+    report = simulate(guarded, (4, 4), (8, 8), *matrices(27, 30, 40))
+    assert report.wavefronts == 32
+
+
+def test_threads_that_go_two_ways_ask_for_both():
+    def halves(a, b, c):
+        x = cuda.threadIdx.x
+        k = 0
+        total = np.float32(0)
+        while k < b.shape[0]:
+            if x < 12:
+                total += a[k, x] * b[k, 0]
+            else:
+                total += a[k, x - 12] * b[k, 1]
+            k += 1
+        c[0, x] = total
+
+    parts, _ = traced(halves, (1, 1), (32, 1), matrices(64), 1, 9)
+    loop = max(parts, key=lambda part: part.count)
+    loads = [event for event in loop.turns[0] if event.kind == "load"]
+    assert sorted(event.on.sum() for event in loads) == [12, 12, 20, 20]
+
+
+@pytest.mark.parametrize(
+    "line, why",
+    [
+        ("        if a[k, x] > 0: total += b[k, x] * a[k, x]", "may not hang on its data"),
+        ("        total += a[k, int(b[k, x])] * b[k, x]", "may not hang on its data"),
+        ("        total += a[k, x + 5000] * b[k, x]", "asks for a place outside"),
+    ],
+)
+def test_what_cannot_be_known_is_refused_with_its_line(line, why):
+    source = (
+        "def kernel(a, b, c):\n    x = cuda.threadIdx.x\n    total = zero\n"
+        f"    for k in range(b.shape[0]):\n{line}\n    c[0, x] = total\n"
+    )
+    names = {"cuda": cuda, "zero": np.float32(0)}
+    exec(source, names)
+    with pytest.raises(Refused, match=rf"line 5 of kernel: .*{why}"):
+        simulate(names["kernel"], 1, 32, *matrices(64))
+
+
+def test_a_listing_is_read_as_loads_waits_and_arithmetic():
+    listing = """
+    .L_x_1:
+            /*0100*/                   LDG.E R4, desc[UR4][R2.64] ;
+            /*0110*/                   LDG.E R5, desc[UR4][R2.64+0x4] ;
+            /*0120*/                   IADD3 R2, P0, R2, R8, RZ ;
+            /*0130*/                   IADD3.X R3, R3, R9, RZ, P0, !PT ;
+            /*0140*/                   FFMA R6, R4, R5, R6 ;
+            /*0150*/              @!P1 BRA `(.L_x_1) ;
+    """
+    loop = read_listing(listing, "mine", 32)
+    assert (loop.text, loop.registers) == ("LLa...awfo", 32)
+
+
+def test_an_unknown_kernel_has_the_code_of_the_most_similar_one():
+    assert nearest(64, 16, 4, "range").name in ("block 8 x 8, range", "as written 8 x 8")
+    report = simulate(as_written, (64, 64), (8, 8), *matrices(4096))
+    assert report.assumed
+    assert "most similar kernel known" in str(report)
+
+
+def test_the_dearest_line_is_that_of_the_products_and_views_draw_it():
+    report = simulate(blocked(8, 8), (64, 64), (8, 8), *matrices(4096))
+    assert len(report.prices) == 3  # two lines that load, and one that computes
+    assert all(-0.2 < price < 1 for price in report.prices.values())
+    assert 0.05 < max(report.prices.values()) < 0.5
+    assert set(report.sectors.values()) == {4, 8}
+    assert draw.wavefronts(report) is not None
+    assert draw.chip(report) is not None

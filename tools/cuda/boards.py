@@ -1,0 +1,90 @@
+"""GPUs of today, for the clock of CUDA kernels: every number with its source, as in
+``cypresskit.devices``.
+
+"H200" means measured on one: rows "L1", "L2", "slices" and "latency" of the package's record, and
+the rate of multiply-adds; "NVIDIA" is the CUDA C++ Programming Guide; "data sheet", the board's.
+What is assumed says so. One set of numbers serves every kernel.
+"""
+
+from dataclasses import dataclass, replace
+
+from cypresskit.devices import Device, _amount, _count, _positive, _power
+
+SCHEDULERS = 4  # of a multiprocessor
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gpu(Device):
+    """A GPU whose multiprocessors stand for SIMD engines, warps for wavefronts, sectors for cache
+    lines, and the load unit, with L1 and shared memory, for the texture unit.
+    """
+
+    fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
+
+    simd_engines: int = _count("multiprocessors", "data sheet", 132)
+    thread_processors: int = _count("lanes of a multiprocessor", "NVIDIA", 128)
+    lanes: int = 1
+    double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)
+    whole_clocks: float = _positive("of its unit per whole-number instruction", "NVIDIA", 2.0)
+    issue_clocks: float = _positive("per instruction of a scheduler", "H200: 0.28 for four", 1.12)
+    registers: int = _count("32-bit registers per multiprocessor", "NVIDIA", 65536)
+    register_pool: int = _count("registers of all warps", "NVIDIA: 65536 / 32", 2048)
+    lds_bytes: int = _count("bytes of shared memory", "NVIDIA", 228 << 10)
+    max_wavefronts: int = _count("warps per multiprocessor", "NVIDIA", 64)
+    max_workgroups: int = _count("per multiprocessor", "NVIDIA", 32)
+    clock_ghz: float = _positive("GHz", "H200", 1.98)
+    memory_gb_s: float = _positive("GB/s, peak", "data sheet", 4800.0)
+    memory_channels: int = _power("channels", "none", 32, "assumed: as many as slices")
+    bundle_clocks: int = _count("quarters of a clock per instruction", "four schedulers", 1)
+    result_clocks: int = _count("the same, for one scheduler", "four schedulers", SCHEDULERS)
+    switch_clocks: int = 0
+    clause_clocks: int = 0
+    line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
+    access_clocks: float = _positive("of the load unit per access, at least", "H200", 1.3)
+    l1_bytes: int = _power("bytes with shared memory", "data sheet", 256 << 10)
+    l1_ways: int = _count("ways", "none", 32, "assumed")
+    l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")
+    l2_slices: int = _power("slices", "H200: 4,480 bytes a clock of all", 32)
+    l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "H200", 108.0)
+    channel_bytes: int = _power("bytes in a row on one slice", "H200", 256)
+    l1_clocks: int = _amount("clocks, L1 hit", "H200", 33)
+    l2_clocks: int = _amount("clocks, L2 hit", "H200", 280)
+    dram_clocks: int = _amount("clocks, memory", "H200", 693)
+    dram_row_clocks: int = 0
+    dram_efficiency: float = _positive("share of the peak", "H200", 0.9)
+    launch_us: float = _amount(
+        "microseconds that a launch takes longer than its warps", "none", 1.2, "N = 128, the record"
+    )
+
+    def __post_init__(self) -> None:
+        """What a Cypress chip has to keep to doesn't bind a GPU."""
+
+    @property
+    def in_quarters(self) -> "Gpu":
+        """The same for the engine, which counts quarters of a clock: so a scheduler is an ALU."""
+        slow = {f"{name}_clocks": getattr(self, f"{name}_clocks") for name in ("l1", "l2", "dram")}
+        return replace(
+            self,
+            clock_ghz=SCHEDULERS * self.clock_ghz,
+            l2_slice_bytes_clock=self.l2_slice_bytes_clock / SCHEDULERS,
+            **{name: SCHEDULERS * clocks for name, clocks in slow.items()},
+        )
+
+
+H200 = Gpu(name="H200")
+#: Nothing of it was measured here: NVIDIA's data sheet, and the H200's latencies and rates.
+RTX_A6000 = replace(
+    H200,
+    name="RTX A6000",
+    simd_engines=84,
+    double_fmas=1 / 64,
+    clock_ghz=1.8,
+    memory_gb_s=768.0,
+    memory_channels=16,
+    max_wavefronts=48,
+    max_workgroups=16,
+    lds_bytes=100 << 10,
+    l1_bytes=128 << 10,
+    l2_bytes=4 << 20,
+    l2_slices=16,
+)

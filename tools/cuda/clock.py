@@ -1,0 +1,399 @@
+"""The clock of a CUDA kernel on a GPU of today: ``cypresskit.timing``'s chip with other units.
+
+``simulate`` traces the kernel (``trace``), takes the order of its instructions from its machine
+code (``code``), and runs the warps that the chip holds at once for some turns of their loop, twice
+as many for the second time: the rest of the launch goes on like the difference. The last round of
+workgroups, which fills the chip in part, has a run of its own.
+
+- A scheduler issues an instruction in ``issue_clocks``, whole-number ones at half the rate, and a
+  warp waits for its own results (the dots of ``code``).
+- An access takes the load unit a clock for each word that the busiest of 32 banks has to give, or
+  four lines of 128 bytes, and ``access_clocks`` at least. Shared memory is the same unit.
+- Sectors of 32 bytes that L1 hasn't got come from slices of L2, in which they queue.
+
+Left out: tensor cores, copies that run by themselves, stores behind the loop, turns that a loop
+leaves over, and L2 kept from launch to launch but where all arrays fit in.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.launch_time import use_of
+from cypresskit.timing.report import Report, bound, read_only
+from cypresskit.timing.simulate import busy_shares, bytes_moved
+from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
+from tools.cuda.boards import H200, SCHEDULERS, Gpu
+from tools.cuda.code import MULTIPLY_ADDS, Loop, nearest, read_listing
+from tools.cuda.trace import PRODUCT, SUM, Event, Part, Refused, traced
+
+WARP = 32
+BANKS = 32
+PERIOD = 8  # turns after which places of numbers have moved by whole sectors
+EFFORT = 1_000_000  # sectors and clauses of a run
+LEAST = 12  # turns of it
+TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
+COMPUTE = "multiply-add", PRODUCT, SUM
+LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
+
+
+def occupancy(board: Gpu, registers: int, threads: int, shared: int) -> int:
+    """Workgroups that share a multiprocessor. Each scheduler has a quarter of the registers, and
+    gives a warp eight for each thread at a time.
+    """
+    warps = -(-threads // WARP)
+    of_a_warp = -(-max(registers, 1) // 8) * 8 * WARP
+    room = SCHEDULERS * (board.registers // SCHEDULERS // of_a_warp), board.max_wavefronts
+    least = min(min(room) // warps, board.max_workgroups, board.lds_bytes // (shared + TAKEN))
+    if not least:
+        raise ValueError(
+            f"a workgroup of {threads} threads with {registers} registers each and {shared:,} bytes"
+            f" of shared memory has no room on a multiprocessor of the {board.name}"
+        )
+    return least
+
+
+def accesses(
+    places: np.ndarray, on: np.ndarray, size: int, board: Gpu
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
+    unit, the sectors that each warp asks for, each once, and their bounds.
+    """
+    words = (places[:, :, np.newaxis] // 4 + np.arange(size // 4)).reshape(len(places), -1)
+    words = np.where(np.repeat(on, size // 4, axis=1), words, -1)
+    words.sort(axis=1)
+    new = np.diff(words, axis=1, prepend=-1) != 0
+    warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
+    banks = np.bincount((warp * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
+    lines = new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
+    busiest = np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
+    sectors = words // (board.line_bytes // 4)
+    new &= np.diff(sectors, axis=1, prepend=-1) != 0
+    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
+    return np.maximum(busiest, board.access_clocks), sectors[new], bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
+    for, and for each the bytes by which its place has ``moved`` in turns 0, 1, ... of the loop.
+    """
+
+    events: list[Event]
+    moved: list[Callable[[int], int]]
+
+    def stream(self, unroll: int, group: int, board: Gpu) -> Stream:
+        """What warps of workgroups of ``group`` threads ask for, in quarters of clocks."""
+        size = self.events[0].size
+        on = np.concatenate([_warps(event.on, group) for event in self.events], axis=1)
+        shared = self.events[0].kind.startswith("shared")
+        phases = 1
+        steps = [moved(unroll) - moved(0) for moved in self.moved]
+        while not shared and phases < PERIOD and any(step % board.line_bytes for step in steps):
+            phases *= 2
+            steps = [moved(phases * unroll) - moved(0) for moved in self.moved]
+        found = []
+        for phase in range(phases):
+            places = [
+                _warps(event.place, group) + moved(phase * unroll)
+                for event, moved in zip(self.events, self.moved)
+            ]
+            found.append(accesses(np.concatenate(places, axis=1), on, size, board))
+        costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
+        amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
+        none = np.zeros(0, np.int64)
+        if shared:
+            return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
+        counts = np.stack([np.diff(bounds) for _, _, bounds in found], axis=1).ravel()
+        ptr = np.concatenate(([0], np.cumsum(counts)))
+        line = np.zeros(ptr[-1], np.int64)
+        for phase, (_, sectors, bounds) in enumerate(found):
+            begin = np.repeat(ptr[phase:-1:phases] - bounds[:-1], np.diff(bounds))
+            line[begin + np.arange(len(sectors))] = sectors
+        amounts["asked"] = counts
+        amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
+        within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
+        offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
+        return Stream(amounts, ptr, line, offset, phases, steps[0] // board.line_bytes)
+
+
+def _warps(values: np.ndarray, group: int) -> np.ndarray:
+    """(warps, lanes) of workgroups of ``group`` threads; the last warp of each may lack some."""
+    values = values.reshape(-1, group)
+    return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
+
+
+def _moved(part: Part, n: int, from_turn: int) -> Callable[[int], int]:
+    """By how many bytes event ``n`` has moved so many turns behind ``from_turn``, for all threads
+    alike.
+    """
+    event = part.turns[0][n]
+    moves = [turn[n].place - event.place for turn in part.turns]
+    if any(np.ptp(move) for move in moves):
+        raise Refused(f"line {event.line}: a place moves with the turn, other for each thread")
+    places = [int(move[0]) for move in moves]
+    if len(places) <= PERIOD:
+        return lambda turn: 0
+
+    def moved(turn: int) -> int:
+        whole, rest = divmod(from_turn + turn, PERIOD)
+        return places[rest] + whole * places[PERIOD]
+
+    return moved
+
+
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """A kernel's loop on a board: its turns, machine code, and how many workgroups there are."""
+
+    part: Part
+    loop: Loop
+    board: Gpu
+    group: int  # threads of a workgroup
+    together: int  # workgroups on a multiprocessor
+    total: int
+    events: Callable[[int], list[Event]]  # of a turn, by so many workgroups
+
+    def clauses(self, blocks: int, free: int = 0) -> tuple[tuple[Clause, ...], int]:
+        """A turn of the machine code, without line ``free``, and how many of the source it does."""
+        events = self.events(blocks)
+        computing = [event.line for event in events if event.kind in COMPUTE]
+        head, _, rest = self.loop.text.partition("[")
+        inner, _, tail = rest.partition("]")
+        own = self.loop.fmas or len(computing)
+        trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
+        text = head + inner * trips + tail
+        unroll = 1 if inner else max(round(_count(text) / own), 1)
+        share = 1 - computing.count(free) / len(computing)
+        weight = share * len(computing) * unroll / _count(text)
+        queues = {letter: iter(self._slots(events, text, unroll, letter)) for letter in LETTERS}
+        clauses: list[Clause] = []
+        issued: Counter = Counter()
+        waiting: list[Stream] = []
+        for letter in text + "w":
+            if letter in "wB":
+                wholes = self.board.whole_clocks * max(issued["a"], issued["m"])
+                slots = round(self.board.issue_clocks * max(issued["all"], wholes))
+                if slots:
+                    clauses.append(Clause(ALU, slots, pause=SCHEDULERS * issued["."]))
+                if waiting:
+                    clauses.append(Clause(TEX, 0, tuple(waiting)))
+                clauses += [Clause(BARRIER)] * (letter == "B")
+                issued, waiting = Counter(), []
+                continue
+            issued[letter] += 1
+            each = weight if letter in MULTIPLY_ADDS else 1.0 - (letter == ".")
+            issued["all"] += each / (self.board.double_fmas if letter == "d" else 1)  # type: ignore[assignment]
+            for access in next(queues[letter], ()) if letter in LETTERS else ():
+                if access.events[0].line != free:
+                    waiting.append(access.stream(unroll, self.group, self.board))
+        return tuple(clauses), unroll
+
+    def _slots(
+        self, events: list[Event], text: str, unroll: int, letter: str
+    ) -> list[list[Access]]:
+        """What each letter of the code stands for: loads leave as multiply-adds need them, the
+        first of each array first.
+        """
+        seen: Counter = Counter()
+        ranks = []
+        for event in events:
+            ranks.append(seen[event.array])
+            seen[event.array] += 1
+        own = [n for n, event in enumerate(events) if event.kind == LETTERS[letter]]
+        own.sort(key=lambda n: ranks[n])
+        asked = [(turn, n) for turn in range(unroll) for n in own]
+        count = max(text.count(letter), 1)
+        bounds = [round(len(asked) * n / count) for n in range(count + 1)]
+        slots = []
+        for first, end in pairwise(bounds):
+            some = [events[n] for _, n in asked[first:end]]
+            moves = [_moved(self.part, n, turn) for turn, n in asked[first:end]]
+            slots.append([Access(some, moves)] if some else [])
+        return slots
+
+    def round(self, blocks: int, free: int = 0) -> tuple[float, Outcome]:
+        """Clocks of ``blocks`` workgroups that run at once, and a run of some turns of theirs."""
+        clauses, unroll = self.clauses(blocks, free)
+        turns = -(-self.part.count // unroll)
+        streams = [stream for clause in clauses for stream in clause.streams]
+        each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
+        phases = max((stream.phases for stream in streams), default=1)
+        some = -(-max(int(EFFORT // each), LEAST) // phases) * phases
+        if turns <= 2 * some:
+            out = self._run(clauses, turns, blocks)
+            return out.end_clock / SCHEDULERS, out
+        short, long = (self._run(clauses, n, blocks) for n in (some, 2 * some))
+        slope = (long.end_clock - short.end_clock) / some
+        return (short.end_clock + slope * (turns - some)) / SCHEDULERS, long
+
+    def _run(self, clauses: tuple[Clause, ...], turns: int, blocks: int) -> Outcome:
+        warps = -(-self.group // WARP)
+        path = Path(np.arange(blocks * warps), ((clauses, turns),))
+        return run(pack([path], warps), self.board.in_quarters, self.together * warps)
+
+    @property
+    def rounds(self) -> list[tuple[int, int]]:
+        """How often how many workgroups run at once."""
+        whole, rest = divmod(self.total, self.together * self.board.simd_engines)
+        full = self.together * self.board.simd_engines
+        return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
+
+
+def _count(text: str) -> int:
+    return sum(text.count(letter) for letter in MULTIPLY_ADDS)
+
+
+@dataclass(frozen=True, eq=False)
+class CudaReport(Report):
+    """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
+    unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most similar
+    kernel known. ``launched_as`` is for ``prices``.
+    """
+
+    loop: Loop = field(default_factory=lambda: Loop("", 0, ""))
+    assumed: bool = False
+    launched_as: Any = field(default=None, repr=False)
+
+    @cached_property
+    def sectors(self) -> dict[int, float]:
+        """Sectors of 32 bytes that a warp asks for, on average over the loads of each line."""
+        found: dict[int, list[float]] = {}
+        for event in self.launched_as.part.turns[0]:
+            if event.kind == "load":
+                group = self.launched_as.group
+                warps = _warps(event.place, group), _warps(event.on, group)
+                _, sectors, bounds = accesses(*warps, event.size, self.launched_as.board)
+                found.setdefault(event.line, []).append(len(sectors) / (len(bounds) - 1))
+        return {line: sum(all_) / len(all_) for line, all_ in found.items()}
+
+    @cached_property
+    def prices(self) -> dict[int, float]:
+        """The share of a full round that would be saved if a line's accesses and arithmetic took
+        no time, for each line of the loop.
+        """
+        blocks = self.launched_as.rounds[0][1]
+        whole, _ = self.launched_as.round(blocks)
+        lines = sorted({event.line for event in self.launched_as.part.turns[0]})
+        return {line: 1 - self.launched_as.round(blocks, line)[0] / whole for line in lines}
+
+    def __repr__(self) -> str:
+        of = "that of the most similar kernel known, " if self.assumed else ""
+        return f"{super().__repr__()}\n  code: {of}{self.loop.name}"
+
+
+def simulate(
+    kernel: Any,
+    grid: int | tuple[int, ...],
+    threads: int | tuple[int, ...],
+    *arguments: Any,
+    board: Gpu = H200,
+    listing: str | Loop | None = None,
+    registers: int = 0,
+    shared: int = 0,
+) -> CudaReport:
+    """How long a launch of a ``cuda.jit`` kernel takes on ``board``, and why: modelled, without a
+    GPU. ``arguments`` are its own: arrays, of which only shape and dtype count, and numbers.
+
+    ``listing`` is its machine code, as nvdisasm or ``kernel.inspect_sass()`` prints it, with the
+    ``registers`` of a thread; without it, that of the most similar kernel known is assumed.
+    ``shared`` bytes of shared memory are asked for at the launch.
+
+    Raises ``Refused``, a ``ValueError`` with the line, for a kernel whose ways or places depend on
+    data, and ``ValueError`` for a workgroup without room.
+
+        simulate(kernel, (64, 64), (8, 8), a, b, c)
+    """
+    grid, threads = ((*np.atleast_1d(given).tolist(), 1)[:2] for given in (grid, threads))
+    group = prod(threads)
+    parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1)
+
+    def computed(n: int) -> int:
+        return parts[n].count * sum(event.kind in COMPUTE for event in parts[n].turns[0])
+
+    main = max(range(len(parts)), key=computed)
+    part = parts[main]
+    if any(
+        [(e.kind, e.line) for e in turn] != [(e.kind, e.line) for e in part.turns[0]]
+        for turn in part.turns
+    ):
+        raise Refused(f"{_name(kernel)}: the turns of its loop differ")
+    kinds = Counter(event.kind for event in part.turns[0])
+    fmas = sum(kinds[kind] for kind in COMPUTE)
+    if not fmas:
+        raise ValueError(f"{_name(kernel)}: there is no arithmetic on data to time")
+    item = max(event.size for event in part.turns[0] if event.kind in COMPUTE)
+    if isinstance(listing, str):
+        listing = read_listing(listing, registers=registers)
+    loads = max(kinds["load"] + kinds["shared load"], 1)
+    loop = listing or nearest(fmas, loads, item, part.kind)
+    arrays = [array for array in arguments if getattr(array, "shape", ())]
+    if sum(prod(array.shape) * array.dtype.itemsize for array in arrays) <= board.l2_bytes:
+        timed_on = replace(board, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
+    else:
+        timed_on = board
+    together = occupancy(board, loop.registers, group, static + shared)
+
+    def events(blocks: int) -> list[Event]:
+        return traced(kernel, grid, threads, arguments, blocks, 1)[0][main].turns[0]
+
+    launch = _Launch(part, loop, timed_on, group, together, prod(grid), events)
+    rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
+    clocks = sum(times * clocks for times, (clocks, _) in rounds)
+    out = rounds[0][1][1]
+    quarters = timed_on.in_quarters
+    warps = -(-group // WARP)
+    busy = busy_shares(out.counts, out.end_clock, quarters)
+    lived = out.lived / (out.end_clock * board.simd_engines * together * warps)
+    full = sum(times * blocks for times, blocks in launch.rounds) / launch.rounds[0][1]
+    flops = sum(computed(n) for n in range(len(parts))) * 2.0 * prod(grid) * group
+    turns = clocks * SCHEDULERS / out.end_clock  # the run's counts, times so many, are the launch's
+    hits = {
+        name.upper(): 1 - out.counts[f"{name}_missed"] / max(out.counts[f"{name}_asked"], 1)
+        for name in ("l1", "l2")
+    }
+    use = use_of(out, quarters)
+    moved = bytes_moved(out.counts, quarters)
+    events_shown = out.timeline.copy()
+    events_shown[:, 3:] /= SCHEDULERS
+    shown = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
+    return CudaReport(
+        kernel=_name(kernel),
+        device=board,
+        size=None,
+        clocks=clocks,
+        seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
+        flops=flops,
+        peak_gflops=board.peak_gflops("double" if item == 8 else "single"),
+        bound=bound(busy, lived, full),
+        registers=loop.registers,
+        active=together * warps,
+        wavefronts=prod(grid) * warps,
+        simulated=min(1.0, 1 / turns),
+        busy=read_only(busy),
+        hits=read_only(hits),
+        bytes=read_only({name: amount * turns for name, amount in moved.items()}),
+        error=0.0,
+        lived=out.lived * turns / SCHEDULERS,
+        events=events_shown,
+        use=replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=shown),
+        question=SimpleNamespace(kernel=kernel, count=1),  # type: ignore[arg-type]
+        launch=None,  # type: ignore[arg-type]
+        seen=None,  # type: ignore[arg-type]
+        loop=loop,
+        assumed=listing is None,
+        launched_as=launch,
+    )
+
+
+def _name(kernel: Any) -> str:
+    function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
+    return str(function.__name__)

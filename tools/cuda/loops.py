@@ -1,0 +1,176 @@
+"""Make ``loops.json``, the machine code of CUDA kernels, without a GPU.
+
+    python -m tools.cuda.loops
+
+It needs an environment of its own with numba-cuda[cu13], nvidia-cuda-nvcc and nvidia-cuda-nvdisasm
+beside this package. Each kernel is compiled for an H200, disassembled, and its loop read as
+``tools.cuda.code`` says.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from cypresskit.today import cuda_kernels
+from cypresskit.today.cuda_kernels import blocked, cuda, tiled
+from tools.cuda.code import Loop, read_listing
+
+INTO = Path(__file__).with_name("loops.json")
+SIDES = 1, 2, 4, 8
+
+
+def ranged(rows: int, columns: int, kept: bool, dtype: type = np.float32) -> Any:
+    """C = A^T B as a reader writes it, with `range` over k; operands ``kept`` in local arrays."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        block = cuda.local.array((rows, columns), dtype)
+        left = cuda.local.array(rows, dtype)
+        right = cuda.local.array(columns, dtype)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for k in range(b.shape[0]):
+            if kept:
+                for i in range(rows):
+                    left[i] = a[k, rows * y + i]
+                for j in range(columns):
+                    right[j] = b[k, columns * x + j]
+            for i in range(rows):
+                for j in range(columns):
+                    if kept:
+                        block[i, j] += left[i] * right[j]
+                    else:
+                        block[i, j] += a[k, rows * y + i] * b[k, columns * x + j]
+        for i in range(rows):
+            for j in range(columns):
+                c[rows * y + i, columns * x + j] = block[i, j]
+
+    return kernel
+
+
+def strided(rows: int, columns: int, across: int = 8, down: int = 8) -> Any:
+    """C = A^T B whose threads' rows and columns lie a workgroup apart."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row = rows * down * cuda.blockIdx.y + y
+        column = columns * across * cuda.blockIdx.x + x
+        block = cuda.local.array((rows, columns), np.float32)
+        left = cuda.local.array(rows, np.float32)
+        right = cuda.local.array(columns, np.float32)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        k = 0
+        while k < b.shape[0]:
+            for i in range(rows):
+                left[i] = a[k, row + down * i]
+            for j in range(columns):
+                right[j] = b[k, column + across * j]
+            for i in range(rows):
+                for j in range(columns):
+                    block[i, j] += left[i] * right[j]
+            k += 1
+        for i in range(rows):
+            for j in range(columns):
+                c[row + down * i, column + across * j] = block[i, j]
+
+    return kernel
+
+
+@cuda.jit
+def naive(a, b, c):
+    """C = A B, an element for each thread."""
+    column, row = cuda.grid(2)
+    total = np.float32(0)
+    for k in range(b.shape[0]):
+        total += a[row, k] * b[k, column]
+    c[row, column] = total
+
+
+def shared(tile: int) -> Any:
+    """C = A B, an element for each thread, from tiles in shared memory."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        of_a = cuda.shared.array((tile, tile), np.float32)
+        of_b = cuda.shared.array((tile, tile), np.float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        column, row = cuda.grid(2)
+        total = np.float32(0)
+        for first in range(0, b.shape[0], tile):
+            of_a[y, x] = a[row, first + x]
+            of_b[y, x] = b[first + y, column]
+            cuda.syncthreads()
+            for k in range(tile):
+                total += of_a[y, k] * of_b[k, x]
+            cuda.syncthreads()
+        c[row, column] = total
+
+    return kernel
+
+
+def kernels() -> Iterator[tuple[str, Any, str, float, float, str]]:
+    """Name, kernel, precision, and a turn of the source: multiply-adds, loads, kind of loop."""
+    pairs = [(rows, columns) for rows in SIDES for columns in SIDES]
+    for r, c in pairs:
+        counts = r * c, r + c
+        yield f"block {r} x {c}", blocked(r, c), "float32", *counts, "while"
+        yield f"double {r} x {c}", blocked(r, c, np.float64), "float64", *counts, "while"
+        yield f"NN {r} x {c}", blocked(r, c, transposed=False), "float32", *counts, "while"
+        yield f"block {r} x {c}, range", ranged(r, c, kept=True), "float32", *counts, "range"
+        yield f"as written {r} x {c}", ranged(r, c, kept=False), "float32", *counts, "range"
+    for r, c in ((4, 4), (4, 8), (8, 4), (8, 8)):
+        yield f"wide {r} x {c}", blocked(r, c, wide=True), "float32", r * c, (r + c) / 4, "while"
+        yield f"apart {r} x {c}", strided(r, c), "float32", r * c, r + c, "while"
+    yield "an element, range", naive, "float32", 1, 2, "range"
+    for side in (8, 16):
+        loads = 2 * 8 * 8 * side / side**2 + 8 * 4
+        yield f"tile of {8 * side}", tiled(side), "float32", 8 * 64, loads, "while"
+    for side in (16, 32):
+        yield f"tile of {side}, an element", shared(side), "float32", side, 2 + 2 * side, "range"
+
+
+def compiled(kernel: Any, precision: str, folder: str) -> tuple[str, int]:
+    """The listing of a kernel's machine code, and the registers of a thread."""
+    from numba import types
+
+    tools = next(Path(place) / "nvidia/cu13/bin" for place in sys.path if "site-packages" in place)
+    matrix = types.Array(getattr(types, precision), 2, "C")
+    ptx, _ = cuda.compile_ptx(kernel.py_func, (matrix,) * 3, cc=(9, 0))
+    source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+    source.write_text(ptx, encoding="utf-8")
+    about = _said(tools / "ptxas", "-v", "-arch=sm_90", source, "-o", made)
+    code = _said(tools / "nvdisasm", "-c", made)
+    return code, int(re.findall(r"Used (\d+) registers", about)[0])
+
+
+def _said(*command: str | Path) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def main() -> None:
+    rows = []
+    with TemporaryDirectory() as folder:
+        for name, kernel, precision, fmas, loads, kind in kernels():
+            listing, registers = compiled(kernel, precision, folder)
+            item = np.dtype(precision).itemsize
+            text = read_listing(listing).text
+            rows.append(vars(Loop(name, registers, text, fmas, loads, item, kind)))
+    INTO.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    assert cuda_kernels  # which mends numba for a new numpy, first
+    main()

@@ -1,0 +1,87 @@
+"""Make ``modelled.json``: what the clock of CUDA kernels says of the record's products, Gflop/s,
+each with its own machine code from ``loops.json``; and print it beside what was measured.
+
+    NUMBA_ENABLE_CUDASIM=1 python -m tools.cuda.record
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cypresskit.today import figures, record
+from cypresskit.today.cuda_kernels import as_written, blocked, tiled
+from tools.cuda.boards import H200
+from tools.cuda.clock import TAKEN, CudaReport, simulate
+from tools.cuda.code import known
+
+INTO = Path(__file__).with_name("modelled.json")
+SHARED_MOST = 48 * 1024  # bytes that a launch may ask for
+
+
+def timed(
+    kernel: Any,
+    code: str,
+    n: int,
+    block: tuple[int, int],
+    threads: tuple[int, int],
+    precision: type = np.float32,
+    shared: int = 0,
+) -> CudaReport:
+    """The report on a product of n x n by blocks (rows, columns) and workgroups (across, down)."""
+    matrices = [SimpleNamespace(shape=(n, n), dtype=np.dtype(precision)) for _ in range(3)]
+    grid = [max(n // (a * b), 1) for a, b in zip(block[::-1], threads)]
+    (loop,) = (loop for loop in known() if loop.name == code)
+    return simulate(kernel, tuple(grid), threads, *matrices, listing=loop, shared=shared)
+
+
+def modelled() -> dict[str, float]:
+    """The stored figures, by "experiment, case"."""
+    figures: dict[str, float] = json.loads(INTO.read_text(encoding="utf-8"))
+    return figures
+
+
+def products() -> Iterator[tuple[str, CudaReport, int]]:
+    """The record's products: name, report and N."""
+    n = record()["n"]
+    for b in (1, 2, 4, 8):
+        sides = (b, b), (8, 8)
+        yield f"block, {b} x {b}", timed(blocked(b, b), f"block {b} x {b}", n, *sides), n
+        kernel = blocked(b, b, np.float64)
+        yield (
+            f"double, {b} x {b}",
+            timed(kernel, f"double {b} x {b}", n, *sides, precision=np.float64),
+            n,
+        )
+    sides = (8, 8), (8, 8)
+    kernels = {"NN": blocked(8, 8, transposed=False), "TN, wide": blocked(8, 8, wide=True)}
+    for name, kernel in kernels.items():
+        code = "NN 8 x 8" if name == "NN" else "wide 8 x 8"
+        yield f"layout, {name}", timed(kernel, code, n, *sides), n
+    for size in map(int, figures("size")):
+        yield f"size, {size}", timed(blocked(8, 8), "block 8 x 8", size, *sides), size
+    yield "shared memory, 128 x 128", timed(tiled(16), "tile of 128", n, (8, 8), (16, 16)), n
+    for warps in map(int, figures("warps")):
+        held_off = (H200.lds_bytes // warps - TAKEN) // 128 * 128
+        kernel = blocked(8, 8)
+        report = timed(kernel, "block 8 x 8", n, (8, 8), (8, 4), shared=min(held_off, SHARED_MOST))
+        yield f"warps, {warps}", report, n
+    for case in figures("exercise"):
+        across, down = map(int, case.split(" x "))
+        report = timed(as_written, "as written 8 x 8", n, (8, 8), (across, down))
+        yield f"exercise, {case}", report, n
+
+
+def main() -> None:
+    made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in products()}
+    INTO.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    measured = {f"{r['experiment']}, {r['case']}": r["value"] for r in record()["rows"]}
+    for name, speed in made.items():
+        print(f"{name:28} {speed:8.0f} {measured[name]:8.0f} {speed / measured[name]:6.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,373 @@
+"""What a CUDA kernel asks for, found by running its Python function once for all threads.
+
+Numbers of threads are vectors, as are the places that they index; data are unknown. Each access,
+multiply-add and barrier is noted with its line. A loop over a size, or of more than ``UNROLLED``
+turns, runs for its first turns. Where threads take different ways, the function runs once for each
+way, and what they do in common is put together again.
+
+Left out: what hangs on data, loops of a thread's own length, and atomics; all are refused with
+their line.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CellType, FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+UNROLLED = 64  # turns of a loop that is straight code
+WAYS = 16  # through the kernel
+PRODUCT, SUM = "product", "sum"
+OF_A_CONVERSION = "float32", "float64", "int32", "int64"
+
+
+class Refused(ValueError):
+    """A kernel that can't be traced, and the line."""
+
+
+def line_of(code: Any) -> int:
+    """The line of the kernel that is running."""
+    frame = sys._getframe(1)
+    while frame.f_code is not code:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame.f_lineno
+
+
+@dataclass(eq=False)
+class Event:
+    """``kind`` ("load", "store", "shared load", "shared store", "barrier", PRODUCT or SUM), its
+    line, and bytes of a thread at ``place``, an int64 of each thread; those that ask are ``on``.
+    """
+
+    kind: str
+    line: int
+    size: int = 0
+    array: int = 0
+    place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    on: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+
+
+@dataclass(eq=False)
+class Part:
+    """Straight code, or a loop: events of its first turns, how many there are, and its kind."""
+
+    turns: list[list[Event]]
+    count: int = 1
+    kind: str = ""
+
+
+class Threads(np.ndarray):
+    """An integer, or a truth, of each thread."""
+
+    tracer: "Tracer"
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.tracer = getattr(other, "tracer", None)  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return self.tracer.fork(np.asarray(self, bool))
+
+    def __index__(self) -> int:
+        raise self.tracer.refused("a thread's own number can't be the length of a loop here")
+
+
+class Number:
+    """A number of data, which nobody knows."""
+
+    def __init__(self, tracer: "Tracer", made: Event | None = None):
+        self.tracer, self.made = tracer, made
+
+    def __mul__(self, other: Any) -> "Number":
+        return Number(self.tracer, self.tracer.note(PRODUCT, size=self.tracer.item))
+
+    def __add__(self, other: Any) -> "Number":
+        for one in (other, self):  # a product that is added becomes a multiply-add
+            if isinstance(one, Number) and one.made and one.made.kind == PRODUCT:
+                one.made.kind = "multiply-add"
+                return Number(self.tracer)
+        return Number(self.tracer, self.tracer.note(SUM, size=self.tracer.item))
+
+    __rmul__ = __truediv__ = __rtruediv__ = __mul__
+    __radd__ = __sub__ = __rsub__ = __add__
+
+    def __neg__(self) -> "Number":
+        return self
+
+    def __bool__(self, *other: Any) -> Any:
+        raise self.tracer.refused("what a kernel does may not hang on its data here")
+
+    __lt__ = __gt__ = __le__ = __ge__ = __float__ = __index__ = __bool__
+
+
+class Size(int):
+    """A size that the compiler doesn't know. Comparing a loop's number with it begins a turn."""
+
+    tracer: "Tracer"
+
+    def of(self, value: int) -> "Size":
+        size = Size(value)
+        size.tracer = self.tracer
+        return size
+
+    def __gt__(self, other: Any) -> Any:
+        if isinstance(other, int) and not isinstance(other, Size):
+            return self.tracer.begin_turn(int(other), int(self))
+        return int(self) > other
+
+    def __lt__(self, other: Any) -> Any:
+        return int(self) < other
+
+
+for _name in ("add", "sub", "mul", "floordiv"):
+    for _side in ("__", "__r"):
+
+        def _keep(self: Size, other: Any, name: str = f"{_side}{_name}__") -> Any:
+            value = getattr(int, name)(self, other)
+            return value if value is NotImplemented else self.of(value)
+
+        setattr(Size, f"{_side}{_name}__", _keep)
+
+
+class Array:
+    """An array of the card's, or of shared memory, at byte ``base``."""
+
+    def __init__(self, tracer: "Tracer", base: int, shape: tuple[int, ...], item: int, shared: str):
+        self.tracer, self.base, self.item, self.shared = tracer, base, item, shared
+        self.ndim, self.dims = len(shape), shape
+        self.shape = shape if shared else tuple(tracer.size(n) for n in shape)
+        self.size = self.shape[0]
+
+    def __len__(self) -> int:
+        return self.dims[0]
+
+    def place(self, key: Any) -> Any:
+        """Bytes from where all begins, of each thread."""
+        place: Any = 0
+        for number, length in zip(key if isinstance(key, tuple) else (key,), self.dims):
+            if isinstance(number, Number):
+                raise self.tracer.refused("a place may not hang on data here")
+            inside = (np.asarray(number) >= 0) & (np.asarray(number) < length)
+            if not np.all(inside | ~self.tracer.on):
+                raise self.tracer.refused(f"a thread asks for a place outside of {self.dims}")
+            place = place * length + number
+        return self.base + self.item * place
+
+    def __getitem__(self, key: Any) -> Number:
+        return self.tracer.load(self, self.place(key), self.item)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.tracer.loaded.clear()
+        self.tracer.note(f"{self.shared}store", self.place(key), self.item)
+
+
+class Tracer:
+    """One run of a kernel by ``blocks`` workgroups of ``threads``, ``turns`` turns of each loop."""
+
+    def __init__(self, function: FunctionType, grid: Any, threads: Any, blocks: int, turns: int):
+        self.function, self.turns = function, turns
+        inside = np.arange(blocks * threads[0] * threads[1])
+        block, thread = np.divmod(inside, threads[0] * threads[1])
+        self.grid, self.threads = grid, threads
+        self.total = len(inside)
+        self.x, self.y = self.vector(thread % threads[0]), self.vector(thread // threads[0])
+        self.block_x, self.block_y = self.vector(block % grid[0]), self.vector(block // grid[0])
+        self.item = 4
+
+    def vector(self, values: np.ndarray) -> Threads:
+        made = values.view(Threads)
+        made.tracer = self
+        return made
+
+    def size(self, value: int) -> Size:
+        made = Size(value)
+        made.tracer = self
+        return made
+
+    def refused(self, why: str) -> Refused:
+        line = line_of(self.function.__code__)
+        return Refused(f"line {line} of {self.function.__name__}: {why}")
+
+    def run(self, arguments: Any) -> list[Part]:
+        """The kernel's parts."""
+        self.waiting = [np.ones(self.total, bool)]
+        runs: list[tuple[np.ndarray, list[Part]]] = []
+        while self.waiting:
+            if len(runs) == WAYS:
+                raise self.refused(f"threads take more than {WAYS} ways")
+            self.on = self.waiting.pop()
+            self.parts = [Part([[]])]
+            self.loop = self.first = self.inner = 0
+            self.loaded: set = set()
+            self.shared = 0
+            given: list[Any] = []
+            base = 0
+            for one in arguments:
+                if hasattr(one, "shape") and one.shape:
+                    given.append(Array(self, base, one.shape, one.dtype.itemsize, ""))
+                    self.item = max(self.item, one.dtype.itemsize)
+                    base += -(-int(np.prod(one.shape)) * one.dtype.itemsize // 512) * 512
+                else:
+                    whole = isinstance(one, int | np.integer)
+                    given.append(self.size(int(one)) if whole else Number(self))
+            self.replaced()(*given)
+            runs.append((self.on, self.parts))
+        return together(runs)
+
+    def replaced(self) -> Callable:
+        """The function with this run's `cuda`, `range` and `four`."""
+
+        def instead(value: Any) -> Any:
+            name = getattr(value, "__name__", "")
+            if name == "numba.cuda":
+                return self.cuda()
+            if name in ("_four", "_simulated"):
+                return lambda array, *key: (self.load(array, array.place(key), 16),) * 4
+            if name in OF_A_CONVERSION and isinstance(value, type):
+                return lambda one: one if isinstance(one, Number) else value(one)
+            return value
+
+        code, given = self.function.__code__, self.function.__globals__
+        names = {name: instead(given[name]) for name in code.co_names if name in given}
+        names["range"] = self.range
+        cells = tuple(CellType(instead(c.cell_contents)) for c in self.function.__closure__ or ())
+        return FunctionType(code, given | names, "kernel", self.function.__defaults__, cells)
+
+    def cuda(self) -> SimpleNamespace:
+        def shared(shape: Any, dtype: Any) -> Array:
+            shape = shape if isinstance(shape, tuple) else (shape,)
+            item = np.dtype(getattr(dtype, "name", dtype)).itemsize
+            array = Array(self, self.shared, shape, item, "shared ")
+            self.shared += int(np.prod(shape)) * item
+            return array
+
+        def two(x: Any, y: Any) -> SimpleNamespace:
+            return SimpleNamespace(x=x, y=y, z=0)
+
+        x = self.x + self.threads[0] * self.block_x
+        y = self.y + self.threads[1] * self.block_y
+        return SimpleNamespace(
+            grid=lambda axes: (x, y) if axes == 2 else x,
+            gridsize=lambda axes: tuple(g * t for g, t in zip(self.grid, self.threads))[:axes],
+            threadIdx=two(self.x, self.y),
+            blockIdx=two(self.block_x, self.block_y),
+            blockDim=two(*self.threads),
+            gridDim=two(*self.grid),
+            local=SimpleNamespace(array=lambda shape, dtype: Counter()),
+            shared=SimpleNamespace(array=shared),
+            syncthreads=lambda: self.loaded.clear() or self.note("barrier"),  # type: ignore[func-returns-value]
+            syncwarp=lambda *mask: None,
+            fma=lambda a, b, c: Number(self, self.note("multiply-add", size=self.item)),
+        )
+
+    def note(self, kind: str, place: Any = None, size: int = 0, array: int = 0) -> Event:
+        event = Event(kind, line_of(self.function.__code__), size, array)
+        if place is not None:
+            event.place = np.broadcast_to(np.asarray(place, np.int64), self.total)
+            event.on = self.on.copy()
+        self.parts[-1].turns[-1].append(event)
+        return event
+
+    def load(self, array: Array, place: Any, size: int) -> Number:
+        """A load; a number that a thread has loaded in this turn stays in its register."""
+        name = array.shared, size, np.asarray(place).tobytes(), self.on.tobytes()
+        if name not in self.loaded:
+            self.loaded.add(name)
+            self.note(f"{array.shared}load", place, size, array.base)
+        return Number(self)
+
+    def fork(self, truth: np.ndarray) -> bool:
+        """Which way this run goes on; the threads that go the other way have a run of their own."""
+        here = truth[self.on] if truth.ndim else truth
+        if np.all(here) or not np.any(here):
+            return bool(np.all(here))
+        self.waiting.append(self.on & ~truth)
+        self.on = self.on & truth
+        return True
+
+    def begin_turn(self, number: int, size: int, step: int = 0, kind: str = "while") -> bool:
+        """Whether the loop whose ``number`` is compared with ``size`` goes on."""
+        line = line_of(self.function.__code__)
+        part = self.parts[-1]
+        if self.loop not in (0, line):
+            if number - self.inner > UNROLLED:
+                raise self.refused("a loop over a size inside of another")
+            return number < size
+        if number >= size and not self.loop:
+            return False
+        if not self.loop:
+            self.parts.append(part := Part([], 0, kind))
+            self.loop, self.first, self.inner = line, number, number
+        if len(part.turns) == 1 or step:
+            part.count = -(-(size - self.first) // (step or number - self.first or 1))
+        self.loaded.clear()
+        if number >= size or len(part.turns) == self.turns:
+            self.loop = 0
+            self.parts.append(Part([[]]))
+            return False
+        part.turns.append([])
+        return True
+
+    def range(self, *limits: Any) -> Iterator[Any]:
+        """Numba's `range`: a loop over a size or with many turns is cut."""
+        start, stop, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
+        if isinstance(start, Threads) or isinstance(stop, Threads):
+            outside = self.on
+            number = start + np.zeros(self.total, np.int64)
+            while np.any(self.on & np.asarray(number < stop)):
+                self.on = outside & np.asarray(number < stop)
+                yield self.vector(np.asarray(number))
+                number = number + step
+            self.on = outside
+        elif not isinstance(stop, Size) and len(range(start, stop, step)) <= UNROLLED:
+            yield from range(start, stop, step)
+        else:
+            for number in range(start, stop, step):
+                if not self.begin_turn(number, int(stop), step, "range"):
+                    return
+                yield number
+            self.begin_turn(int(stop), int(stop), step, "range")
+
+
+def together(runs: list[tuple[np.ndarray, list[Part]]]) -> list[Part]:
+    """One list of parts of several ways: an event of the same line, as often seen, is the same."""
+    runs.sort(key=lambda run: -sum(len(turn) for part in run[1] for turn in part.turns))
+    _, parts = runs[0]
+    for _, others in runs[1:]:
+        if len(others) != len(parts):
+            continue  # a way that ends early
+        for part, other in zip(parts, others):
+            for turn, more in zip(part.turns, other.turns):
+                seen: Counter = Counter()
+                known = {}
+                for event in turn:
+                    known[event.kind, event.line, seen[event.kind, event.line]] = event
+                    seen[event.kind, event.line] += 1
+                seen.clear()
+                at = 0
+                for event in more:
+                    name = event.kind, event.line, seen[event.kind, event.line]
+                    seen[event.kind, event.line] += 1
+                    if name not in known:
+                        turn.insert(at, event)
+                        at += 1
+                        continue
+                    same = known[name]
+                    at = turn.index(same) + 1
+                    if len(same.on):
+                        same.place = np.where(event.on, event.place, same.place)
+                        same.on = same.on | event.on
+    return parts
+
+
+def traced(
+    kernel: Any, grid: Any, threads: Any, arguments: Any, blocks: int, turns: int
+) -> tuple[list[Part], int]:
+    """The parts of a kernel as ``blocks`` workgroups run it, and the bytes of a workgroup's shared
+    memory. Raises ``Refused``.
+    """
+    function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
+    tracer = Tracer(function, grid, threads, blocks, turns)
+    return tracer.run(arguments), tracer.shared
