@@ -18,8 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit import session
-from cypresskit.blas import DD, CardMemoryError, choose, gemm, gemm_packed, gemv
-from cypresskit.blas import MatrixFactory as _MatrixFactory
+from cypresskit.blas import DD, choose, gemm, gemm_packed, gemv
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -31,16 +30,13 @@ from cypresskit.machine.shape import Shape
 
 __version__ = "0.1.0"
 
-open = _MatrixFactory  # ``ck.open(device)``: matrices that stay on the card
-
-# Not in a star import: names that Python has itself, `open` and `compile`, and what needs more than
-# numpy and numba.
+# Not in a star import: `compile`, which Python has itself, and what needs more than numpy and
+# numba.
 __all__ = [
     "DD",
     "HD5850",
     "HD5870",
     "HD5970",
-    "CardMemoryError",
     "CompileError",
     "ConventionError",
     "Device",
@@ -67,11 +63,9 @@ __all__ = [
     "machine_code",
     "price",
     "simulate",
-    "sweep",
     "trace_element",
     "verify",
     "what_if",
-    "why",
     "workbench",
 ]
 
@@ -90,12 +84,10 @@ _LATER = {
     "machine_code": "today.machine_code",
     "price": "timing",
     "simulate": "timing",
-    "sweep": "timing",
     "teach": "",
     "trace_element": "kernels.element_trace",
     "verify": "kernels.verification",
     "what_if": "timing",
-    "why": "timing",
     "workbench": "editing.workbench",
 }
 
@@ -113,10 +105,9 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import ConventionError, kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
-    from cypresskit.timing.limits import what_if, why
+    from cypresskit.timing.limits import what_if
     from cypresskit.timing.prices import price
     from cypresskit.timing.simulate import simulate
-    from cypresskit.timing.sweep import sweep
     from cypresskit.today.machine_code import machine_code as machine_code
 
 import_later(__name__, _LATER)

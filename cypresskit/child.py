@@ -57,7 +57,7 @@ def end(process: subprocess.Popen) -> None:
 
 def python(
     path: Sequence[str],
-    main: str = "cypresskit.isolated.runner",
+    main: str,
     *,
     modules: Sequence[str] = (),
     warm: str = "",

@@ -25,6 +25,7 @@ MOST = 1024  # parts of a kind that a simulated chip may have
 #: Double instructions per double-double operation: half additions of 21, half multiplications of 8,
 #: which fused multiply-adds make so short (Nakasato, appendix A).
 DOUBLE_DOUBLE = (21 + 8) / 2
+PRECISIONS = "single", "double", "double-double"
 TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
@@ -35,6 +36,18 @@ def is_whole(value: Any, most: float = math.inf) -> bool:
         and not isinstance(value, bool)
         and bool(1 <= value <= most)
     )
+
+
+def check_precision(precision: object) -> None:
+    """``ValueError`` for what is none of ``PRECISIONS``."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+
+
+def check_device(device: object) -> None:
+    """``TypeError`` for what is no ``Device``."""
+    if not isinstance(device, Device):
+        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
 
 
 def _n(
@@ -127,11 +140,9 @@ class Board:
         """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
         operations take ``DOUBLE_DOUBLE`` instructions.
         """
-        peaks = {"single": self.single_gflops, "double": self.double_gflops}
-        peaks["double-double"] = self.double_gflops / DOUBLE_DOUBLE
-        if precision not in peaks:
-            raise ValueError(f"precision {precision!r} is not one of {', '.join(peaks)}")
-        return peaks[precision]
+        check_precision(precision)
+        peaks = self.single_gflops, self.double_gflops, self.double_gflops / DOUBLE_DOUBLE
+        return peaks[PRECISIONS.index(precision)]
 
 
 @dataclass(frozen=True)
@@ -174,6 +185,8 @@ class AccessGeometry:
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Device(Board):
     """A chip that can be compiled for and timed."""
+
+    fetches_in_order = True  # whether their data come back in the order of asking; assumed
 
     # threads
     wavefront: int = _count("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
@@ -471,14 +484,6 @@ HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, ch
 HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
 
 DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
-
-
-def device(name: str) -> Device:
-    """A device by name in any spelling ("HD 5870", "hd5870")."""
-    key = str(name).lower().replace(" ", "").replace("radeon", "").replace("_", "")
-    if key not in DEVICES:
-        raise ValueError(f"device {name!r} is not one of {', '.join(DEVICES)}")
-    return DEVICES[key]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,7 @@
-"""Guesses as a saved notebook keeps them, and numbers as people type them. It needs no Bokeh."""
+"""Numbers as people type them: guesses, and points of a mark. It needs no Bokeh."""
 
 import re
-from collections.abc import Iterable, Mapping
 from math import inf, isfinite
-from typing import Any
-
-KEPT = "cypresskit"  # what of an output's metadata is ours
 
 #: The first number, perhaps over another, touched by no letters but its unit's: "about 8x", "1/70";
 #: see ``number``.
@@ -36,27 +32,3 @@ def number(text: str, unit: str = "") -> float | None:
         digits = re.sub("[.,]", "", digits) if grouped else f"{re.sub('[.,]', '', whole)}.{part}"
     value = float(digits) / float(match[2] or 1) if float(match[2] or 1) else inf
     return value if isfinite(value) else None
-
-
-def kept_guesses(cells: Iterable[Mapping]) -> dict[str, tuple[Any, Any]]:
-    """(guess, result) by question, as kept in the outputs of a notebook's ``cells``; a curve is a
-    question for each of its places.
-    """
-    pairs: dict[str, tuple[Any, Any]] = {}
-    for output in (output for cell in cells for output in cell["outputs"]):
-        metadata = output.get("metadata")
-        kept = metadata.get(KEPT) if isinstance(metadata, dict) else None
-        question = kept.get("question") if isinstance(kept, dict) else None
-        if not isinstance(kept, dict) or not isinstance(question, str):
-            continue
-        guess, truth = kept.get("guess"), kept.get("truth")
-        parts: dict[str, tuple[Any, Any]] = {question: (guess, truth)}
-        if isinstance(truth, dict):
-            heights = guess if isinstance(guess, dict) else {}
-            parts = {
-                f"{question}, at {place}": (heights.get(place), truth[place]) for place in truth
-            }
-        for asked, pair in parts.items():
-            if pair[0] is not None or asked not in pairs:
-                pairs[asked] = pair
-    return pairs

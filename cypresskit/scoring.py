@@ -3,20 +3,22 @@
 The figures are the project's copy of what the papers print, ``data/published.json``; a row names
 one by its ``id`` and ``quantity`` there. Gflop/s are taken at the published N, or at the better of
 2048 and 4096 where none is given; efficiencies and the best N over ``SIZES``. Kernel cards come
-from the compiler, in AMD's style. ``judged`` adds the errors, ``verdict`` sums them up.
+from the compiler. ``judged`` adds the errors, ``verdict`` sums them up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
+
+from tqdm.auto import tqdm
 
 from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import card
+from cypresskit.threads import processors
 from cypresskit.timing.simulate import simulate
-from cypresskit.timing.sweep import Table, timed
 
 N = 2048  # where a source gives none
 LARGE = 4096  # and the larger size at which such a kernel may be faster
@@ -42,11 +44,9 @@ PEAKS = {
 }
 
 
-def score(
-    device: Device = HD5870, *, executor: Executor | None = None, progress: bool = True
-) -> Table:
+def score(*, progress: bool = True) -> list[dict[str, Any]]:
     """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take
-    about a minute of processor time; an ``executor`` of ``concurrent.futures`` shares it out.
+    about a minute of processor time.
     """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
@@ -57,60 +57,51 @@ def score(
             sizes = SIZES
         points |= {(name, n) for n in sizes if "gflops_max" in row}
     order = sorted(points, key=lambda point: -point[1])
-    done = dict(zip(order, timed([(name, n, device) for name, n in order], executor, progress)))
-    rows = [row for name in figures for row in _kernel(name, figures[name], done, device)]
+    done = dict(zip(order, timed([(name, n, HD5870) for name, n in order], progress)))
+    rows = [row for name in figures for row in _kernel(name, figures[name], done)]
     packed = published.kernel("sgemm_packed4")
-    speeds = [
-        simulate("sgemm_packed", packed["n"], count=count, device=device).gflops for count in PACKED
-    ]
+    speeds = [simulate("sgemm_packed", packed["n"], count=count).gflops for count in PACKED]
     rows.append(
         _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in speeds])
     )
     # Flop/s times bytes per number
     need = {
-        "dgemm": device.double_gflops * 8,
-        "sgemm": device.single_gflops * 4,
+        "dgemm": HD5870.double_gflops * 8,
+        "sgemm": HD5870.single_gflops * 4,
     }
     need |= {
-        "ddgemm": device.peak_gflops("double-double") * 16,
-        "texture_cache": device.texture_gb_s,
+        "ddgemm": HD5870.peak_gflops("double-double") * 16,
+        "texture_cache": HD5870.texture_gb_s,
     }
     for quantity, gb_s in need.items():
         figure = float(
             str(published.figures()["bandwidth_need_tb_s"][quantity]).removesuffix("/ b")
         )
         rows.append(_row("bandwidth_need_tb_s", quantity, figure, round(gb_s / 1e3, 3)))
-    return Table(rows)
+    return rows
 
 
-class Uncertain(float):
-    """A simulated figure that may be off by a share of ``error``: it is printed as 1874 ± 3 %."""
+def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dict[str, Any]]:
+    """Rows of the reports of launches (kernel, N, board), in their order, made on all cores."""
 
-    error: float
+    def row(point: tuple[str, int, Device]) -> dict[str, Any]:
+        kernel, n, device = point
+        return simulate(kernel, n, device=device, progress=False).row()
 
-    def __format__(self, spec: str) -> str:
-        return f"{float(self):{spec}} ± {100 * self.error:.0f} %"
-
-
-def speed(row: dict[str, Any]) -> float:
-    """The Gflop/s of a row of ``Report.row``, ``Uncertain`` where its launch wasn't steady."""
-    if row["steady"]:
-        return float(row["gflops"])
-    gflops = Uncertain(row["gflops"])
-    gflops.error = row["error"]
-    return gflops
+    points = list(points)
+    with ThreadPoolExecutor(processors()) as pool:
+        rows = pool.map(row, points)
+        return list(tqdm(rows, "simulating", len(points), disable=not progress))
 
 
-def _kernel(
-    name: str, figures: dict[str, Any], done: Done, device: Device
-) -> Iterator[dict[str, Any]]:
+def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str, Any]]:
     """Rows for every published figure of a kernel that is also simulated."""
     best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
-    made = card(name, device)
+    made = card(name)
     simulated: dict[str, Callable[..., Any]] = {
-        "gflops_max": lambda: speed(best),
+        "gflops_max": lambda: best["gflops"],
         "n_at_max": lambda: max(
             (row["gflops"], n) for (other, n), row in done.items() if other == name
         )[1],
@@ -121,7 +112,7 @@ def _kernel(
         "active_threads": lambda: 4 * best["active"],
         "wavefronts": lambda: best["active"],
         "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
-        "peak_gflops": lambda: round(device.double_gflops / PEAKS[name], 2),
+        "peak_gflops": lambda: round(HD5870.double_gflops / PEAKS[name], 2),
     }
     simulated |= {
         field: partial(getattr, made, field.replace("bundles", "loop_bundles")) for field in CARD

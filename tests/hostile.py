@@ -15,14 +15,14 @@ from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import Report
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
-TEXTS = {
-    "a tag": TAG,
-    "the end of a script": "</script><!--<script>window.hostile = 1</script>",
-    "quotes and marks": '\'"`**[lesson 00](x" onmouseover="window.hostile=1)`**\\\' & $name @words',
-    "half a surrogate": "J\udcf6rg",
-    "control letters": "a\0b\x1b[2J\u202e\ufffe\x85\u2028c",
-    "very long": "A" * 100_000,
-}
+#: A tag, the end of a script, quotes and marks, half a surrogate, control letters; and very long.
+TEXT = (
+    TAG
+    + "</script><!--<script>window.hostile = 1</script>"
+    + '\'"`**[lesson 00](x" onmouseover="window.hostile=1)`**\\\' & $name @words'
+    + "J\udcf6rg a\0b\x1b[2J\u202e\ufffe\x85\u2028c"
+    + "A" * 100_000
+)
 
 
 def report(text: str) -> Report:
@@ -71,9 +71,8 @@ def sheet(text: str) -> Shown:
     made.words(5, 50, text)
     made.boxes(text, [20, 40], 20, 10, 10, ink="a", words=[text, text], key=[1, 2])
     made.about = {1: text, 2: [(0, text)]}
-    guess = draw.player.Guess(text, [text, "b"], text, text)
     below = [made.legend((text, "a", "box")), made.note(text)]
-    return made.player([text, text], [text], below=below, step=text, guess=guess)
+    return made.player([text, text], [text], below=below, step=text)
 
 
 def dials(text: str) -> Shown:

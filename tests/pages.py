@@ -57,7 +57,6 @@ VIEWS = {
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
-    "chip_torn": lambda: draw.chip([simulate("sgemm_naive", 1024)]),
     "roofline": ck.teach.why_blocks.roofline,
     "reduction": ck.teach.small.reduction,
     "chip_sizes": lambda: draw.chip(reports()),

@@ -60,7 +60,7 @@ def test_reports_an_unknown_group(capsys):
 
 
 def test_edits_are_run_in_parts_and_for_as_long_as_is_allowed(monkeypatch):
-    monkeypatch.setattr(bench, "fitting_size", lambda kernel: 256)
+    monkeypatch.setattr(bench, "EDITED", 256)
     both = bench.edit_times(3, seed=4)
     assert len(both) == 3 and all("text" in times for times in both)
     assert bench.edit_times(3, seed=4, most=0.0) == []

@@ -42,7 +42,7 @@ def collect(folder: Path, who) -> None:
 
 def marks(folder: Path, submitted: str, out: str, *options: str) -> int:
     """Mark what was submitted."""
-    return cli.main(["marks", "--jobs", "2", *options, str(folder / submitted), str(folder / out)])
+    return cli.main(["marks", *options, str(folder / submitted), str(folder / out)])
 
 
 def table(out: Path) -> dict[str, dict[str, str]]:

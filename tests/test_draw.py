@@ -9,13 +9,12 @@ import re
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
-from pages import pipeline, record, view
+from pages import record, view
 
 import cypresskit as ck
 from cypresskit.draw.player import Track, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.teach.l12_contest import checks as contest
-from cypresskit.timing import Table
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +26,6 @@ def player():
 
 
 SAVED = {
-    "sweep.csv": lambda file: Table([{"n": 64}]).save(file),
-    "tasks.json": lambda file: pipeline().save(file),
     "page.html": lambda file: view("digits").save(file),
     "still.svg": lambda file: view("digits").save(file),
     "entry.il": lambda file: contest.save(contest.BAR, file, "me"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import SIX
 from pages import (
     record,
 )
@@ -39,8 +40,7 @@ def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
         assert value == pytest.approx(exact[i, j], abs=1e-4)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", ck.kernels)
+@pytest.mark.parametrize("name", SIX)
 def test_a_register_holds_the_element_that_is_named(name):
     """Through copies and the LDS: the numbers are those of the matrices."""
     kernel = ck.kernels[name]

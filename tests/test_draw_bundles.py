@@ -101,9 +101,9 @@ def test_a_loop_ends_on_what_its_card_says():
     assert sums == ends.tolist()
 
 
-def main_loop(kernel: str, style: str = "amd") -> list:
+def main_loop(kernel: str) -> list:
     """The bundles of a kernel's inner loop."""
-    code = compile(ck.kernels[kernel].program, style=style)
+    code = compile(ck.kernels[kernel].program)
     return [bundle for clause in code.main_loop for bundle in clause.bundles]
 
 

@@ -35,40 +35,30 @@ class Scene:
         self.report, self.use = report, report.use
         self.engine, self.start, self.end = report.use.wavefronts.T
         self.clocks = np.linspace(0, report.use.clocks[-1], FRAMES)
-        self.lost = report.clocks - report.use.clocks[-1]
         self.skipped = report.wavefronts - len(self.engine)
 
     def clock(self, frame: int) -> float:
         """The clock in the simulated time."""
         return float(self.clocks[frame])
 
-    def behind(self, frame: int) -> bool:
-        return self.lost > 0.5 and frame >= FRAMES // 2
-
     def now(self, frame: int) -> np.ndarray:
         return (self.start < self.clock(frame)) & (self.end > self.clock(frame))
 
     def counts(self, frame: int) -> tuple[float, int, int, int]:
         """Clock, wavefronts that run, engines, and wavefronts that are done."""
-        behind, now = self.behind(frame), self.now(frame)
-        done = int((self.end <= self.clock(frame)).sum()) + behind * self.skipped
-        clock = self.clock(frame) + behind * self.lost
-        return clock, int(now.sum()), len(set(self.engine[now])), done
+        now = self.now(frame)
+        done = int((self.end <= self.clock(frame)).sum())
+        return self.clock(frame), int(now.sum()), len(set(self.engine[now])), done
 
     def share(self, unit: str, frame: int, part: int) -> float:
         """A unit's share in per cent: in the frame's interval, in the last of the whole time.
 
-        What was left out of a launch is taken for the middle of what was simulated, and all parts
-        of a kind are on average as busy as the report says.
+        All parts of a kind are on average as busy as the report says.
         """
         shares = self.use.shares[unit][:, part]
         if frame == FRAMES - 1:
-            every = self.use.shares[unit]
-            quarter = len(every) // 4
-            middle = every[quarter : len(every) - quarter].mean(axis=0)
-            busy = every.mean(axis=0) * self.use.clocks[-1] + middle * max(self.lost, 0)
-            busy = busy / self.report.clocks
-            if self.lost > 0.5 and busy.any():
+            busy = self.use.shares[unit].mean(axis=0)
+            if self.skipped and busy.any():
                 busy = busy * self.report.busy[unit] / busy.mean()
             return 100 * min(busy[part], 1)
         interval = np.searchsorted(self.use.clocks, self.clock(frame), "right") - 1
@@ -87,17 +77,18 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         scene, frame = at(say)
         r, (clock, now, engines, done) = scene.report, scene.counts(frame)
         sampled = [] if r.simulated == 1 else [100 * r.simulated]
+        if scene.skipped:
+            sampled = [len(scene.engine), r.wavefronts, r.clocks]
         bound = [value(n) for n in parts(r.bound)[1]]  # of a channel
         over = [r.gflops, r.percent, *bound] if frame == FRAMES - 1 else []
         rest = [now, engines, device.simd_engines, done]
-        return [*r.size, clock, r.clocks, *sampled, *rest, *over]
+        return [*r.size, clock, scene.clocks[-1], *sampled, *rest, *over]
 
     def wavefront(say: Said, shown):
         scene, number = scenes[say.index // SCENE_KEYS], say.index % SCENE_KEYS
-        first, last = scene.start, scene.end
         if shown[0] != number:
             return [number]
-        when = [first[number], last[number]] if not scene.skipped else shown[-2:]
+        when = [scene.start[number], scene.end[number]]
         return [number, *scene.report.size[:1], scene.engine[number], *when]
 
     def engine(say: Said, shown):
@@ -107,13 +98,10 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         size = [scene.report.size[0]]
         return [number, *size, *ran[:12], *more]
 
-    def unit(of: str, cache: str = "") -> Rule:
+    def unit(of: str) -> Rule:
         def rule(say: Said, _):
             scene, frame = at(say)
-            numbers = [say.index, scene.share(of, frame, say.index)]
-            if "% of the lines" in say.text:
-                numbers.append(scene.share(f"{cache} hits", frame, say.index))
-            return numbers
+            return [say.index, scene.share(of, frame, say.index)]
 
         return rule
 
@@ -121,28 +109,20 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         scene, frame = at(say)
         return [say.index, (scene.engine[scene.now(frame)] == say.index).sum()]
 
-    found = r"(; it is asked for nothing|; L\d has # % of the lines)?"
     fit = max(report.active for report in reports) * device.simd_engines
     return {
         r"@ # x # x # on the @\. Clock .*": caption,
         r"Wavefront # of N = #: runs on SIMD engine # from clock # to #\.": wavefront,
         r"SIMD engine # at N = #: .*": engine,
         r"SIMD engine #, wavefronts: #": busy,
-        r"SIMD engine #, ALU: at work # %" + found: unit("ALU", "L1"),
-        r"SIMD engine #, texture: at work # %" + found: unit("texture", "L1"),
-        r"L2 slice #: at work # %" + found: unit("L2", "L2"),
+        r"SIMD engine #, ALU: at work # %": unit("ALU"),
+        r"SIMD engine #, texture: at work # %": unit("texture"),
+        r"L2 slice #: at work # %": unit("L2"),
         r"memory channel #: at work # %": unit("DRAM"),
         r"engine #|L2 #|channel #|#": lambda say, _: [say.index],
-        r"to come: #": lambda say, _: [
-            at(say)[0].report.wavefronts - sum(at(say)[0].counts(at(say)[1])[1::2])
-        ],
-        r"running: #": lambda say, _: [at(say)[0].counts(at(say)[1])[1]],
-        r"done: #": lambda say, _: [at(say)[0].counts(at(say)[1])[3]],
         r"wavefronts running, of # that fit": lambda *_: [fit],
-        r"[Cy]: a tile for # wavefronts": lambda say, _: [-(-at(say)[0].report.wavefronts // 1024)],
-        r"here # wavefronts like these are left out: # clocks": lambda say, _: [
-            at(say)[0].skipped,
-            at(say)[0].lost,
+        r"(?:[Cy]|Simulated): a tile for # wavefronts": lambda say, _: [
+            -(-len(at(say)[0].engine) // 1024)
         ],
     }
 
@@ -151,11 +131,11 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
 @pytest.mark.parametrize(("kernel", "n"), CHOICES)
 def test_every_number_is_the_reports(kernel, n):
     report = simulate(kernel, n)
-    player = draw.chip([report], element=(5, 3))
+    player = draw.chip([report])
     assert_held(player, rules([report]))
-    last = player.captions[-1]
-    assert f"Clock {report.clocks:,.0f} of {report.clocks:,.0f}" in last, "it ends as the report"
-    assert f" {report.wavefronts} done, {report.gflops:.0f} Gflop/s" in last
+    last, ran = player.captions[-1], len(report.use.wavefronts)
+    assert f"{report.clocks:,.0f}" in last, "it ends as the report"
+    assert f" {ran} done, {report.gflops:.0f} Gflop/s" in last
 
 
 def test_every_number_is_its_scenes_reports():
@@ -174,37 +154,6 @@ def test_the_last_frame_has_the_whole_launchs_shares(kernel, n):
         assert percent[-1].mean() == pytest.approx(100 * report.busy[unit], abs=1), unit
 
 
-def test_a_torn_axis_stands_where_wavefronts_were_left_out():
-    whole, part = simulate("sgemm_tn", 512), simulate("sgemm_naive", 1024)
-    assert len(part.use.wavefronts) < part.wavefronts, "this launch is simulated in part"
-    names = [
-        {r.data_source.name for r in draw.chip([report]).figures[0].renderers}
-        for report in (whole, part)
-    ]
-    assert ["tear" in each for each in names] == [False, True]
-
-
-def test_wavefronts_behind_the_tear_have_the_launchs_numbers():
-    """On one engine a launch that has a tile for each wavefront has many rounds: its last
-    wavefronts are those of the whole launch, to two per cent of the clocks.
-    """
-    board = replace(ck.HD5870, simd_engines=1)
-    part, whole = (
-        simulate("sgemm_naive", 256, k=1024, device=board, exact=e) for e in (False, True)
-    )
-    assert len(part.use.wavefronts) < part.wavefronts == len(whole.use.wavefronts)
-    stories = {
-        key: words for key, words in draw.chip([part]).about.items() if key < part.wavefronts
-    }
-    assert list(stories) == sorted(stories) and max(stories) == part.wavefronts - 1
-    for number in (0, 1, part.wavefronts - 2, part.wavefronts - 1):
-        _, start, end = whole.use.wavefronts[number]
-        shown = re.search(r"from clock ([\d,]+) to ([\d,]+)\.", stories[number])
-        clocks = [float(text.replace(",", "")) for text in shown.groups()]
-        assert clocks == pytest.approx([start, end], abs=0.02 * whole.clocks)
-    assert sum("was left out" in words for words in stories.values()) == 2 * part.active
-
-
 def test_a_vectors_chip_says_so():
     player = draw.chip(simulate("sgemv_n_reduce4", 256))
     assert (
@@ -220,7 +169,8 @@ def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
     """
     player = view("chip_sizes")
     works, wide = frames(player, "engines", "shade"), frames(player, "dots", "w")
-    done, running = frames(player, "done", "value")[:, 0], frames(player, "running", "value")[:, 0]
+    counts = [re.search(r"(\d+) wavefronts run, .* (\d+) done", c) for c in player.captions]
+    running, done = (np.array([int(count[n]) for count in counts]) for n in (1, 2))
     for n, report in enumerate(reports()):
         engine, start, end = report.use.wavefronts.T
         scene = slice(120 * n, 120 * n + 120)

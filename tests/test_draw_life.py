@@ -8,7 +8,7 @@ import pytest
 from said import Rule, Said, assert_held, value
 
 import cypresskit as ck
-from cypresskit import draw, host
+from cypresskit import host
 from cypresskit.teach.l12_contest.life import _parts
 from cypresskit.timing import simulate
 
@@ -185,7 +185,7 @@ def test_the_text_form_has_the_same_sums():
 
 
 def test_a_life_is_what_the_report_and_the_recording_say():
-    parts, clauses = list(_parts(draw.follow(70, 131))), simulate("sgemm_tn", 256).timeline
+    parts, clauses = list(_parts((70, 131))), simulate("sgemm_tn", 256).timeline
     spent = [
         sum(p.end - p.start for p in parts if p.name == name) / CLOCK
         for name in ("computes", "fetches")

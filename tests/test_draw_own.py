@@ -16,7 +16,7 @@ def one_frame(view):
 VIEWS = {
     "bundles": ("sgemm_tn", one_frame(draw.bundles)),
     "bundle_game": ("sgemm_tn", one_frame(ck.teach.bundles.bundle_game)),
-    "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,), element=(3, 5))),
+    "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
     "reduction": ("sgemv_n_reduce2", one_frame(ck.teach.small.reduction)),
@@ -36,6 +36,16 @@ def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
     shown = name.removeprefix("sgemm_64x64_") if view == "lds_transpose" else name
     for mine, catalogue in ((repr(own), repr(theirs)), (own.still(), theirs.still())):
         assert re.sub(r"\bmine\b", shown, mine) == catalogue
+
+
+def test_a_remark_is_no_code_however_it_begins():
+    text = ck.kernels["sgemm_tn"].text
+    told = [
+        [draw.bundles(mine).still(), draw.register_block(mine).captions]
+        for remark in (";", "//")
+        for mine in [ck.kernel(text.replace("; ", f"{remark} "), like="sgemm_tn", name="mine")]
+    ]
+    assert told[0] == told[1]
 
 
 def test_a_wrong_kernel_is_drawn_as_it_is():

@@ -17,6 +17,7 @@ from cypresskit import draw
 from cypresskit.draw.block import find_block
 from cypresskit.draw.block_steps import BlockSteps
 from cypresskit.draw.player import short
+from cypresskit.kernels import samples
 
 A, B = whole_numbers(4, (8, 16), (8, 24))
 PLACES = [(x, y) for y in range(2) for x in range(3)]
@@ -28,8 +29,8 @@ def recordings():
     return recorded("sgemm_tn", A, B, *PLACES)
 
 
-def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
-    lengths = [min(len(r), steps or len(r)) for r in recordings]
+def rules(recordings) -> dict[str, Rule]:
+    lengths = [len(r) for r in recordings]
     starts = np.cumsum([0, *lengths])
 
     def at(say: Said):
@@ -151,14 +152,17 @@ def rules(recordings, steps: int | None = None) -> dict[str, Rule]:
 
 
 def test_every_number_is_the_recordings(recordings):
-    player = draw.register_block(*recordings, element=(5, 3))
+    player = draw.register_block(*recordings)
     assert_held(player, rules(recordings))
 
 
 def test_a_run_that_is_cut_off_has_no_summary(recordings):
-    steps = len(recordings[0]) - 1
-    assert "is done" not in draw.register_block(recordings[0], steps=steps).captions[-1]
-    assert "is done" in draw.register_block(recordings[0]).captions[-1]
+    whole = recordings[0]
+    recorder = ck.Recorder(0, len(whole) - 1)
+    samples.run(ck.kernels["sgemm_tn"], 16, 24, 8, recorder)
+    assert len(recorder.recording) == len(whole) - 1
+    assert "is done" not in draw.register_block(recorder.recording).captions[-1]
+    assert "is done" in draw.register_block(whole).captions[-1]
 
 
 @pytest.mark.slow

@@ -168,6 +168,10 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
     def room(_, shown):
         return next([r.registers, r.active] for r in reports if r.registers == shown[0])
 
+    def of_all(say: Said, shown):
+        registers, wavefronts = room(say, shown)
+        return [registers, reports[0].device.register_pool, wavefronts]
+
     return {
         r"Clock #\. @: .* between clauses\.": caption,
         r"Clock #\. Of the turns of their loops, .*": turns,
@@ -186,11 +190,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         r"# %": unit,
         r"#": number,
         r"@: # registers, room for # wavefronts": room,
-        r"no room: # x # of the # registers are taken": lambda *_: [
-            reports[-1].active,
-            reports[-1].registers,
-            reports[-1].device.register_pool,
-        ],
+        r"@: # of # registers, room for # wavefronts": of_all,
     }
 
 

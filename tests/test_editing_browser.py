@@ -136,7 +136,7 @@ def begin(page, tmp_path):
     assert not faults
 
 
-@pytest.mark.parametrize("step", ["00", "01a", "02"])
+@pytest.mark.parametrize("step", ["00", "02"])
 def test_a_kernel_that_fits_is_seen_whole_and_of_another_its_loop(begin, page, step):
     text = book_text(step)
     begin(text)
@@ -185,15 +185,8 @@ def bench_kernel(text):
     return ck.kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
 
 
-@pytest.mark.parametrize(
-    ("before", "inside", "typed"),
-    [
-        ("mad r12, r2.", "y", "x"),
-        ("mad r21, r7.y, ", "r9", "r8"),
-        ("sample_resource(1)_sampler(1)_aoffimmi(", "1", "0"),
-    ],
-)
-def test_a_wrong_term_is_found_shown_and_mended(begin, page, before, inside, typed):
+def test_a_wrong_term_is_found_shown_and_mended(begin, page):
+    before, inside, typed = "sample_resource(1)_sampler(1)_aoffimmi(", "1", "0"
     text = ck.kernels["sgemm_tn"].text
     line = text[: text.index(before)].count("\n") + 1
     bench = begin(text, "sgemm_tn")
@@ -210,10 +203,11 @@ def test_a_wrong_term_is_found_shown_and_mended(begin, page, before, inside, typ
     assert bench.path.read_text() == text
 
 
-@pytest.mark.parametrize("exercise", ["check_four_by_four", "check_four_by_eight", "check_c_late"])
-def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin, page, exercise):
-    """One wrong answer of each; all of them, without a browser, are in test_editing_journeys."""
-    answers = [(right, wrong) for name, right, wrong in kernel_answers() if name == exercise]
+def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin, page):
+    """One of them; all, without a browser, are in test_editing_journeys."""
+    answers = [
+        (right, wrong) for name, right, wrong in kernel_answers() if name == "check_four_by_eight"
+    ]
     right = answers[0][0]
     like = ck.kernel(right)
     for _, wrong in answers:
@@ -293,15 +287,13 @@ REFUSED = "\n".join(["il_ps_2_0", *REGISTERS, *STORES, "end"])
 UNKNOWN = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1.0, 1.0, 1.0, 1.0\nmov o0, l0\nend\n"
 
 
-@pytest.mark.parametrize(
-    "text, kind", [(REFUSED, "fault"), (UNKNOWN, "wrong")], ids=["refused", "not a product"]
-)
-def test_it_is_busy_until_nothing_more_comes(begin, page, text, kind):
+def test_it_is_busy_until_nothing_more_comes(begin, page):
     bench = begin(NAIVE)
     bench.verdict("right")
-    bench.paste(text)
-    bench.verdict(kind)
-    page.wait_for_selector("#bench:not([aria-busy])")
+    for text, kind in ((REFUSED, "fault"), (UNKNOWN, "wrong")):
+        bench.paste(text)
+        bench.verdict(kind)
+        page.wait_for_selector("#bench:not([aria-busy])")
 
 
 def test_help_comes_from_the_table(begin, page):
@@ -328,16 +320,11 @@ def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
 
 
-def test_edits_are_brought_back_and_compared(begin, page):
+def test_edits_are_brought_back(begin, page):
     bench = begin(BLOCK_4, "sgemm_tn")
     bench.dots(1)
     bench.paste(BLOCK_8)
     bench.dots(2)
-    page.focus(".ckw-dots")
-    for key in ("Home", "Space", "ArrowRight", "Space"):
-        page.keyboard.press(key)
-    page.wait_for_selector(".ckw-lines .ckw-plus")
-    assert "→" in page.text_content(".ckw-sheet h3")
     page.focus(".ckw-dots")
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
@@ -404,7 +391,7 @@ class Reader(Bench):
         return self.page.input_value(AREA)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_file_holds_what_a_person_did_last_and_nothing_is_typed_elsewhere(
     page, context, tmp_path, seed
 ):
@@ -512,9 +499,9 @@ RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.ke
 
 
 def judged_with(lab, name):
-    """The arguments with which the edits of a history were judged."""
+    """The N at which the edits of a history were judged."""
     history = json.loads((lab.root / name).read_text())
-    return [edit["arguments"] for edit in history["edits"]]
+    return [edit["n"] for edit in history["edits"]]
 
 
 def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_said(lab, page):
@@ -542,23 +529,24 @@ def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_
             assert time.monotonic() < end
             page.wait_for_timeout(100)
 
-    type_and_wait("y", "x", 4)
-    both = judged_with(lab, ".two.il.history.json")
-    assert {both.count(each) for each in both} == {2}
-    assert benches.nth(0).locator(".ckw-dot").count() == 2
+    type_and_wait("y", "x", 3)  # a wrong text is the same edit at any N
+    assert sorted(judged_with(lab, ".two.il.history.json")[:2]) == [128, 256]
+    for n in range(2):  # both show the whole history
+        benches.nth(n).locator(".ckw-dot").nth(2).wait_for()
+        assert benches.nth(n).locator(".ckw-dot").count() == 3
     page.evaluate(DELETE_LAST)
     assert benches.count() == 1
-    type_and_wait("x", "y", 5)
+    type_and_wait("x", "y", 4)
     page.wait_for_timeout(1500)  # the other one would have judged meanwhile
     alone = judged_with(lab, ".two.il.history.json")
-    assert len(alone) == 5 and "n=256" in alone[-1]
+    assert len(alone) == 4 and alone[-1] == 256
     lab.run(page, ("n=256", "256", "64"))
     page.locator(".ckw-speed", has_text="N = 64").wait_for()
     count = len(judged_with(lab, ".two.il.history.json"))
     type_and_wait("y", "x", count + 1)
     page.wait_for_timeout(1500)
     fresh = judged_with(lab, ".two.il.history.json")[count:]
-    assert all("n=64" in each for each in fresh)
+    assert {*fresh} == {64}
 
     page.evaluate(RESTART)
     page.wait_for_function(

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import threading
 import time
 from pathlib import Path
@@ -31,9 +30,7 @@ NAIVE = ck.kernels["sgemm_naive"].text
 SETTINGS = {"like": "sgemm_naive", "n": 128}
 CARD = {
     "loop_bundles": 3,
-    "bundles_bound": 3,
     "gprs": 4,
-    "gprs_bound": 4,
     "wavefronts": 10,
     "fetches": 2,
 }
@@ -400,8 +397,9 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         for number, pause in enumerate([0.3, 4.0, 0.0]):
             talk.begin(f"a-{number}", NAIVE + f"; {number}\n")
             time.sleep(pause)
-            if talk.quick is not None:
-                os.kill(talk.quick.process.pid, signal.SIGKILL)
+            while (quick := talk.quick) is None or quick.process.poll() is not None:
+                time.sleep(0.01)  # the one before is dead, and a new one is being begun
+            quick.process.kill()
         done.clear()
         talk.begin("a-last", NAIVE + "; last\n")
         assert done.wait(200)
@@ -523,20 +521,15 @@ def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk)
 
 @pytest.mark.parametrize("seed", range(10))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
-    """Each adds, keeps and answers, in any order; whoever reads it then finds all of it."""
+    """Each adds and keeps, in any order; whoever reads it then finds all of it."""
     rng = random.Random(seed)
     path = tmp_path / ".my.il.history.json"
     both = [Edits(path), Edits(path)]
-    texts, kept, answers = set(), {}, {}
+    texts, kept = set(), {}
     for number in range(30):
         edits, text = rng.choice(both), f"text {number}"
-        kind = rng.choice(["add", "keep", "answer"])
         step = rng.choice(["00", "01", "02"])
-        if kind == "answer":
-            edits.answer(step, text)
-            answers[step] = text
-            continue
-        if kind == "add":
+        if rng.choice(["add", "keep"]) == "add":
             edits.add(Edit(0, text, right=True, gflops=float(number)))
         else:
             edits.keep(step, text, float(number))
@@ -546,7 +539,6 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert {edit.text for edit in found} == texts
     assert len({edit.number for edit in found}) == len(found)
     assert {step: found.kept(step).text for step in kept} == kept
-    assert found.answers == answers
 
 
 def test_what_a_step_keeps_is_never_dropped(tmp_path, monkeypatch):
@@ -780,7 +772,7 @@ def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):
     talk.talk.look()
     (kept,) = talk.talk.edits
     assert (kept.text, kept.right) == (NAIVE, None)
-    assert "not judged" in repr(talk.talk.edits) and "not judged" in talk.talk.edits._repr_html_()
+    assert "not judged" in repr(talk.talk.edits)
     assert "wrong" not in repr(talk.talk.edits)
     (again,) = Edits(history_path(talk.path))
     assert again == kept
@@ -832,7 +824,7 @@ class Judge(Actor):
         if message.get("part") == "verdict" and message["type"] == "answer":
             message |= {"right": is_right(self.job["text"], self.job["n"])}
         if message.get("part") == "clocks" and message["type"] == "answer":
-            message |= {"gflops": float(len(self.job["text"]))}
+            message |= {"gflops": float(len(self.job["text"])), "size": [self.job["n"]] * 3}
         self.heard(message)
 
 
@@ -886,14 +878,14 @@ class Page:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_path, monkeypatch):
+def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
     """The law: cells run, run again with other arguments and deleted, texts typed and changed
     outside, in any order. A workbench that no page shows is asked nothing; and what a page's
-    history says is so with its own arguments, or says that it was judged with others.
+    history says was so where it was judged.
     """
     rng = random.Random(seed)
     path = tmp_path / "my.il"
-    path.write_text("il_ps_2_0\n; right with None;\nend\n")
+    path.write_text("il_ps_2_0\n; right with 2048;\nend\n")
     cells, actors, talks = {}, [], set()
 
     def start_for(talk):
@@ -931,7 +923,7 @@ def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_pat
             cells.pop(rng.choice(list(cells))).close()
 
     def a_text():
-        steps = rng.sample([None, 256, 512], rng.choice([0, 1, 1, 2, 3]))
+        steps = rng.sample([2048, 256, 512], rng.choice([0, 1, 1, 2, 3]))
         rights = "".join(f"; right with {step};\n" for step in steps)
         return f"il_ps_2_0\n{rights}; {rng.randint(0, 40)}\nend\n"
 
@@ -959,17 +951,10 @@ def test_whoever_is_shown_judges_and_each_edit_is_of_its_arguments(seed, tmp_pat
     def look():
         for page in cells.values():
             page.answer()
-            step = page.talk.settings["n"]
             texts = {each.number: each.text for each in page.talk.edits}
-            own = {texts[row["number"]] for row in page.history if not row["others"] and row["n"]}
             for row in page.history:
-                text = texts.get(row["number"])
-                if row["others"]:
-                    assert row["right"] is None
-                    assert text not in own, "a second dot"
-                    assert not row["others"].endswith(f"with {page.talk.arguments}")
-                elif text is not None and row["right"] is not None:
-                    assert row["right"] == is_right(text, step)
+                if row["right"] is not None and row["number"] in texts:
+                    assert row["right"] == is_right(texts[row["number"]], row["n"])
 
     acts = [run_cell, run_cell, delete_cell, outside] + [type_text, settle] * 3 + [answer] * 6
     run_cell()

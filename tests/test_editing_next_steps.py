@@ -16,7 +16,6 @@ from cypresskit.editing.next_steps import (
     _room_for_one_more,
     bottleneck,
     next_steps,
-    wavefront_life,
 )
 from cypresskit.editing.steps import STEPS, book_kernel
 from cypresskit.timing.report import bound
@@ -61,15 +60,6 @@ def test_each_bound_has_its_help_and_rules(name):
     helps = bottleneck(BOUNDS[name])
     assert " would " in helps.help and helps.rules
     assert ("rows of memory" in helps.help) == ("rows" in name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_wavefronts_life_is_that_of_the_ledger(name):
-    report = report_of(name)
-    shares = [int(words) for words in re.findall(r"(\d+) %", wavefront_life(report))]
-    assert abs(sum(shares) - 100) <= len(shares)
-    waited = sum(work.waited for work in report.lines)
-    assert abs(shares[0] - 100 * (1 - waited / report.lived)) <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)

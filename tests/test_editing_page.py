@@ -98,9 +98,8 @@ RANDOM_EDITS = """async (count) => {
 }"""
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_each_statement_is_of_this_text_or_looks_old(begin, page, seed):
-    begin(seed=seed)
+def test_each_statement_is_of_this_text_or_looks_old(begin, page):
+    begin(seed=2)
     seen = page.evaluate(RANDOM_EDITS, 80)
     assert seen["wrong"] == []
     assert seen["looks"] > 200
@@ -121,10 +120,10 @@ def test_all_statements_come_for_the_last_text(begin, page):
     assert page.locator(".ckw-more").count() == 0
 
 
-@pytest.mark.parametrize("letters", [500_000, MAX_TEXT - 1000])
-def test_a_long_text_is_edited_like_any_other(begin, page, letters):
+def test_a_long_text_is_edited_like_any_other(begin, page):
     """Only lines in sight have elements; the last line is typed in and undone."""
     line = "    mad r10, r2.x, r4, r10 ; a line of a long text\n"
+    letters = MAX_TEXT - 1000
     begin()
     page.evaluate(
         """(text) => {
@@ -171,10 +170,9 @@ def test_a_text_from_elsewhere_is_shown_and_undo_begins_anew(begin, page):
     assert page.input_value(AREA) == "mov r1, r2"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page, seed):
+def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page):
     """Words, lines, deletions and moves, in any order, while answers come."""
-    rng = random.Random(seed)
+    rng = random.Random(1)
     begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(200)))
     page.focus(AREA)
     first = page.input_value(AREA)
@@ -199,13 +197,12 @@ def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page, see
     assert page.input_value(AREA) == last
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_new_line_is_indented_as_the_one_that_it_breaks(begin, page, seed):
+def test_a_new_line_is_indented_as_the_one_that_it_breaks(begin, page):
     """A remark, an instruction or a blank line, of blanks or tabs, at its end or within it; and one
     undo takes it back.
     """
-    rng = random.Random(seed)
-    for _ in range(4):
+    rng = random.Random(1)
+    for _ in range(6):
         indent = rng.choice(["", "    ", "\t", "  \t", " " * rng.randint(1, 9)])
         line = indent + rng.choice(["; a remark", "mad r1, r2, r3, r1 ; a remark", ""])
         at = rng.randint(len(indent), len(line))
@@ -249,9 +246,8 @@ SEEN = f"""() => {{
 }}"""
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_caret_is_never_under_the_gutter(begin, page, seed):
-    rng = random.Random(seed)
+def test_the_caret_is_never_under_the_gutter(begin, page):
+    rng = random.Random(1)
     lines = [f"mov r{n}" + ", r1" * rng.choice([0, 5, 30, 60]) for n in range(40)]
     begin("\n".join(lines))
     page.focus(AREA)
@@ -261,10 +257,9 @@ def test_the_caret_is_never_under_the_gutter(begin, page, seed):
         page.wait_for_function(SEEN)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, page, seed):
+def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, page):
     """After each verdict the list is drawn anew; it is scrolled, and clicked once, anywhere."""
-    rng = random.Random(seed)
+    rng = random.Random(1)
     begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
     for _ in range(4):
         page.focus(AREA)
@@ -315,10 +310,9 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
     assert waiting.count() == 0
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_remark_that_the_frame_cuts_off_is_said(begin, page, seed):
+def test_a_remark_that_the_frame_cuts_off_is_said(begin, page):
     """Below the editor, when the caret is in its line, and beside the mouse; and one can scroll."""
-    rng = random.Random(seed)
+    rng = random.Random(1)
     lines = [
         f"mov r{n}, r1 ; " + " ".join(["sum"] * rng.choice([1, 40])) + f" {n}" for n in range(9)
     ]
@@ -366,7 +360,7 @@ IN_WINDOW = """(place) => {
 
 @pytest.mark.parametrize("width, height", [(1366, 768), (683, 384)])
 def test_what_one_goes_to_is_brought_into_the_window(begin, page, width, height):
-    """A bundle's line, and the sheet of a comparison; closing it leads back."""
+    """A bundle's line."""
     page.set_viewport_size({"width": width, "height": height})
     begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
     page.evaluate("() => { host.style.marginTop = '300px'; host.style.marginBottom = '300px' }")
@@ -385,20 +379,6 @@ def test_what_one_goes_to_is_brought_into_the_window(begin, page, width, height)
     )
     page.keyboard.press("Enter")
     assert page.evaluate(IN_WINDOW, ".ckw-row.ckw-here")
-    entry = "{number: %d, gflops: %d, right: true, bundles: 3, registers: 4, wavefronts: 5,"
-    entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
-    entries = ", ".join(entry % (n, n) for n in (1, 2))
-    page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
-    page.focus(".ckw-dots")
-    for key in ("Home", "Space", "ArrowRight", "Space"):
-        page.keyboard.press(key)
-    lines = json.dumps([["-", n, 0, "mov"] for n in range(40)])
-    page.evaluate(f"() => channel.say({{type: 'comparison', first: 1, second: 2, lines: {lines}}})")
-    assert page.evaluate(IN_WINDOW, ".ckw-sheet")
-    page.keyboard.press("Escape")
-    assert page.locator(".ckw-sheet").is_hidden()
-    assert page.evaluate(FOCUS) == "ckw-dots"
-    assert page.evaluate(IN_WINDOW, ".ckw-dots")
 
 
 # JupyterLab's colours in both of its themes: the page, comments, keywords, numbers, definitions.
@@ -439,14 +419,13 @@ def test_letters_stand_out_from_the_page(begin, page, scheme):
         assert ratio >= 4.5
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
+def test_a_view_that_is_played_follows_the_page_s_theme(begin, page):
     """JupyterLab's theme, whatever the reader's system likes: now, and when it is changed."""
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     begin()
     kernel = ck.kernels["sgemm_naive"]
     page.evaluate(
-        "page => new StepHead(host, host, () => {}).view({page})", view_page(kernel, view)
+        "page => new StepHead(host, host, () => {}).view({page})", view_page(kernel, min(VIEWS))
     )
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
@@ -459,6 +438,33 @@ def test_a_view_that_is_played_follows_the_page_s_theme(begin, page, view):
         assert colour == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
         scheme = frame.locator("html").evaluate("root => getComputedStyle(root).colorScheme")
         assert scheme == look, "its scrollbars, too"
+
+
+ENDED = """async (step) => {
+    const waited = (selector) => new Promise((go) => {
+        const look = () => document.querySelector(selector) ? go() : setTimeout(look, 10)
+        look()
+    })
+    end()
+    host.replaceChildren()
+    channel.step = step
+    end = beginWorkbench(host, channel)
+    await waited(".ckw-step")
+    const page = "<!doctype html><html lang='en'><body class='x'></body></html>"
+    channel.say({type: "answer", edit: "file-0", part: "view", page})
+    const frame = document.querySelector("iframe")
+    end()
+    document.body.dataset.jpThemeLight = String(frame.parentElement.dataset.look === "dark")
+    await new Promise(requestAnimationFrame)
+    return frame.isConnected
+}"""
+
+
+def test_a_workbench_that_ended_draws_its_view_no_more(begin, page):
+    """When the theme changes: what the view took of the page went with the workbench."""
+    begin()
+    step = {"title": "", "idea": "", "views": [], "name": "00", "pars": {}, "hint": ""}
+    assert page.evaluate(ENDED, step)
 
 
 CORNER_IS = """(colour) => {
@@ -500,11 +506,10 @@ def test_what_steps_say_between_backticks_is_code(begin, page):
         assert codes == text.split("`")[1::2]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_par_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page, seed):
+def test_a_par_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
     """And of one that is nearly reached it says how nearly."""
     begin()
-    rng = random.Random(seed)
+    rng = random.Random(1)
     looks = """([step, gflops, right]) => {
         const head = new StepHead(document.createElement("div"), document.createElement("div"))
         Object.assign(head, {step, gflops, right})
@@ -543,19 +548,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
         reached.add(page.evaluate(place))
     assert len(reached - {-1}) >= controls
     page.focus(".ckw-dots")
-    for key in ("Home", "Space", "ArrowRight", "Space"):
-        page.keyboard.press(key)
-    lines = "[[' ', 1, 1, 'mad'], ['-', 2, 0, 'mov'], ['+', 0, 2, 'mul']]"
-    page.evaluate(f"() => channel.say({{type: 'comparison', first: 1, second: 2, lines: {lines}}})")
-    assert page.evaluate("() => channel.heard.at(-1)") == {
-        "type": "compare",
-        "first": 1,
-        "second": 2,
-    }
-    assert page.text_content(".ckw-sheet h3") == "1 Gflop/s (C is wrong) → 2 Gflop/s"
-    page.focus(".ckw-sheet button")
-    page.keyboard.press("Enter")
-    assert page.evaluate(FOCUS) == "ckw-dots"
+    page.keyboard.press("End")
     page.keyboard.press("Enter")
     assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 2}
     page.focus(".ckw-ask")
@@ -633,17 +626,6 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
-def test_no_step_tells_of_dear_lines_until_the_question_for_them_is_answered(begin, page):
-    begin()
-    page.wait_for_selector(".ckw-steps button")
-    asked = "asked => document.querySelector('.ckw').toggleAttribute('data-asked', asked)"
-    page.evaluate(asked, True)
-    assert not page.locator(".ckw-steps p:has(button)").first.is_visible()
-    assert page.locator(".ckw-steps p").first.is_visible()
-    page.evaluate(asked, False)
-    assert page.locator(".ckw-steps p:has(button)").first.is_visible()
-
-
 def test_a_step_goes_to_its_lines_and_lights_what_became_of_them(begin, page):
     begin()
     page.wait_for_selector(".ckw-steps button")
@@ -711,7 +693,7 @@ CUT = """() => [...host.querySelectorAll(".ckw-share, .ckw-unit .ckw-name, .ckw-
     .map((one) => `${one.className}: ${one.textContent}`)"""
 
 
-@pytest.mark.parametrize("width, height", [(1366, 768), (683, 384), (390, 844)])
+@pytest.mark.parametrize("width, height", [(683, 384), (390, 844)])
 def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     """At 200 per cent a screen of 1366 x 768 is one of 683 x 384."""
     page.set_viewport_size({"width": width, "height": height})
@@ -731,9 +713,8 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     assert page.locator(".ckw-paint > .ckw-here").is_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_forced_colours_hide_nothing(begin, page, scheme):
-    page.emulate_media(forced_colors="active", color_scheme=scheme, reduced_motion="reduce")
+def test_forced_colours_hide_nothing(begin, page):
+    page.emulate_media(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     begin()
     page.focus(AREA)
     page.keyboard.type("wrong")
@@ -779,11 +760,10 @@ Object.assign(window, {host: el, channel, leave, unmarkedStatements, stampOf})
 </script></body></html>"""
 
 
-@pytest.mark.parametrize("shadow", [False, True], ids=["plain", "shadow root"])
 @pytest.mark.parametrize(
-    "body",
-    [" data-vscode-theme-kind='vscode-dark'", " data-theme='light'"],
-    ids=["vscode", "other"],
+    ("shadow", "body"),
+    [(False, " data-vscode-theme-kind='vscode-dark'"), (True, " data-theme='light'")],
+    ids=["VS Code", "in a shadow root elsewhere"],
 )
 def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
     """As hosts of widgets do it: the module from a blob, in a frame whose policy allows no request,

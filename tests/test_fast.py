@@ -17,14 +17,13 @@ from unittest.mock import patch
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from conftest import TEXTURE, compute, pixel
+from conftest import SIX, TEXTURE, compute, pixel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launches import HERE, programs
 from test_compiler import matrices, same_bits
 
 import cypresskit as ck
-from cypresskit.compiler import STYLES, compile
 from cypresskit.il.meaning import MEANING
 from cypresskit.kept_files import cache_folder, sealed, unsealed
 from cypresskit.machine.fast import execute, jit
@@ -143,9 +142,8 @@ def test_threads_change_nothing(seed):
     assert_equal(*random_case(seed, 15), threads=3)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
-@pytest.mark.parametrize("shape", [(8, 8, 4), (40, 56, 12), (72, 8, 8), (8, 40, 264)])
+@pytest.mark.parametrize("name", ["sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
+@pytest.mark.parametrize("shape", [(40, 56, 12), (8, 40, 264)])
 def test_gemm_kernels_on_odd_domains(name, shape):
     """The last shape takes more than one strip of turns."""
     kernel, draw = ck.kernels[name], np.random.default_rng(1)
@@ -158,9 +156,9 @@ def test_gemm_kernels_on_odd_domains(name, shape):
             assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
-def test_every_kernel_gives_the_explaining_engines_bits(kernel):
+@pytest.mark.parametrize("name", SIX)
+def test_every_kernel_gives_the_explaining_engines_bits(name):
+    kernel = ck.kernels[name]
     arrays = matrices(kernel, 35, 33, 9, np.random.default_rng(8))
     assert_equal(kernel.program, kernel.arguments(*arrays, 1.25, -2.0))
 
@@ -220,13 +218,11 @@ def test_products_of_small_numbers_without_a_flush_mode(name, least):
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
-def test_programs_match_on_both_engines_and_in_both_styles(path):
+def test_programs_match_on_both_engines_and_compiled(path):
     for text, arguments in programs(path):
         program = ck.assemble(text, path.name)
         assert_equal(program, arguments)
-        assert same_bits(
-            program, arguments, *(compile(program, style=style) for style in STYLES)
-        ), text
+        assert same_bits(program, arguments), text
 
 
 # What the analysis must see, or the engine is slow
@@ -444,7 +440,7 @@ def test_the_key_of_kept_kernels_covers_what_translation_reads():
             target for _, target in imports(path, sources()[path], sources()) if target in sources()
         } - found
     assert {(PACKAGE / path).parent for path in found if path != "tables.py"} == set(
-        jit.ROOMS
+        jit.FOLDERS
     )  # that shows programs
 
 

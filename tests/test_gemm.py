@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conftest import SIX
 
 import cypresskit as ck
 from cypresskit.blas.gemm import MAX_K, most_instructions
@@ -40,20 +41,15 @@ def check(got, a, b, c, alpha, beta, trans_a, trans_b):
 
 
 @pytest.mark.slow
-def test_a_thousand_random_shapes_in_all_four_transposes():
+def test_random_shapes_in_all_four_transposes():
     rng = np.random.default_rng(2009)
-    for n_th in range(1000):
+    for n_th in range(300):
         m, n, k = rng.integers(1, 201, 3)
         trans_a, trans_b = FLAGS[n_th % 4]
         alpha, beta = rng.choice([1.0, -0.5, 3.0], 2) * rng.choice([1, 1, 0], 2)
         a, b, c = matrices(rng, m, n, k, trans_a, trans_b)
         got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
         check(got, a, b, c, alpha, beta, trans_a, trans_b)
-
-
-def on_card(a, b, c, **how):
-    with ck.open() as gpu:
-        return gpu.download(gpu.multiply(*map(gpu.upload, (a, b, c)), **how))
 
 
 WAYS = {  # to the same product: what it is asked with, and whether b is a vector
@@ -67,7 +63,6 @@ WAYS = {  # to the same product: what it is asked with, and whether b is a vecto
         lambda *abc, **how: ck.gemm_packed(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2],
         False,
     ),
-    "on the card": (on_card, False),
     "out of core": (lambda *abc, **how: ck.gemm_out_of_core(*abc, **how)[0], False),
 }
 
@@ -138,8 +133,6 @@ def test_takes_numpys_old_matrices_and_rejects_masked_arrays():
     for got in (ck.gemm(a, np.matrix(x)), ck.gemm(np.matrix(a), x), turned):
         assert type(got) is np.ndarray and np.array_equal(got, a @ x)
     assert np.array_equal(ck.gemm_out_of_core(np.matrix(a), np.matrix(x))[0], a @ x)
-    with ck.open() as gpu:
-        assert np.array_equal(gpu.download(gpu.upload(np.matrix(a))), a)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ck.DD])
@@ -208,11 +201,11 @@ def test_the_cases_of_the_reference_test_program(dtype):
 # Long sums
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("k", [0, 1, 65, 1024, 8192])
-def test_the_limit_of_instructions_follows_from_k_and_length(kernel, k):
+@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize("k", [0, 1, 65, 8192])
+def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
+    kernel = ck.kernels[name]
     m, n = kernel.convention.multiple
     a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.convention.stored(m, n, k))
     pair = (2,) if kernel.precision == "double-double" else ()
@@ -236,17 +229,15 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
     assert found[0, 0] == k
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel", ck.kernels.values(), ids=lambda kernel: kernel.name)
-def test_products_that_the_usual_limit_of_a_launch_would_end(kernel):
+@pytest.mark.parametrize("name", SIX)
+def test_products_that_the_usual_limit_of_a_launch_would_end(name):
     """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""
-    long_product(kernel, 300_000)
+    long_product(ck.kernels[name], 300_000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sgemm_naive", "dgemm_naive", "ddgemm_naive"])
-def test_products_at_the_promised_limit_of_k(name):
-    long_product(ck.kernels[name], MAX_K)
+def test_products_at_the_promised_limit_of_k():
+    long_product(ck.kernels["sgemm_naive"], MAX_K)
 
 
 def test_vectors_and_packed_products_may_be_long():
@@ -271,5 +262,5 @@ def test_every_product_passes_on_what_a_launch_takes(product):
         assert (multiply(*given[product], **how) == 4).all()
     with pytest.raises(ck.KernelError, match="has not ended"):
         multiply(*given[product], engine="explain", max_instructions=1)
-    with pytest.raises(TypeError, match=f"{product} has no inputs="):
+    with pytest.raises(TypeError, match=f"{product} takes no `inputs`"):
         multiply(*given[product], inputs={})

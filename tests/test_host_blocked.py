@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_host_timeline import at_other_moments
 
 from cypresskit import Observer
 from cypresskit.devices import HD5870
@@ -63,7 +64,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
         assert np.array_equal(result, 2 * (a @ b) + beta * c)
         timeline.check()
         result[:] = np.nan  # once more, with every task taking effect at another moment
-        timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
+        at_other_moments(timeline, seed).execute()
     assert np.array_equal(result, 2 * (a @ b) + beta * c)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_host_timeline import at_other_moments
 
 from cypresskit.devices import HD5970, XEON
 from cypresskit.host import pipeline
@@ -73,7 +74,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
         for timeline in timelines:
             timeline.check()
             data.result[:] = np.nan
-            timeline.execute(np.random.default_rng(seed).random(len(timeline.spans)))
+            at_other_moments(timeline, seed).execute()
             assert np.array_equal(data.result, expected(data))
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from conftest import SIX
 
 import cypresskit as ck
 
@@ -16,6 +17,7 @@ KERNELS = list(ck.kernels.values())
 DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+six = pytest.mark.parametrize("kernel", [ck.kernels[name] for name in SIX], ids=SIX)
 
 BOUND = {
     "single": 24,
@@ -138,8 +140,7 @@ def painted(kernel, arguments, m, n, k):
     return arguments | {"inputs": inputs}
 
 
-@pytest.mark.few
-@every_kernel
+@six
 def test_no_result_depends_on_padding(kernel):
     m, n, k = size_of(kernel, 21, 18, 5)
     arrays = as_stored(kernel, np.random.default_rng(11), m, n, k)
@@ -159,8 +160,7 @@ def test_no_result_depends_on_padding(kernel):
     assert results[0].tobytes() == results[1].tobytes()
 
 
-@pytest.mark.few
-@every_kernel
+@six
 def test_zero_scalars_never_read_their_matrices(kernel):
     m, n, k = size_of(kernel, 9, 10, 6)
     rng = np.random.default_rng(2)

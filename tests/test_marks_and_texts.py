@@ -165,14 +165,12 @@ class Frame:
             if glyph.id in self.fitted:
                 part, most = self.fitted[glyph.id]
                 size = min(most, part * self.unit)
-            beside = float(self.column(renderer, "x_offset"))
-            below = float(self.column(renderer, "y_offset"))
             base = str(self.column(renderer, "text_baseline"))
             count = max(len(texts), len(x), len(y))
             for n in range(count):
                 text = str(texts[n % len(texts)]).strip("\N{ZERO WIDTH SPACE} ")
-                across = x[n % len(x)] + beside
-                down = y[n % len(y)] + below
+                across = x[n % len(x)]
+                down = y[n % len(y)]
                 if not text or not np.isfinite([across, down]).all():
                     continue
                 long = LETTER * size * len(text)
@@ -372,13 +370,13 @@ def test_the_dial_s_bars_stand_at_their_clocks_and_its_dot_at_its_speed(number):
     assert curve["y"][list(curve["x"]).index(registers)] == point.gflops
 
 
-@pytest.mark.parametrize("name", ["chip_sizes", "chip_torn"])
+@pytest.mark.parametrize("name", ["chip", "chip_sizes"])
 def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
     """A dot in a slot of its wavefront's engine, a tile where its part of C is, a bar as high as
     its unit is busy.
     """
     shown = player(name)
-    runs = {"chip_sizes": reports(), "chip_torn": [simulate("sgemm_naive", 1024)]}[name]
+    runs = {"chip_sizes": reports(), "chip": reports()[1:]}[name]
     count = len(shown.captions) // len(runs)
     engines = box_ends(shown, "engines", 0)
     slots = box_ends(shown, "slots", 0)
@@ -388,7 +386,6 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
     }
     for scene, report in enumerate(runs):
         use = report.use
-        skipped = report.wavefronts - len(use.wavefronts)
         for step in (0, count // 3, count // 2 - 1, count // 2, count - 1):
             frame = scene * count + step
             clock = use.clocks[-1] * (step / (count - 1))  # in the last frame its very end
@@ -406,15 +403,11 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
             ]
             assert inside == np.bincount(engine[under_way].astype(int), minlength=20).tolist()
 
-            is_torn = bool(skipped) and step >= count // 2
-            torn = box_ends(shown, "tear", frame).left if name == "chip_torn" else [np.nan]
-            assert np.isfinite(torn).any() == (name == "chip_torn")
             tiles = said.shown(shown, source_named(shown, "map"), frame)
             over = np.bincount(tiles["shade"][np.isfinite(tiles["x"])], minlength=3)
             per_tile = -(-report.wavefronts // 1024)
             if per_tile == 1:
-                ended = int((end <= clock).sum()) + skipped * is_torn
-                assert over[2] == ended
+                assert over[2] == int((end <= clock).sum())
                 assert over[1] == under_way.sum()
             for unit in ("ALU", "texture"):
                 bars, room = (box_ends(shown, n, frame) for n in (unit, f"room {unit}"))
@@ -466,6 +459,14 @@ def test_tasks_of_a_timeline_stand_in_their_rows_at_their_times(number):
     y = [rows[s.task.queue] for s in own]
     for frame in moments_of(shown):
         assert_same_spans(box_ends(shown, f"tasks {called} to come", frame), y, spans)
+
+    for name in run.resources.keys() & {"host memory", "PCIe to card", "PCIe to host"}:
+        taken = box_ends(shown, f"{name} {called} to come", 0)
+        room = box_ends(shown, f"row {name} {called}", 0)
+        work = sum(s.task.uses.get(name, 0) for s in run.spans) / run.resources[name].capacity
+        full = (x_of(work) - x_of(0)) * (room.foot - room.top)[0]
+        area = np.sum((taken.right - taken.left) * (taken.foot - taken.top))
+        assert 0.7 < area / full < 1, f"{name}: a share of what it can do is as high"
 
 
 def test_texels_lines_and_flights_of_a_reduction_stand_where_they_were_fetched():
@@ -528,17 +529,3 @@ def test_each_way_of_a_journey_leads_to_what_was_clicked():
     for line, way in loop.ways.items():
         told = [f"line {line}:" in caption for caption in registers.player.captions]
         assert told.index(True) == way.frame
-
-
-@pytest.mark.parametrize("name", PLAYERS)
-def test_what_is_shown_before_a_guess_tells_nobody_s_end(name):
-    shown = player(name)
-    if shown is None or not shown.figures[0].tags[0]["truth"]:
-        return
-    for track in shown.tracks:
-        if track.source.name.startswith("finish"):
-            for frame in {0, shown.still_frame, shown.figures[0].tags[0]["firstFrame"]}:
-                texts = (
-                    [track.text_of(value) for value in track.frames[frame]] if track.text else []
-                )
-                assert not any(texts), f"frame {frame} of {len(shown)}"

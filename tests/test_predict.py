@@ -108,6 +108,12 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
     assert noted in entered(guess, *values)._status.value
 
 
+@pytest.mark.parametrize("truth", [8, "a curve"])
+def test_a_guessed_curve_is_said(truth):
+    guess = entered(draw.predict("How?", curve=[1, 2], top=10), 3, 4)
+    assert guess.said(truth).startswith("How? You said 3 at 1, 4 at 2, and it is ")
+
+
 @pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
 def test_fields_of_a_guess_have_names_for_those_who_listen(how):
     guess = entered(draw.predict("How many?", **how))

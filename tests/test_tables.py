@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from cypresskit.tables import as_csv, quantity
+from cypresskit.tables import as_csv, markdown, quantity
 
 RISKY = "=+-@\uff1d\uff0b\uff0d\uff20"  # and the wide ones, which some spreadsheets take as well
 
@@ -30,3 +30,7 @@ def test_random_texts_come_back_and_none_begins_a_formula(ends, seed):
 @pytest.mark.parametrize("count, words", [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
 def test_a_quantity_has_its_plural(count, words):
     assert quantity(count, "line") == words
+
+
+def test_a_table_in_markdown():
+    assert markdown(("n", "x"), [(1, 2.5)]) == "| n | x |\n|---|---|\n| 1 | 2.5 |"

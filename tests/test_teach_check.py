@@ -360,16 +360,6 @@ def test_a_cheat_earns_nothing(check, answer):
     assert not verdict.right and not verdict.broken and verdict.hint, verdict
 
 
-def test_a_check_in_a_loop_finds_no_value(monkeypatch):
-    monkeypatch.setattr(shell, "cell", shell.CellChecks())
-    shell.cell.begin()
-    verdicts = [start.check_half(n) for n in range(128, 1280, 128)]
-    assert not any(verdict.right for verdict in verdicts)
-    assert "asked before in this cell" in verdicts[-1].finding
-    shell.cell.begin()
-    assert start.check_half(896).right
-
-
 def test_a_check_draws_the_same_numbers_for_a_seed():
     def drawn(seed):
         with shell.seeded(seed):

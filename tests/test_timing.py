@@ -1,9 +1,8 @@
-"""The timing model as a whole: published figures, sampling, what-if boards, reports, sweeps."""
+"""The timing model as a whole: published figures, sampling, what-if boards, reports, the score."""
 
 import importlib
 import pickle
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import TEXTURE, pixel
 
-from cypresskit import published
+from cypresskit import published, scoring
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
@@ -22,7 +21,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
-from cypresskit.timing import DataDependentError, simulate, steady, sweep
+from cypresskit.timing import DataDependentError, simulate, steady
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import run
 from cypresskit.timing.report import LawError, bound
@@ -48,7 +47,7 @@ def test_what_bounds_kernels():
 def sampled(name, n, k, policy, device=HD5870):
     """A sample of a kernel's launch, and all of it."""
     kernel = KERNELS[name]
-    code, shape = compile(kernel.program, device, "amd"), kernel.shape(n, n, k, 1.0, 0.0, 1)
+    code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
     launch = TimedLaunch(code, shape, device, "linear")
     return [sample(launch, exact=exact, progress=False, policy=policy) for exact in (False, True)]
 
@@ -155,7 +154,8 @@ def test_progress_is_noted_until_the_end(turns):
         clauses = int(work.clauses_run[work.path].sum())
         assert clauses - outcome.pace < clauses // outcome.pace * outcome.pace <= clauses
         assert clauses // outcome.pace < len(outcome.progress)
-        clocks = outcome.when(clauses * np.array([0.25, 0.5, 0.75]), outcome.progress)
+        over = np.arange(len(outcome.progress)) * outcome.pace
+        clocks = np.interp(clauses * np.array([0.25, 0.5, 0.75]), over, outcome.progress)
         shares = clocks / outcome.end_clock
         assert (np.diff([0, *shares, 1]) > 0.1).all(), shares
 
@@ -452,65 +452,35 @@ def test_shapes_of_a_launch_are_those_of_the_arrays():
     assert (shapes.domain, shapes.wavefronts) == (launch.shape.domain, launch.shape.wavefronts)
 
 
-def test_a_sweep_is_a_table_that_saves(tmp_path):
-    table = sweep(["sgemm_tn", "dgemm_tn"], [64, 128], [HD5870, HD5850], progress=False)
-    assert len(table) == 8
-    assert table["n"] == [64, 128] * 4
-    table.save(tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("kernel,device,m,n,k,gflops")
-
-
-def test_a_sweep_over_one_thing_needs_no_list():
-    assert list(sweep("sgemm_tn", 64, HD5870, progress=False)) == list(
-        sweep(["sgemm_tn"], [64], progress=False)
-    )
-    with pytest.raises(TypeError, match=r"executor is a concurrent\.futures\.Executor.* not 4"):
-        sweep("sgemm_tn", 64, executor=4)
-
-
-@pytest.mark.parametrize("name, instead", [("device", "devices"), ("n", "ns")])
-def test_a_sweep_says_which_keyword_is_meant(name, instead):
-    with pytest.raises(TypeError, match=f"no {name}=: pass {instead}="):
-        sweep("sgemm_tn", 64, **{name: HD5850})
-
-
-def test_an_interrupted_sweep_begins_nothing_more(monkeypatch):
+def test_rows_of_launches_come_in_their_order_and_an_interrupted_one_begins_nothing_more(
+    monkeypatch,
+):
+    points = [(name, n, HD5850) for name in ("sgemm_tn", "dgemm_tn") for n in (128, 64)]
+    rows = scoring.timed(points, progress=False)
+    assert [(row["kernel"], row["n"], row["device"]) for row in rows] == [
+        (name, n, board.name) for name, n, board in points
+    ]
     begun = []
 
-    def interrupted(point, options):
-        begun.append(point)
+    def interrupted(*_, **__):
+        begun.append(1)
         time.sleep(0.02)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sweep"), "_row", interrupted)
-    with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
-        sweep("sgemm_tn", range(64, 264), executor=executor, progress=False)
+    monkeypatch.setattr(scoring, "simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scoring.timed(100 * points, progress=False)
     assert len(begun) < 100
-
-
-@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(2)], ids=["alone", "pool"])
-def test_a_point_that_fails_stops_no_other(monkeypatch, pool):
-    asked = []
-
-    def row(point, options):
-        asked.append(point[1])
-        return simulate(point[0], point[1]).row()
-
-    monkeypatch.setattr(importlib.import_module("cypresskit.timing.sweep"), "_row", row)
-    with pytest.raises(ValueError, match="-1, -1, -1"):
-        sweep("sgemm_tn", [64, -1, 128], executor=pool, progress=False)
-    assert sorted(asked) == [-1, 64, 128]
 
 
 @pytest.mark.slow
 def test_score_has_every_figure_of_the_kernels(monkeypatch):
-    module = importlib.import_module("cypresskit.scoring")
-    monkeypatch.setattr(module, "SIZES", (64, 128))
-    monkeypatch.setattr(module, "N", 64)
+    monkeypatch.setattr(scoring, "SIZES", (64, 128))
+    monkeypatch.setattr(scoring, "N", 64)
     rows = [row | ({"n_at_max": 64} if "n_at_max" in row else {}) for row in FIGURES.values()]
     rows[-1]["n"], figures = 64, {**published.figures(), "kernels": rows}
     monkeypatch.setattr(published, "figures", lambda: figures)
-    rows = {(row["id"], row["quantity"]): row for row in module.score(progress=False)}
+    rows = {(row["id"], row["quantity"]): row for row in scoring.score(progress=False)}
     spoken = {(name, key) for name, row in FIGURES.items() for key in row}
     silent = {"id", "precision", "b", "mode", "source", "n"}
     assert {key for key in spoken if key[1] not in silent} <= set(rows)
@@ -536,7 +506,8 @@ def test_the_documents_sensitivities_are_the_models(monkeypatch):
     )
     header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
     kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
-    assert kept == pytest.approx(sensitivity.sensitivity()["dgemm_tn"], abs=0.2)
+    made = [row["dgemm_tn"] for row in sensitivity.sensitivity()]
+    assert kept == pytest.approx(made, abs=0.2)
 
 
 def test_a_report_is_made_once_and_a_program_compiled_once():

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import SIX
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -42,8 +43,7 @@ def check_account(report):
     assert math.isclose(report.lived, (end - start).sum(), rel_tol=1e-9)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", list(KERNELS))
+@pytest.mark.parametrize("name", SIX)
 def test_the_account_balances_for_every_kernel(name):
     sizes = {"k": 24} if KERNELS[name].vector else {"m": 130, "k": 24}
     check_account(ck.simulate(name, 72, **sizes, exact=True))

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, pixel
+from conftest import SIX, TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -83,8 +83,7 @@ def touched(program, arguments):
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", list(KERNELS))
+@pytest.mark.parametrize("name", SIX)
 def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]
     m, n, k = 37, 1 if kernel.vector else 21, 11

@@ -1,5 +1,5 @@
 """What the timing model charges is what the code asks for, counted apart from it: `tools.fuzz.law`
-on a few launches of each kind. `make fuzz` does the same with any kernel, size, board and style.
+on a few launches of each kind. `make fuzz` does the same with any kernel, size and board.
 """
 
 import random
@@ -7,50 +7,47 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import SIX
 
 import cypresskit as ck
-from cypresskit.compiler import CompileError, compile
+from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
 from cypresskit.teach.l12_contest.checks import write
-from cypresskit.timing import DataDependentError, simulate
+from cypresskit.timing import simulate
 from tools.fuzz import law
 
 LAUNCHES = [
-    ("sgemm_tn", (72, 40, 30), {}, "amd", "linear"),
-    ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}, "best", "tiled"),
-    ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}, "amd", "linear"),
-    ("sgemm_64x64_lds_worst", (64, 128, 12), {}, "best", "linear"),
+    ("sgemm_tn", (72, 40, 30), {}, "linear"),
+    ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}, "tiled"),
+    ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}, "linear"),
+    ("sgemm_64x64_lds_worst", (64, 128, 12), {}, "linear"),
     (
         "sgemm_64x64_lds_rows",
         (128, 64, 12),
         {"lds_banks": 16, "lds_items_clock": 8},
-        "amd",
         "linear",
     ),
-    ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}, "amd", "linear"),
-    ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}, "amd", "linear"),
-    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}, "best", "linear"),
-    ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}, "amd", "tiled"),
-    ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}, "amd", "linear"),
+    ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}, "linear"),
+    ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}, "linear"),
+    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}, "linear"),
+    ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}, "tiled"),
+    ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}, "linear"),
     (
         "sgemm_naive",
         (640, 640, 640),
         {},
-        "amd",
         "linear",
     ),  # simulated in part, or it would be Uncounted
-    (write(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "amd", "linear"),
+    (write(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "linear"),
 ]
 
 
-def faults(
-    kernel, size, board=HD5870, style="amd", layout="linear", beta=0.0, wrong=()
-) -> list[str]:
+def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> list[str]:
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    (m, n, k), code = size, compile(kernel.program, board, style)
-    options = {"m": m, "k": k, "device": board, "style": style, "layout": layout, "beta": beta}
+    (m, n, k), code = size, compile(kernel.program, board)
+    options = {"m": m, "k": k, "device": board, "layout": layout, "beta": beta}
     report = simulate(kernel, n, **options)
     report = replace(
         report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}
@@ -60,11 +57,9 @@ def faults(
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0])
-@pytest.mark.parametrize("kernel, size, change, style, layout", LAUNCHES)
-def test_units_are_busy_for_the_clocks_that_the_code_asks_for(
-    kernel, size, change, style, layout, beta
-):
-    assert faults(kernel, size, replace(HD5870, **change), style, layout, beta) == []
+@pytest.mark.parametrize("kernel, size, change, layout", LAUNCHES)
+def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, layout, beta):
+    assert faults(kernel, size, replace(HD5870, **change), layout, beta) == []
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -108,8 +103,7 @@ def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
         assert spent[1] - spent[0] == pytest.approx(clocks * (128 - 64) / KERNELS[name].k_step)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", SIX)
 def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
     kernel = KERNELS[name]
     m, n, k = 67, 1 if kernel.vector else 45, 13
@@ -122,21 +116,3 @@ def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
         options = {"m": m, "k": k, "beta": beta, "exact": True}
         report = simulate(kernel, n, **options, count=2 if kernel.convention.packed else 1)
         assert report.bytes["L1"] == run.fetch_bytes
-
-
-@pytest.mark.parametrize("seeds", [range(36, 50), range(50, 60)])
-def test_style_best_is_never_slower(seeds):
-    """Of random launches: kernels of the catalogue, entries of the contest and programs."""
-    timed = 0
-    for seed in seeds:
-        try:
-            options, _ = law.any_launch(random.Random(seed))
-            if "launch" in options:
-                options["kernel"] = options["kernel"].program
-            options |= {"progress": False}
-            plain, best = (simulate(**options | {"style": style}) for style in ("amd", "best"))
-        except (CompileError, DataDependentError, ValueError):
-            continue
-        timed += 1
-        assert best.clocks <= plain.clocks, seed
-    assert timed > 5

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from numba.core import caching
 
-from cypresskit.kept_files import sealed
+from cypresskit.kept_files import SourceFiles, sealed
 from cypresskit.timing import native as module
 from cypresskit.timing.progress import seconds_of_silence
 
@@ -81,29 +81,27 @@ def test_what_compiles_says_so_once(session, capsys, monkeypatch):
 
 def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monkeypatch):
     session()
-    source_hash = module.source_hash.__wrapped__
-    monkeypatch.setattr(module, "source_hash", lambda: "edited")
+    monkeypatch.setattr(module, "SOURCES", SourceFiles(lambda: kept(tmp_path, "py")))
     assert session() == (0, [])
     assert session() == (2, [])
     (tmp_path / "units").mkdir()
     one, other = tmp_path / "units" / "alu.py", tmp_path / "report.py"
     one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): ...")
     other.write_text("text")
-    before = source_hash(tmp_path)
+    sources = SourceFiles(lambda: module.native_sources(tmp_path))
     other.write_text("other text")
-    assert source_hash(tmp_path) == before
+    assert sources.unchanged()
     one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): pass")
-    assert source_hash(tmp_path) != before
+    assert not sources.unchanged()
 
 
 def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
-    source_hash = module.source_hash.__wrapped__
     folder = Path(shutil.copytree(Path(module.__file__).parent, tmp_path / "timing"))
-    before = source_hash(folder)
+    sources = SourceFiles(lambda: module.native_sources(folder))
     for name in ("sampling", "steady", "prices", "simulate", "report"):
         path = folder / f"{name}.py"
         path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
-        assert source_hash(folder) == before, name
+        assert sources.unchanged(), name
 
 
 def test_where_nothing_can_be_written_one_warning_is_all(session, monkeypatch):

@@ -205,9 +205,7 @@ def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
     reached = [step.reached for step in what_if if step.reached is not None]
     assert reached[-1] == nn.report.gflops
     assert nn.report.peak_gflops >= reached[0] >= reached[-1]
-    assert sum(lost for lost, _ in what_if.losses) == pytest.approx(
-        nn.report.peak_gflops - nn.report.gflops
-    )
+    assert reached == sorted(reached, reverse=True)
     launch = what_if["the launch itself"]
     assert launch.gflops == pytest.approx(
         nn.report.flops / nn.report.clocks * nn.report.device.clock_ghz
@@ -228,11 +226,8 @@ def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
     assert (one.gflops, one.gain) == (more.gflops, more.gain)
 
 
-def test_why_says_it_in_two_sentences(nn):
-    why = ck.why(nn.report)
-    assert why.startswith("sgemm_nn reaches ") and "Its dearest line is 47, " in why
-    assert why.endswith(" sooner.") and "lesson 05" in why
-    assert ck.price(nn.report) is nn  # kept with the report
+def test_prices_are_kept_with_the_report(nn):
+    assert ck.price(nn.report) is nn
 
 
 def texture_clocks_of_a_fetch(report):
@@ -249,25 +244,25 @@ def fetches_of_a_flop(report):
     return report.busy["texture"] * report.clocks / report.flops
 
 
-CHANGES = {  # what a report has less of, and what the sentence on the other one calls it
+CHANGES = {  # what a report has less of, and the limit of the other one that this is
     "bank conflicts": lambda a, b: (
         texture_clocks_of_a_fetch(a) > 1.2 * texture_clocks_of_a_fetch(b)
         or lds_clocks_of_an_access(a) > 1.2 * lds_clocks_of_an_access(b)
     ),
-    " registers for ": lambda a, b: a.registers > b.registers and a.active < b.active,
+    "room for one more wavefront": lambda a, b: a.registers > b.registers and a.active < b.active,
     "empty wavefront slots": lambda a, b: a.wavefronts < min(b.wavefronts, a.launch.round),
-    "fetches, stores": lambda a, b: fetches_of_a_flop(a) > 3 * fetches_of_a_flop(b),
+    "fetches, stores and their units": lambda a, b: fetches_of_a_flop(a) > 3 * fetches_of_a_flop(b),
 }
 SIBLINGS = [
     ("sgemm_nn", "sgemm_tn", {"n": 1024}, "bank conflicts"),
-    ("sgemm_tn_37", "sgemm_tn", {"n": 1024, "m": 1280, "k": 256}, " registers for "),
+    ("sgemm_tn_37", "sgemm_tn", {"n": 1024, "m": 1280, "k": 256}, "room for one more wavefront"),
     (
         "sgemm_64x64_lds_worst",
         "sgemm_64x64_lds_padded",
         {"n": 1024, "k": 256},
         "bank conflicts",
     ),
-    ("sgemm_naive", "sgemm_tn", {"n": 512}, "fetches, stores"),
+    ("sgemm_naive", "sgemm_tn", {"n": 512}, "fetches, stores and their units"),
     ("sgemm_tn", "sgemm_nn_reduce4", {"n": 256}, "empty wavefront slots"),
     ("sgemm_nn", "sgemm_nn_reduce2", {"n": 256}, "empty wavefront slots"),
     ("sgemv_n", "sgemv_n_reduce4", {"n": 1, "m": 2048, "k": 2048}, "empty wavefront slots"),
@@ -276,13 +271,17 @@ SIBLINGS = [
 
 @pytest.mark.few
 @pytest.mark.parametrize("worse, better, size, change", SIBLINGS, ids=lambda value: str(value)[:24])
-def test_why_names_what_the_better_sibling_changed(worse, better, size, change):
+def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):
     slow, fast = (ck.simulate(name, **size, progress=False) for name in (worse, better))
     assert fast.gflops > slow.gflops
-    why = ck.why(slow)
     assert CHANGES[change](slow, fast)
-    assert change in why
-    assert why.count(". ") == 1 and why.endswith(" sooner.")
+    before, lost = slow.peak_gflops, {}
+    for step in (what_if := ck.what_if(slow)):
+        if step.reached is not None:
+            lost[step.name] = before - step.reached
+            before = step.reached
+    dear = sorted(lost, key=lost.__getitem__)[-2:]
+    assert change in dear or what_if[change].gain > 0.01
 
 
 def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
@@ -314,8 +313,8 @@ def test_the_dearest_price_stands_in_the_table():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_price_is_one_number_wherever_it_is_shown(seed):
-    """In the table, its title, the sentence on what would help, and in all that a workbench says:
-    with one rounding, and with its range if that is wide.
+    """In the table, its title, and in all that a workbench says: with one rounding, and with its
+    range if that is wide.
     """
     prices = price_law.random_prices(random.Random(seed))
     dearest = prices.dearest
@@ -324,7 +323,6 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
     assert ("(" in shown) == dearest.scatters
     title, _, *rows = str(prices).splitlines()
     assert title.endswith(f"line {dearest.line} is the dearest, {shown} of the launch")
-    assert ck.why(prices.report).endswith(f"would end the launch {shown} sooner.")
 
     by_line = {line.line: line for line in prices.lines}
     assert len(by_line) == len(prices.lines), "no macros"
@@ -343,31 +341,14 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_lines_that_cost_as_much_are_equally_dear(seed):
-    """Whoever says one of them is right; nobody else is."""
+    """The sentence on the dearest one counts them, and nobody else."""
     prices = price_law.random_prices(random.Random(seed))
     answer = priced_answer(prices)
     assert answer["dearest"] in (0, prices.dearest.line)
-    assert bool(answer["dear"]) == bool(answer["dearest"])
+    alike = 0
     for line in prices.lines:
         unsure = max(0.003, *(one.high - one.low for one in (line, prices.dearest)))
-        near = prices.dearest.price - line.price <= unsure
-        assert (line.line in answer["dear"]) == (near and answer["dearest"] > 0)
-
-
-@pytest.mark.parametrize("body", ["", "mov r0, l0", "sample_resource(0)_sampler(0) r0, l0.xy"])
-def test_a_program_without_work_is_rejected(body):
-    text = f"il_ps_2_0\n{law.TEXTURE}\ndcl_literal l0, 1.0, 0, 0, 0\n{body}\nend"
-    program = ck.assemble(text)
-    with pytest.raises(ValueError, match=r"nothing to time.*Write a result to o0 or g"):
-        ck.price(ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 64)})))
-
-
-@pytest.mark.parametrize("n", [4, 16, 64, 700])
-def test_gains_of_any_launch_can_be_read(n):
-    """Nobody reads 17,870 %: it is so many times as fast."""
-    report = ck.simulate("sgemm_tn", n, progress=False)
-    said = f"{ck.why(report)}\n{ck.what_if(report)}"
-    shares = [float(share.replace(",", "")) for share in re.findall(r"([\d,.]+) %", said)]
-    assert max(shares) < 1000
-    assert ("times as fast" in said) == (n <= 16)
-    assert "there are 1 wavefront " not in said
+        alike += prices.dearest.price - line.price <= unsure
+    if answer["dearest"]:
+        said = re.match(r"Dearest: (?:(\d+) lines alike, such as )?line ", answer["message"])
+        assert int(said[1] or 1) == alike

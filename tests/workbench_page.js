@@ -2,7 +2,7 @@
 // does. All that it says of a text holds the text's stamp, a number of five digits, so that a test
 // can tell of which text each statement on the page is.
 
-const PARTS = ["text", "code", "verdict", "clocks", "replay", "best", "prices"]
+const PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
 
 /** The stamp of a text: 20000 to 29999, so that no difference between two is one. */
 function stampOf(text) {
@@ -39,9 +39,7 @@ function answersTo(text) {
   }))
   const card = {
     loop_bundles: stamp,
-    bundles_bound: stamp,
     gprs: stamp,
-    gprs_bound: stamp,
     wavefronts: stamp,
     fetches: stamp,
     slots5_pct: stamp,
@@ -79,12 +77,10 @@ function answersTo(text) {
       bound: `texture ${stamp}`,
       help: `help ${stamp}`,
       busy: {ALU: stamp / 100, texture: stamp / 100},
-      life: `life ${stamp}`,
       steps: [{text: `step ${stamp}`, lines: [3, 6]}],
       error: 0,
     },
     ...(right ? [] : [replay]),
-    {part: "best", bundles: stamp, gprs: stamp, wavefronts: stamp},
     {
       part: "prices",
       lines: some.map((line) => ({
@@ -156,11 +152,9 @@ class Answerer {
         type: "state",
         edit: "file-0",
         name,
-        like: "",
         text,
         words,
         parts: PARTS,
-        n: 0,
         history,
         step: this.step,
       })

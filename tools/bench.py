@@ -37,7 +37,6 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
-from cypresskit.editing.measured_answers import fitting_size
 from cypresskit.editing.pure_answers import text_answer
 from cypresskit.kept_files import cache_folder
 from cypresskit.timing.prices import price
@@ -52,6 +51,7 @@ ONE_THREAD = {
     f"{library}_THREADS": "1"
     for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")
 }
+EDITED = 2048  # N at which an edit is timed
 LONG = 1.0  # seconds of runs that are enough
 SIZES = (64, 256, 512, 1024, 2048)  # of sgemm_tn
 OTHERS = (
@@ -193,7 +193,7 @@ def prices() -> Iterator[Row]:
 
 def words() -> Iterator[Row]:
     """Compiling, checking, refusing, planning: 10**8 turns of a loop"""
-    from cypresskit.compiler import STYLES, compile
+    from cypresskit.compiler import compile
     from cypresskit.host import Machine, five_stage
     from cypresskit.machine.checks import check
 
@@ -204,16 +204,11 @@ def words() -> Iterator[Row]:
             return
         sys.exit("a text that is no kernel was taken for one")
 
-    def compile_all(style: str) -> None:
+    def compile_all() -> None:
         for kernel in ck.kernels.values():
-            compile(kernel.program, next(CHIPS), style)
+            compile(kernel.program, next(CHIPS))
 
-    for style in STYLES:
-        yield row(
-            f"all kernels compiled, style {style}",
-            partial(seconds, partial(compile_all, style)),
-            loop,
-        )
+    yield row("all kernels compiled", partial(seconds, compile_all), loop)
     kernel, ones = ck.kernels["sgemm_tn"], np.ones((256, 256), np.float32)
     checked = partial(check, kernel.program, **kernel.arguments(ones, ones, None, 1.0, 0.0))
     yield row("sgemm_tn 256 checked", partial(seconds, checked), loop)
@@ -388,7 +383,6 @@ def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[s
     """
     begun = process_time()
     taken: list[dict[str, float]] = []
-    sizes: dict[str, int] = {}
     for number, (name, text) in enumerate(random_edits(seed, count)):
         if process_time() - begun > most:
             break
@@ -398,10 +392,8 @@ def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[s
             "name": f"{name}.il",
             "like": name,
         }
-        job |= {"n": None, "parts": ["code", "verdict", "clocks"]}
-        if name not in sizes:
-            sizes[name] = fitting_size(ck.kernels[name])
-        memory, clock = JobMemory(n=sizes[name]), PartClock(str(number))
+        job |= {"n": EDITED, "parts": ["code", "verdict", "clocks"]}
+        memory, clock = JobMemory(), PartClock(str(number))
         text_answer(text, name)
         clock.note({"type": "answer", "part": "text"})
         answer_job(job, memory, clock.note, lambda _: False)

@@ -137,7 +137,7 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
     shows the solutions marked between it and the fold before.
     """
     cells: list[NotebookNode] = []
-    above, right = "", ""
+    above = ""
     for cell in source.cells:
         text, part = cell.source, cell.metadata.get(ENTRY, {}).get("part")
         if part == "question":
@@ -150,8 +150,6 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
                 f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
             )
             text, above = text.replace(FOLD, fold), ""
-            cell.metadata = cell.metadata | {ENTRY: cell.metadata[ENTRY] | {"right": right}}
-        right = _solution(text) if part == "answer" else right
         text = _solution(text) if solved else GIVEN.sub(r"\1", MARKS.sub("", text))
         cells.append(_cell(cell.cell_type, text, cell.metadata))
     return _notebook(cells)

@@ -63,7 +63,6 @@ LATE = (
 #: Our own modules that may be imported late, since they pull in Bokeh or numba, which takes longer
 #: than all the rest of `import cypresskit`, or twenty more of ours, or need a GPU.
 LATE_OF_OURS = {
-    "blas/choice.py": ("blas/modelled.py",),
     "editing/views.py": ("draw/__init__.py",),  # with the first view that is played
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/translate.py",),  # where no compiled code is kept

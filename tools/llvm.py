@@ -36,7 +36,7 @@ def opinion(program: ck.Program) -> dict[str, int]:
     module = CypressWriter(function, library + MEMORY, "texture", 64).module
     called = {*re.findall(r"call .*? @(\w+)\(", module)}
     kept = MEANING.sub(lambda found: found[0] * (found[1] in called), module)
-    return read(assembled(kept, "r600--", "cypress", 0))
+    return read(assembled(kept, "r600--", "cypress"))
 
 
 def read(assembly: str) -> dict[str, int]:

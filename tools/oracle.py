@@ -6,7 +6,7 @@
     python tools/oracle.py zoo host           # some parts
 
 For each kernel of the catalogue: the counts of a run, a hash of the arrays that it leaves on each
-engine and as VLIW code, a hash of the listing in each style, and ``Report.row()`` at three sizes
+engine and as VLIW code, a hash of the listing, and ``Report.row()`` at three sizes
 (``kernels``). For each bug of the zoo, the findings' texts (``zoo``); for each planted answer to an
 exercise, the verdict (``verdicts``); for each view, its captions, texts and frames (``views``); for
 plans of the host, when each task begins and ends (``host``).
@@ -80,11 +80,7 @@ def kernels() -> Lines:
             f"{name}, bits, vliw",
             [launch.global_memory, *(surface.words for surface in launch.outputs.values())],
         )
-        for style in ck.compiler.STYLES:
-            yield (
-                f"{name}, listing, {style}",
-                hashed(ck.compile(kernel.program, style=style).listing()),
-            )
+        yield f"{name}, listing", hashed(ck.compile(kernel.program).listing())
         for n in (128, 512, 1024):
             yield f"{name}, time, {n}", ck.simulate(name, n).row()
 

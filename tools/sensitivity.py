@@ -18,9 +18,8 @@ import numpy as np
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.devices import HD5870, Device, calibrations
+from cypresskit.scoring import timed
 from cypresskit.tables import markdown
-from cypresskit.timing import Table
-from cypresskit.timing.sweep import timed
 
 FITTED: dict[str, tuple] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
 LARGE = 4096  # N, where a source gives none
@@ -52,13 +51,11 @@ def calibrated(device: Device, **values: Any) -> Device:
 
 def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
     """Gflop/s: a row for each kernel and N, a column for each board."""
-    rows = timed(
-        [(name, n, board) for name, n in launches for board in boards], None, progress=False
-    )
+    rows = timed([(name, n, board) for name, n in launches for board in boards], progress=False)
     return np.array([row["gflops"] for row in rows]).reshape(-1, len(boards))
 
 
-def sensitivity(device: Device = HD5870) -> Table:
+def sensitivity(device: Device = HD5870) -> list[dict]:
     """Rows ``calibration``, ``value``, then one column per kernel: per cent."""
     boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
     for c in calibrations(device):
@@ -67,15 +64,13 @@ def sensitivity(device: Device = HD5870) -> Table:
     gflops = rates(HEADLINES, boards.values())
     moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
     names = [name for name, _ in HEADLINES]
-    return Table(
-        [
-            {"calibration": name, "value": value} | dict(zip(names, column.tolist()))
-            for (name, value), column in zip(boards, moved.T)
-        ]
-    )
+    return [
+        {"calibration": name, "value": value} | dict(zip(names, column.tolist()))
+        for (name, value), column in zip(boards, moved.T)
+    ]
 
 
-def leave_one_out() -> Table:
+def leave_one_out() -> list[dict]:
     fits: list[dict] = [dict(zip(FITTED, values)) for values in product(*FITTED.values())]
     boards = [replace(ck.HD5870, **fit) for fit in fits]
     peaks = {
@@ -106,9 +101,9 @@ def leave_one_out() -> Table:
         table.append(
             row | {"low": f"{predicted[near].min():.4g}", "high": f"{predicted[near].max():.4g}"}
         )
-    return Table(table)
+    return table
 
 
 if __name__ == "__main__":
     for table in (sensitivity(), leave_one_out()):
-        print(markdown(list(table.rows[0]), (row.values() for row in table)), end="\n\n")
+        print(markdown(list(table[0]), (row.values() for row in table)), end="\n\n")

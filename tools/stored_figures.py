@@ -1,10 +1,12 @@
-"""The figures that pictures have stored, simulated anew in some two minutes: ``python -m
-tools.stored_figures``.
+"""The figures that pictures and the choice of kernels have stored, simulated anew in some four
+minutes: ``python -m tools.stored_figures``.
 """
 
 import base64
 import json
+import os
 import zlib
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,15 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit import host
+from cypresskit.blas.figures import Figures
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
 from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.compiled import card
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach.l04_registers.dial import point, settings, timed
+from cypresskit.teach.l12_contest import checks as contest
 
 
 def dial() -> dict:
@@ -54,7 +60,7 @@ def climb(launch: Timed) -> Figure:
         busy = run.busy
     else:
         kernel = BLOCKS.get(launch.kernel, launch.kernel)
-        run = ck.simulate(kernel, launch.n, style=launch.style or "amd")
+        run = ck.simulate(kernel, launch.n)
         runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # the launch uses no unit
         busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
@@ -66,10 +72,48 @@ def climb_rows() -> list:
     """Of each launch of the climb and each good par, what names it, and its figure."""
     pars = {Timed(step.good, step.n) for step in STEPS.values()}
     launches = pars | {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
-    return [[(n.kernel, n.n, n.style), climb(n)] for n in sorted(launches, key=lambda n: n[:3])]
+    return [[launch, climb(launch)] for launch in sorted(launches)]
+
+
+# rows of A and steps of k behind a kernel's Gflop/s; columns too, but one where it takes a vector
+N = 2048
+FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
+DEPTHS = 256, 512  # the two k from which a pace is taken
+
+
+def kernel_figures(kernel: Kernel) -> Figures:
+    """A kernel's figures on the HD 5870, compiled and timed: its speed at N, and its pace for one
+    wavefront and for a grid of them that fills the chip, each from two values of k.
+    """
+    compiled = card(kernel)
+    tile = kernel.convention.multiple
+    if kernel.mode == "pixel":
+        tile = 8 * kernel.block[0], 8 * kernel.block[1]
+    rows = min(FULL * FULL * tile[0], ck.HD5870.texture_side)
+    many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
+    paces = []
+    for m, n in (tile, many):
+        short, long = (ck.simulate(kernel, n, m=m, k=k) for k in DEPTHS)
+        per_step = (long.clocks - short.clocks) / (DEPTHS[1] - DEPTHS[0])
+        start = short.clocks - DEPTHS[0] * per_step
+        if start < 0:  # the beginning, with cold caches, costs no more than the rest
+            start = 0.0
+            per_step = long.clocks / DEPTHS[1]
+        engines = 1 if short.wavefronts == 1 else ck.HD5870.simd_engines / short.wavefronts
+        paces.append((round(engines * start, 1), round(engines * per_step, 2)))
+    gflops = round(ck.simulate(kernel, N).gflops, 1)
+    alone, full = paces
+    return Figures(compiled.gprs, compiled.loop_bundles, gflops, alone, full, short.active)
 
 
 if __name__ == "__main__":
+    os.environ["CYPRESSKIT_KEEP"] = "0"  # all is timed anew
     package = Path(ck.__file__).parent
-    for place, figures in {"draw/climb": climb_rows(), "teach/l04_registers/dial": dial()}.items():
+    stored = {
+        "blas/figures": {name: astuple(kernel_figures(it)) for name, it in ck.kernels.items()},
+        "draw/climb": climb_rows(),
+        "teach/l04_registers/dial": dial(),
+        "teach/l12_contest/bar": contest.timed(contest.BAR, contest.N, exact=True).gflops,
+    }
+    for place, figures in stored.items():
         (package / f"{place}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")

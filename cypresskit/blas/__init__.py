@@ -2,13 +2,10 @@
 
 from cypresskit.blas.choice import choose
 from cypresskit.blas.dd import DD
-from cypresskit.blas.factory import CardMemoryError, MatrixFactory
 from cypresskit.blas.gemm import gemm, gemm_packed, gemv
 
 __all__ = [
     "DD",
-    "CardMemoryError",
-    "MatrixFactory",
     "choose",
     "gemm",
     "gemm_packed",

@@ -8,8 +8,8 @@ that is faster on full tiles, and one that shares k among work-items wins where 
 Simulating every candidate for every product would take too long. So the timing model was asked
 beforehand how many clocks one wavefront of each kernel takes alone, and how many on a full engine
 (``figures``); both are linear in k. A launch then takes as long as its fullest SIMD engine. Left
-out: what else depends on the size, such as the caches, and the launch's overhead, which is the same
-for all.
+out: what else depends on the size, such as the caches; the launch's overhead, which is the same for
+all; and engines other than Cypress's: of a board count its engines, clock and memory.
 """
 
 import math
@@ -18,14 +18,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from cypresskit.blas.figures import Figures, read
-from cypresskit.devices import HD5870, Device, is_whole
+from cypresskit.blas.figures import read
+from cypresskit.devices import HD5870, Device, check_device, check_precision, is_whole
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.machine.shape import WAVEFRONT, wavefronts
 
-#: What differs between boards without changing how many clocks an engine needs (memory aside).
-SCALES = ("name", "clock_ghz", "simd_engines", "memory_gb_s", "memory_bytes", "chips")
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")
 
@@ -83,16 +81,14 @@ def choose(
     m, B n x k. Raises ``ValueError`` for other precisions, fractions and negative sizes,
     ``TypeError`` for no ``Device`` and for what is neither true nor false.
     """
-    if not isinstance(device, Device):
-        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
+    check_device(device)
     sizes = (m, n, k)
     none = [isinstance(size, int | np.integer) and size == 0 for size in sizes]
     if not all(zero or is_whole(size, LARGEST) for zero, size in zip(none, sizes)):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
     trans_a = whether("trans_a", trans_a)
     trans_b = whether("trans_b", trans_b)
-    if not isinstance(precision, str) or precision not in BYTES:
-        raise ValueError(f"precision {precision!r} is not one of single, double, double-double")
+    check_precision(precision)
     return _fastest(m, n, k, precision, trans_a, trans_b, device)
 
 
@@ -130,20 +126,8 @@ def _fastest(
         group = 0 if kernel.mode == "pixel" else WAVEFRONT  # which divides the catalogue's groups
         launched = wavefronts(kernel.convention.domain(big_m, big_n), group)
         per_engine = -(-launched // device.simd_engines)
-        seconds = figures(kernel, device).clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
+        seconds = read()[kernel.name].clocks(per_engine, big_k) / (device.clock_ghz * 1e9)
         seconds += moved / (device.memory_gb_s * device.dram_efficiency * 1e9)
         choices.append(Choice(kernel, (m, n, k), layout_size, seconds, turned))
     best, *others = sorted(choices, key=lambda choice: choice.seconds)
     return replace(best, others=tuple(others[:3]))
-
-
-def figures(kernel: Kernel, device: Device = HD5870) -> Figures:
-    """The kernel's figures on a device: from the file, or else by compiling and timing it."""
-    cypress = replace(device, **{name: getattr(HD5870, name) for name in SCALES}) == HD5870
-    stored = read().get(kernel.name) if cypress else None
-    if stored:
-        return stored
-    # Imported here, since numba stands behind it, which takes long.
-    from cypresskit.blas.modelled import modelled
-
-    return modelled(kernel, device)

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.machine.arguments import check_unmasked
+
 DIGITS = 32  # decimal digits that a double-double always holds
 #: Powers of ten beyond which text is not written out: it is too large, or 0.
 LARGEST_EXPONENT = 400
@@ -70,8 +72,7 @@ class DD:
         if isinstance(values, DD):
             self.pairs = values.pairs.copy()
             return
-        if isinstance(values, np.ma.MaskedArray):
-            raise TypeError("DD knows no mask: say what stands there, array.filled(0)")
+        check_unmasked(values, "values")
         array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
         self.pairs = np.zeros((*array.shape, 2))
         if array.dtype.kind == "f" and array.dtype.itemsize <= 8:

@@ -2,9 +2,7 @@
 basis of ``choose``.
 
 Compiling and timing every kernel takes a minute or two. So the figures for the HD 5870 are kept in
-``figures.json`` beside this module (``python -m cypresskit.blas.modelled`` renews it, a test
-compares). They serve its sister boards, too, whose engines need as many clocks; those of other
-devices are computed when first needed (``modelled``).
+``figures.json`` beside this module (``python -m tools.stored_figures`` renews it, a test compares).
 """
 
 import json
@@ -38,5 +36,5 @@ class Figures:
 @lru_cache
 def read() -> dict[str, Figures]:
     """The figures in the file, by kernel."""
-    rows = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    rows = json.loads(FILE.read_text(encoding="utf-8"))
     return {name: Figures(*row) for name, row in rows.items()}

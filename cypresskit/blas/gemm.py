@@ -8,7 +8,7 @@ is a product with one column, ``gemm_packed`` several small products in one laun
 """
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from inspect import signature
 from typing import Any, TypeVar, cast
 
@@ -17,10 +17,11 @@ import numpy as np
 from cypresskit.blas.choice import choose, whether
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import check_options
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.machine.engines import carry_out, launch
+from cypresskit.machine.arguments import check_unmasked
+from cypresskit.machine.engines import carry_out
 from cypresskit.machine.launch import fitting
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
@@ -36,18 +37,10 @@ MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 LAUNCHING = ("engine", "max_instructions", "observers", "threads")
 
 
-def _check_launching(product: Callable[..., Any], given: Mapping[str, object]) -> None:
+def _check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
     """``TypeError`` for a keyword that a product neither takes nor passes on."""
-    for name in given:
-        if name in LAUNCHING:
-            continue
-        if name in signature(launch).parameters:
-            raise TypeError(
-                f"{product.__name__} has no {name}=: it gives the launch its arrays and domain"
-                f" itself, and passes on {', '.join(LAUNCHING)}"
-            )
-        guess = nearest(name, [*signature(product).parameters, *LAUNCHING])
-        raise TypeError(f"{product.__name__}() got an unexpected keyword argument {name!r}.{guess}")
+    taken = [name for name in signature(product).parameters if name != "launching"]
+    check_options(product.__name__, given, [*taken, *LAUNCHING])
 
 
 def gemm(
@@ -170,7 +163,7 @@ def checked(
     """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises
     ``gemm``'s errors.
     """
-    precision = _precision({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
+    precision = precision_of({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
     alpha, beta = (
         _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
     )
@@ -226,7 +219,7 @@ def gemv(
     """
     _check_launching(gemv, launching)
     a, x, y = map(plain, (a, x, y))
-    precision = _precision({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
+    precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if whether("trans", trans) else a.shape
     for name, vector, length in (("x", x, k), ("y", y, m)):
         if vector is not None and len(vector) != length:
@@ -258,7 +251,7 @@ def gemm_packed(
     _check_launching(gemm_packed, launching)
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
-    if _precision(arrays, (3, 3, 3)) != "single":
+    if precision_of(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
     scale, old = (
         _scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))
@@ -295,7 +288,7 @@ def plain(array: Any) -> Any:
     return array
 
 
-def _precision(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
+def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
     """The common precision of arrays, which must have these numbers of dimensions."""
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
     for (name, array), count in zip(arrays.items(), dimensions):
@@ -318,11 +311,7 @@ def _kind(name: str, array: Any) -> str:
         return "DD"
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array or a DD, not {type(array).__name__}")
-    if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a masked array, and kernels know no mask: say what stands there,"
-            f" {name}.filled(0)"
-        )
+    check_unmasked(array, name)
     if array.dtype not in TYPES:
         raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
     return TYPES[array.dtype]

@@ -3,15 +3,12 @@ own.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 from typing import TYPE_CHECKING
 
-from cypresskit.cli.command import CommandError, Option, command, jobs, option, whole
+from cypresskit.cli.command import CommandError, command, option, whole
 from cypresskit.saving import files_in, read_plain, shown_name, try_to_save
 from cypresskit.tables import one_line
 
@@ -29,20 +26,13 @@ def named(text: str) -> Path:
     return Path(text)
 
 
-def output(name: str, file: str, what: str) -> Option:
-    """The option for a file that is written."""
-    words = f"{what} (default %(default)s)"
-    return option(name, type=Path, default=Path(file), metavar="FILE", help=words)
-
-
 @command(
     "contest",
     "judge entries of lesson 12 and write a leaderboard",
-    "Takes files that lesson 12's contest.save writes (IL below a head), files that hold just"
-    " (rows, columns, steps), or folders of such files. Each entry is checked, then timed whole, in"
-    " a process of its own with limits of time and memory. Writes the leaderboard as a web page and"
-    " as CSV. A wrong entry, or a file that is none, stands below with the reason; the exit status"
-    " is 0 all the same.",
+    "Takes files that lesson 12's contest.save writes (IL below a head), or folders of such files."
+    " Each entry is checked, then timed whole, in a process of its own with limits of time and"
+    " memory. Writes the leaderboard as a web page. A wrong entry, or a file that is none, stands"
+    " below with the reason; the exit status is 0 all the same.",
     option(
         "entries",
         metavar="ENTRY",
@@ -57,30 +47,21 @@ def output(name: str, file: str, what: str) -> Option:
         metavar="N",
         help="time N x N x N (default 2048)",
     ),
-    output("--html", "leaderboard.html", "page"),
-    output("--csv", "leaderboard.csv", "table"),
     option(
-        "--seconds",
-        type=whole(1, 10**6),
-        default=120,
-        metavar="S",
-        help="processor time for each (default 120)",
+        "--html",
+        type=Path,
+        default=Path("leaderboard.html"),
+        metavar="FILE",
+        help="the page (default %(default)s)",
     ),
-    jobs("entries", "1", most=64),
-    example="cypresskit contest entries/ --html leaderboard.html --csv leaderboard.csv",
+    example="cypresskit contest entries/ --html leaderboard.html",
 )
 def contest(args: argparse.Namespace) -> None:
     """Judge, and write the leaderboard."""
-    from cypresskit.isolated.process import Family
-    from cypresskit.teach.l12_contest.leaderboard import Row, cannot, line, page, ranked, row, table
+    from cypresskit.isolated.process import Family, in_families
+    from cypresskit.teach.l12_contest.leaderboard import Row, cannot, line, page, ranked, row
 
-    _check_targets(args.html, args.csv)
-    families: Queue[Family] = Queue()
-    jobs = args.jobs or 1
-    for _ in range(jobs):
-        families.put(Family(modules=["cypresskit.teach.l12_contest.leaderboard"]))
-
-    def judged(entry: tuple[Path, str]) -> "Row":
+    def judged(entry: tuple[Path, str], family: Family) -> "Row":
         file, why = entry
         name = shown_name(file)
         try:
@@ -91,50 +72,21 @@ def contest(args: argparse.Namespace) -> None:
             return Row(name, name, verdict=cannot(name, "it isn't text"))
         except ValueError as error:
             return Row(name, name, verdict=cannot(name, str(error)))
-        family = families.get()
-        try:
-            return row(text, name, args.n, seconds=args.seconds, family=family)
-        finally:
-            families.put(family)
+        return row(text, name, args.n, family=family)
 
     rows = []
-    try:
-        with ThreadPoolExecutor(jobs) as pool:
-            files = list(_files(args.entries))
-            for (file, _), result in zip(files, pool.map(judged, files)):
-                rows.append(result)
-                said = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
-                said = one_line(said.partition("\n")[0])
-                print(f"{one_line(str(file))} ... {said}", file=sys.stderr, flush=True)
-    finally:
-        while not families.empty():
-            families.get().end()
+    files = list(_files(args.entries))
+    modules = ["cypresskit.teach.l12_contest.leaderboard"]
+    for (file, _), result in zip(files, in_families(judged, files, modules)):
+        rows.append(result)
+        said = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
+        said = one_line(said.partition("\n")[0])
+        print(f"{one_line(str(file))} ... {said}", file=sys.stderr, flush=True)
     for place, entry in ranked(rows, args.n):
         print(f"{place:3} {line(entry)}")
-    files_written = [(args.csv, table(rows, args.n)), (args.html, page(rows, args.n))]
-    faults = [
-        fault
-        for path, text in files_written
-        for fault in try_to_save(path, text.encode("utf-8", "replace"))
-    ]
-    if faults:
+    if faults := try_to_save(args.html, page(rows, args.n).encode("utf-8", "replace")):
         raise CommandError("\n".join(faults))
-    print(f"{len(rows)} entries; the leaderboard: {args.html}, {args.csv}")
-
-
-def _check_targets(html: Path, csv: Path) -> None:
-    """Raise ``CommandError`` before the long run if its results couldn't be written after it."""
-    if html.absolute() == csv.absolute():
-        raise CommandError(
-            f"{html} and {csv} are the same file: give the page and the table a name each"
-        )
-    for path in (html, csv):
-        writable = path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)
-        special = path.exists() and not path.is_file()
-        if path.is_dir() or special or not writable:
-            raise CommandError(
-                f"can't write {path}: does its folder exist, and may you write there?"
-            )
+    print(f"{len(rows)} entries; the leaderboard: {args.html}")
 
 
 def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:

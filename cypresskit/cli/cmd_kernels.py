@@ -6,20 +6,15 @@ and `score` compares the timing model with everything published.
 import argparse
 import os
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 
 import cypresskit as ck
-from cypresskit import published
-from cypresskit.blas.choice import figures
+from cypresskit.blas.figures import read
 from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
 from cypresskit.kernels.own import read_text
 from cypresskit.tables import markdown
-
-STYLED = "compile as AMD's compiler did (default), or the fastest code"
-STYLE = option("--style", choices=("amd", "best"), default="amd", help=STYLED)
 
 
 @command(
@@ -36,7 +31,7 @@ def kernels(args: argparse.Namespace) -> None:
         " teaches"
     )
     for kernel in ck.kernels.values():
-        row = figures(kernel)
+        row = read()[kernel.name]
         block = "x".join(map(str, kernel.block))
         kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
         print(f"{kind} {row.registers:9}  {row.bundles:7}  {row.gflops:7.1f}  {kernel.teaches}")
@@ -48,9 +43,7 @@ def kernels(args: argparse.Namespace) -> None:
     "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells"
     " registers, wavefronts, the loop's bundles and slots, fetches, nominal Gflop/s, what binds,"
     " and the lower bounds.",
-    option("kernel", metavar="KERNEL", nargs="?", help="a kernel's name, or FILE.il"),
-    option("--all", action="store_true", help="a Markdown table: published against compiled"),
-    STYLE,
+    option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
     option(
         "--listing",
         action="store_true",
@@ -64,63 +57,19 @@ def kernels(args: argparse.Namespace) -> None:
     example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
-    """Print the card, the listing, the passes or the table."""
+    """Print the card, the listing or the passes."""
     from cypresskit.compiler import passes
 
-    if args.all:
-        print(
-            card_table(
-                kernel for kernel in ck.kernels.values() if kernel.name in published.kernels()
-            )
-        )
-        return
-    if not args.kernel:
-        raise CommandError(
-            "name a kernel or an IL file, or use --all. `cypresskit kernels` lists the kernels."
-        )
     with user_errors(ck.ILError, ck.CompileError):
         program, known = named_program(args.kernel)
-        code = ck.compile(program, style=args.style)
+        code = ck.compile(program)
         known = known or convention_of(program)
         page = code.card(*known.convention.turn) if known else code.card()
     if args.passes:
-        for name, text in passes(program, style=args.style):
+        for name, text in passes(program):
             print(f"; after {name}\n{text}\n")
     else:
         print(code.listing() if args.listing else page)
-
-
-def card_table(kernels: Iterable[ck.Kernel]) -> str:
-    """A Markdown table of published and compiled figures."""
-    head = [
-        "kernel",
-        "registers, published",
-        "amd",
-        "best",
-        "bundles per turn, published",
-        "amd",
-        "best",
-        "bound",
-    ]
-    head += ["4 and 5 slots, published", "amd", "best"]
-    rows = []
-    for kernel in kernels:
-        row = published.kernels().get(kernel.name, {})
-        amd, best = (ck.card(kernel, style=style) for style in ("amd", "best"))
-        gprs = row.get("gprs", row.get("floats", 0) // 4) or "-"
-        shares = f"{row['slots4_pct'] + row['slots5_pct']:.1f} %" if "slots4_pct" in row else "-"
-        turn = f"{amd.loop_bundles} ({amd.k_per_iteration} k)"
-        registers = (f"`{kernel.name}`", gprs, amd.gprs, best.gprs)
-        bundles = (row.get("bundles", "-"), turn, best.loop_bundles, best.bundles_bound)
-        rows.append(
-            (
-                *registers,
-                *bundles,
-                shares,
-                *(f"{c.slots4_pct + c.slots5_pct:.1f} %" for c in (amd, best)),
-            )
-        )
-    return markdown(head, rows)
 
 
 def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
@@ -192,10 +141,10 @@ def score(args: argparse.Namespace) -> None:
     from cypresskit.scoring import judged, verdict
     from cypresskit.scoring import score as kernel_rows
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(1) as pool:
         try:
             hosts = pool.submit(host_rows)
-            rows = judged([*kernel_rows(executor=pool), *hosts.result()])
+            rows = judged([*kernel_rows(), *hosts.result()])
         except KeyboardInterrupt:
             os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
     table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))

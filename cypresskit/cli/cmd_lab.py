@@ -1,8 +1,6 @@
 """`cypresskit lab`: the lessons in JupyterLab."""
 
 import argparse
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ SETTINGS = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # a student's own
-HIDDEN = ".jupyterlab"  # in it: JupyterLab's layout, and what was copied
+HIDDEN = ".jupyterlab"  # in it: JupyterLab's layout
 
 
 @command(
@@ -54,12 +52,6 @@ def lab(args: argparse.Namespace) -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     if not any("workspaces_dir" in option for option in passed_on):
         options.append(f"--LabApp.workspaces_dir={hidden_files(own / HIDDEN)}")
-    if changed := changed_lessons(own):
-        names = ", ".join(changed)
-        print(
-            f"Changed in the installed version since they were copied: {names}. Yours stay as they"
-            " are; to get a new one, rename yours and start again."
-        )
     # The timing engine is compiled now, not in a lesson; kernels while JupyterLab starts.
     simulate("sgemm_64x64_lds", 64, progress=False)
     _compile_ahead()
@@ -125,46 +117,12 @@ def find_lessons(folder: Path | None = None) -> list[Path]:
         return _lessons(folder)
     try:
         own.mkdir(parents=bool(folder), exist_ok=True)
-        new = [lesson for lesson in _lessons(source) if not (own / lesson.name).exists()]
-        for lesson in new:  # not its mode: an installed one may be read-only
-            copyfile(lesson, own / lesson.name)
+        for lesson in _lessons(source):
+            if not (own / lesson.name).exists():
+                copyfile(lesson, own / lesson.name)  # not its mode: it may be read-only
     except OSError as error:
         raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
-    _note_copies(own, new)
     return _lessons(own)
-
-
-def _note_copies(own: Path, copied: list[Path]) -> None:
-    """Write down what each lesson was when it was copied, for ``changed_lessons``."""
-    if not copied:
-        return
-    known = _copies(own) | {lesson.name: _digest(lesson) for lesson in copied}
-    with suppress(OSError):  # a folder that can't be written
-        (own / HIDDEN).mkdir(exist_ok=True)
-        (own / HIDDEN / "copied.json").write_text(json.dumps(known, indent=1), encoding="utf-8")
-
-
-def _copies(own: Path) -> dict[str, str]:
-    with suppress(OSError, ValueError):
-        known = json.loads((own / HIDDEN / "copied.json").read_text(encoding="utf-8"))
-        return known if isinstance(known, dict) else {}
-    return {}
-
-
-def changed_lessons(own: Path) -> list[str]:
-    """The lessons of a folder that are another text now, where they were copied from."""
-    source = CHECKOUT if _lessons(CHECKOUT) else INSTALLED
-    copied = _copies(own)
-    changed = []
-    for lesson in _lessons(source):
-        was = copied.get(lesson.name)
-        if was and was != _digest(lesson) and (own / lesson.name).exists():
-            changed.append(lesson.name)
-    return changed
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _lessons(folder: Path) -> list[Path]:

@@ -1,19 +1,14 @@
 """`cypresskit marks`: from submitted notebooks, two tables and a page for each student."""
 
 import argparse
-import json
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from queue import Queue
-from secrets import token_hex
 
-from cypresskit.cli.command import CommandError, command, jobs, option
-from cypresskit.saving import save_file, shown_name
+from cypresskit.cli.command import CommandError, command, option
+from cypresskit.saving import shown_name
 from cypresskit.tables import one_line
 
-STORE = ".judged.json"
 NO_SANDBOX = (
     "bubblewrap (bwrap) isn't installed or doesn't work here, so answers would run with your"
     " rights: they could read the solutions, change these marks, delete your files. Install it, or"
@@ -27,9 +22,9 @@ NO_SANDBOX = (
     "mark submitted notebooks",
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. MARKS"
     " gets marks.csv, in which everybody and everything handed in is accounted for, questions.csv,"
-    " with all sentences and guesses, and a page of feedback for each student. Enter points for"
+    " with all sentences, and a page of feedback for each student. Enter points for"
     " sentences into questions.csv, and run it again. Answers run in bare processes under"
-    " bubblewrap (bwrap). What was judged before isn't judged again.",
+    " bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="a folder with what was handed in"),
     option("marks", metavar="MARKS", type=Path, help="the folder for tables and feedback"),
     option(
@@ -43,12 +38,11 @@ NO_SANDBOX = (
         action="store_true",
         help="judge with your own rights: every page says so",
     ),
-    jobs("students", "one for each core", most=256),
     example="cypresskit marks submitted marks --roster class.csv",
 )
 def marks(args: argparse.Namespace) -> None:
     """Judge, add up, and write."""
-    from cypresskit.isolated.process import walls
+    from cypresskit.isolated.process import in_families, walls
     from cypresskit.marks import course, gradebook, judging, submissions
 
     try:
@@ -73,50 +67,15 @@ def marks(args: argparse.Namespace) -> None:
     read = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
     points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
     class_ = gradebook.Class(course.lessons(), points=points, sandboxed=bool(sandbox))
-    seed, verdicts = read_store(args.marks / STORE)
-    kept: dict[str, list] = {}
-    jobs = args.jobs or os.cpu_count() or 1
-    families: Queue = Queue()
-    for _ in range(jobs):
-        families.put(judging.judging_family())
-
-    def judged(student) -> tuple:
-        family = families.get()
-        try:
-            numbers = f"{seed} {student.id}"
-            return student_work(student, class_.asked, numbers, verdicts, family, sandbox)
-        finally:
-            families.put(family)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        for student, (works, lasting) in zip(students, pool.map(judged, students)):
-            class_.works.append((student, works))
-            kept |= lasting
-            parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
-            print(f"{student.name}; {gradebook.became_of(student, parts)}", flush=True)
-    while not families.empty():
-        families.get().end()
+    judge = partial(student_work, class_.asked, sandbox)
+    for student, works in zip(students, in_families(judge, students, judging.MODULES)):
+        class_.works.append((student, works))
+        parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
+        print(f"{student.name}; {gradebook.became_of(student, parts)}", flush=True)
     handed = {row[gradebook.KEY] for row in gradebook.explanations(class_)}
     lost = [row for row in read if row[gradebook.KEY] not in handed]
     faults = gradebook.write_all(class_, args.marks, lost)
-    save_file(args.marks / STORE, json.dumps({"seed": seed, "verdicts": kept}))
     report(class_, sheet, left_out, faults)
-
-
-def read_store(file: Path) -> tuple[str, dict[str, list]]:
-    """What checks' numbers are drawn from, and the verdicts of the run before by their keys; a new
-    seed and no verdicts if they can't be read.
-    """
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        stored = None
-    stored = stored if isinstance(stored, dict) else {}
-    seed, verdicts = stored.get("seed"), stored.get("verdicts")
-    return (
-        seed if isinstance(seed, str) else token_hex(8),
-        verdicts if isinstance(verdicts, dict) else {},
-    )
 
 
 def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
@@ -134,22 +93,12 @@ def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
             f"{waiting} explanations wait for their points in {one_line(str(sheet))}: enter them"
             " there, and run this again"
         )
-    broken = [
-        (part.student.name, exercise.name, answer.verdict)
-        for part in class_.parts()
-        for exercise, answer in part.work.answers.items()
-        if answer.verdict.broken
-    ]
-    for name, exercise, verdict in broken[:5]:
-        print(f"{name}, {exercise}: {verdict}", file=sys.stderr)
-    if broken:
-        faults = [f"{len(broken)} answers were not judged, by a fault of the workbook", *faults]
     if faults:
         raise CommandError("\n".join(faults))
 
 
-def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbox) -> tuple:
-    """(work by lesson, verdicts to keep) of a student; what isn't marked goes to its notes."""
+def student_work(lessons: dict, sandbox, student, family) -> dict:
+    """The work of a student by lesson; what isn't marked goes to its notes."""
     from cypresskit.marks import course, gradebook, judging, submissions
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
@@ -169,9 +118,8 @@ def student_work(student, lessons: dict, seed: str, stored: dict, family, sandbo
         exercises = lessons[stem].exercises
         handed.append((stem, cells, len(attempts)))
         attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
-    verdicts, kept = judging.judged(attempts, seed, stored, family, sandbox)
+    verdicts = judging.judged(attempts, family, sandbox)
     for stem, cells, begin in handed:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
-    works = {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}
-    return works, kept
+    return {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}

@@ -67,12 +67,6 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def jobs(what: str, default: str, most: int) -> Option:
-    """The option ``--jobs``: how many of ``what`` are judged at a time; 0 for ``default``."""
-    words = f"{what} judged at a time (default: {default})"
-    return option("--jobs", type=whole(1, most), default=0, metavar="N", help=words)
-
-
 @contextmanager
 def user_errors(*kinds: type[Exception]) -> Iterator[None]:
     """Turn exceptions of these ``kinds`` into a ``CommandError`` with the same text."""

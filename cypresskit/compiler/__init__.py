@@ -1,22 +1,25 @@
 """The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded
 a kernel.
 
-The passes, each a module, in their order; ``search`` runs them, and says which variants it tries:
+The passes, each a module, in their order:
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
 2. ``simplify``: fewer of them, and reads of the LDS in pairs;
 3. ``vregs``: which words share a place (``coalescing``, with ``liveness``), and which places belong
    together (``constraints``, with ``register_channels``);
-4. ``schedule``, or ``inorder`` in AMD's style: clauses and bundles, and the channel of every
-   virtual register (``blocks``, with ``block_problem`` and ``ports``);
+4. ``schedule``: clauses and bundles, and the channel of every virtual register (``blocks``, with
+   ``block_problem`` and ``ports``);
 5. ``allocate``: registers; ``emit``: hardware code.
 
-``ir`` is what they work on, ``isa`` the chip's operations; ``assembly`` has its instructions as
-data, and ``code`` the result and its card, with its ``listing``.
+If registers run out, fewer fetches are gathered. ``ir`` is what the passes work on, ``isa`` the
+chip's operations; ``assembly`` has its instructions as data, and ``code`` the result and its card,
+with its ``listing``.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from cypresskit.compiler.allocate import allocate
 from cypresskit.compiler.assembly import (
     Bundle,
     Control,
@@ -26,13 +29,16 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import Code, KernelCard, MachineCode
+from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError, Function
-from cypresskit.compiler.search import in_order, look_ahead
-from cypresskit.devices import HD5870, CodeLimits, Device
+from cypresskit.compiler.lower import lower
+from cypresskit.compiler.schedule import schedule
+from cypresskit.compiler.simplify import simplify
+from cypresskit.compiler.vregs import assign_vregs
+from cypresskit.devices import HD5870, CodeLimits, Device, check_device
 from cypresskit.il import Program
 
 __all__ = [
-    "STYLES",
     "Bundle",
     "Code",
     "CompileError",
@@ -46,31 +52,27 @@ __all__ = [
     "passes",
 ]
 
-STYLES = ("amd", "best")
+GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that go together, until registers suffice
+Watch = Callable[[str, Function], None]  # is shown the function after each pass, by its name
 
 
-def compile(program: Program, device: Device = HD5870, style: str = "amd") -> Code:
-    """Compile an assembled kernel for ``device``. ``style``: "amd" packs as the compiler did that
-    came with the chip (``inorder``), "best" looks for the fastest code (``search``). The last
-    results are kept.
+def compile(program: Program, device: Device = HD5870) -> Code:
+    """Compile an assembled kernel for ``device``. The last results are kept.
 
     Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has
-    (registers, LDS, doubles), or has a loop that nothing leaves; ``ValueError`` for another style,
-    ``TypeError`` for what isn't a ``Device``.
+    (registers, LDS, doubles), or has a loop that nothing leaves; ``TypeError`` for what isn't a
+    ``Device``.
     """
     if not isinstance(program, Program):
         raise TypeError(
             f"compile takes a Program, not {type(program).__name__}: write ck.assemble(text) of IL"
             " text, or a kernel's .program, such as ck.kernels['sgemm_tn'].program"
         )
-    if not isinstance(device, Device):
-        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
-    if style not in STYLES:
-        raise ValueError(f"style {style!r} is not one of {', '.join(map(repr, STYLES))}")
-    return _compiled(program, device, style, program.name, program.lines)
+    check_device(device)
+    return _compiled(program, device, program.name, program.lines)
 
 
-def passes(program: Program, device: Device = HD5870, style: str = "amd") -> list[tuple[str, str]]:
+def passes(program: Program, device: Device = HD5870) -> list[tuple[str, str]]:
     """What the program looks like after each pass of the compiler: (name of the pass, text) in
     order, of the attempt that ``compile`` keeps. The last is the listing.
 
@@ -85,11 +87,8 @@ def passes(program: Program, device: Device = HD5870, style: str = "amd") -> lis
     def watch(name: str, function: Function) -> None:
         printed.append((name, str(function)))
 
-    code = compile(program, device, style)
-    if style == "amd":
-        in_order(program, device.limits, watch)
-    else:
-        look_ahead(program, device, watch)
+    code = compile(program, device)
+    _machine_code(program, device.limits, watch)
     last = max(n for n, (name, _) in enumerate(printed) if name == "lower")
     return [*printed[last:], ("emit", code.listing())]
 
@@ -101,19 +100,37 @@ def passes(program: Program, device: Device = HD5870, style: str = "amd") -> lis
 def forget_code() -> None:
     """Forget the code that is kept of programs, which a process that sees many has no use for."""
     _compiled.cache_clear()
-    _in_order.cache_clear()
+    _shared.cache_clear()
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, style: str, *_names: object) -> Code:
-    if style == "amd":
-        made = _in_order(program, device.limits, program.lines)
-    else:
-        made = look_ahead(program, device)
-    return Code(program, device, *made)
+def _compiled(program: Program, device: Device, *_names: object) -> Code:
+    return Code(program, device, *_shared(program, device.limits, program.lines))
 
 
 @lru_cache(maxsize=128)
-def _in_order(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """Style "amd" reads no more of a device than its limits: boards alike in them share code."""
-    return in_order(program, limits)
+def _shared(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
+    """The code that all boards alike in their limits share."""
+    return _machine_code(program, limits, lambda _name, _function: None)
+
+
+def _machine_code(program: Program, limits: CodeLimits, watch: Watch) -> MachineCode:
+    """The code of the first attempt whose registers suffice."""
+    refused: list[CompileError] = []
+    for gather in GATHER:
+        function = lower(program, limits)
+        watch("lower", function)
+        simplify(function)
+        watch("simplify", function)
+        assign_vregs(function)
+        watch("vregs", function)
+        try:
+            plans, source_gprs = schedule(function, limits, gather)
+            watch("schedule", function)
+            allocation = allocate(function, plans, limits)
+        except CompileError as error:
+            refused.append(error)
+            continue
+        controls = emit(function, plans, allocation)
+        return MachineCode(controls, allocation.registers, allocation.temporaries, source_gprs)
+    raise refused[0]

@@ -5,22 +5,21 @@ that reads it from a register. What the next bundle takes from PV or PS is never
 What lives within one ALU clause may take a clause temporary (T0 to T3), which costs no register of
 the kernel's own. Lifetimes are sets of points of the program, held as bits of an integer: two may
 share a word if no point is in both. Units (groups, pairs, or single virtual registers) take the
-first register that is free in their channels, in one of some orders (``ALLOCATION_ORDERS``).
+first register that is free in their channels, those that come to life first before others.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from cypresskit.compiler.assembly import TEMPORARY
-from cypresskit.compiler.ir import Function, VirtualRegister, Word
+from cypresskit.compiler.ir import Function, VirtualRegister, Word, refuse
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.devices import CodeLimits
 
 Unit = tuple[VirtualRegister, ...]
-UnitOrder = Callable[[Unit], tuple]  # a sort key
 RegisterTable = list[list[int]]  # by register and channel: the points at which it is taken
 
 
@@ -35,28 +34,24 @@ class Allocation(NamedTuple):
     written: set[Word]
 
 
-def allocate(
-    lives: "Lifetimes",
-    limits: CodeLimits,
-    order: UnitOrder,
-    temporaries_first: bool = False,
-) -> Allocation:
-    """Give every unit a register: preloaded ones theirs, the others in the given order, those that
-    may live in clause temporaries last. These take a temporary before they make another register
-    necessary, or, with ``temporaries_first``, wherever one is free.
+def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation:
+    """Give every unit a register: preloaded ones theirs, the others in the order in which they come
+    to life, those that may live in clause temporaries last. These take a temporary wherever one is
+    free. Raises ``CompileError`` if the chip has too few registers.
     """
+    lives = Lifetimes(function, plans)
     registers: RegisterTable = []
     temporaries: RegisterTable = [[0] * 4 for _ in range(limits.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
     def key(unit: Unit) -> tuple:
-        return lives.is_local(unit), all(vreg.fixed is None for vreg in unit), *order(unit)
+        start = min((vreg.mask & -vreg.mask).bit_length() for vreg in unit)
+        length = max(vreg.mask.bit_count() for vreg in unit)
+        preloaded = any(vreg.fixed is not None for vreg in unit)
+        return lives.is_local(unit), not preloaded, start, -length, unit[0].order
 
     for unit in sorted(lives.units, key=key):
-        tables = [registers]
-        if lives.is_local(unit):
-            tables.insert(0 if temporaries_first else 1, temporaries)
-
+        tables = [temporaries, registers] if lives.is_local(unit) else [registers]
         fixed = [vreg.fixed for vreg in unit if vreg.fixed is not None]
         table, number = (registers, fixed[0]) if fixed else _first_free(unit, tables, registers)
         while len(table) <= number:
@@ -64,6 +59,14 @@ def allocate(
         for vreg in unit:
             table[number][vreg.channel or 0] |= vreg.mask
             numbers[vreg] = number + (TEMPORARY if table is temporaries else 0)
+
+    if len(registers) > limits.registers:
+        what = (
+            f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"
+            f" {limits.registers} for a work-item. Keep fewer values alive at once: a smaller"
+            " block, or fewer fetches before they are used."
+        )
+        raise refuse(function.program, lives.crowded_at(), what)
     return Allocation(max(len(registers), 1), sum(map(any, temporaries)), numbers, lives.written)
 
 
@@ -78,25 +81,6 @@ def _first_free(
             if not any(channels[vreg.channel or 0] & vreg.mask for vreg in unit):
                 return table, number
     return registers, len(registers)
-
-
-def longest(unit: Unit) -> tuple:
-    """Sort key: the units that live longest go first."""
-    return -max(vreg.mask.bit_count() for vreg in unit), unit[0].order
-
-
-def full_first(unit: Unit) -> tuple:
-    """Sort key: the units that fill a register go first."""
-    return len(unit) != 4, *longest(unit)
-
-
-def earliest(unit: Unit) -> tuple:
-    """Sort key: the units that come to life first go first."""
-    return min((vreg.mask & -vreg.mask).bit_length() for vreg in unit), *longest(unit)
-
-
-#: The orders that ``search`` tries.
-ALLOCATION_ORDERS: tuple[UnitOrder, ...] = (longest, full_first, earliest)
 
 
 class Lifetimes:

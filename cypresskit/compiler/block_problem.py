@@ -3,8 +3,7 @@ as it goes on.
 
 An op waits for those that make its operands (a later bundle), and a write for the readers of the
 value it replaces (the same bundle will do: reads come first). Accesses to global memory and to the
-LDS stay in order, reads among each other excepted. An op's height is the longest chain of ops that
-wait for it.
+LDS stay in order, reads among each other excepted.
 """
 
 from collections import Counter
@@ -18,8 +17,8 @@ from cypresskit.devices import CodeLimits
 class Problem:
     """The dependence graph of a block, and what is alive around it. Ops go by their number in
     ``ops``. ``after`` has for each op those that wait for it, with 1 if they must be in a later
-    bundle; ``before``, those it waits for; ``height``, its longest chain. ``uses``: how many ops
-    read what ``reads`` names, one more if it lives on behind the block.
+    bundle; ``before``, those it waits for. ``uses``: how many ops read what ``reads`` names, one
+    more if it lives on behind the block.
     """
 
     def __init__(
@@ -32,7 +31,7 @@ class Problem:
         self.block = block
         self.ops = block.ops
         self.limits = limits
-        self.live_in, self.live_out = live_in, live_out
+        self.live_in = live_in
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}
         self.uses: Counter = Counter(key for op in self.ops for key in self.reads(op))
@@ -40,16 +39,6 @@ class Problem:
         self.after: list[dict[int, int]] = [{} for _ in self.ops]
         self.before: list[list[int]] = [[] for _ in self.ops]
         self.find_edges()
-        self.height = [1] * len(self.ops)
-        for n in range(len(self.ops) - 1, -1, -1):
-            self.height[n] += max(
-                (self.height[m] for m, later in self.after[n].items() if later), default=0
-            )
-
-    @property
-    def ample_budget(self) -> int:
-        """A budget that forbids nothing: a register for each word that the chip has room for."""
-        return CHANNELS * self.limits.registers
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
         """The words that an op reads, or for those made before the block their virtual registers,
@@ -96,48 +85,26 @@ class Problem:
 
 
 class Pressure:
-    """Virtual registers alive at the present point of a block, and the channels decided in this
-    attempt at it, with at most ``budget`` registers. ``named``: each takes the component that the
-    IL gives it, if it may, not the emptiest. ``count`` and ``peak``: per channel, those alive now,
-    and the most so far; ``settled``: the channels that this attempt decided, in order.
+    """Virtual registers alive at the present point of a block, and the channels decided in it.
+    ``count`` and ``peak``: per channel, those alive now, and the most so far; ``settled``: those
+    whose channel was decided, in order.
     """
 
-    def __init__(self, problem: Problem, budget: int, named: bool = False):
-        self.problem, self.budget, self.named = problem, budget, named
+    def __init__(self, problem: Problem):
+        self.problem = problem
         self.left = Counter(problem.uses)
         self.live: set[VirtualRegister] = set(problem.live_in)
-        used = {word.vreg for op in problem.ops for word in (*op.located, *op.results)}
-        through = problem.live_in & problem.live_out - used - {w.pair for w in used}
-        self.pass_through = sum(w.channel is None for w in through) // CHANNELS  # registers
         self.count = [sum(w.channel == c for w in self.live) for c in range(CHANNELS)]
         self.peak = list(self.count)
-        self.settled: list[tuple[VirtualRegister, int]] = []
-
-    @property
-    def limit(self) -> int:
-        """Registers that virtual registers with a channel may fill."""
-        return self.budget - self.pass_through
-
-    @property
-    def free_words(self) -> int:
-        """Words that the budget leaves, wherever the live ones lie."""
-        return CHANNELS * self.budget - len(self.live)
-
-    def restore(self) -> None:
-        """Take the attempt's decisions back, but remember them."""
-        for vreg, _ in self.settled:
-            vreg.channel = None
-
-    def commit(self) -> None:
-        """Make the channels that the attempt decided the virtual registers' own."""
-        for vreg, channel in self.settled:
-            vreg.channel = channel
+        self.settled: list[VirtualRegister] = []
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
-        """Channels that it may take, the emptiest first."""
+        """Channels that it may take: the component that the IL gives it, if it may, or else the
+        emptiest first.
+        """
         options = choices(vreg)
-        if self.named and vreg.home in options:
-            return [c for c in options if c == vreg.home]
+        if vreg.home in options:
+            return [vreg.home]
         if len(options) > 1:
             full = self.peak if vreg in self.problem.live_in else self.count
             options.sort(key=lambda c: (full[c], self.count[c], c))
@@ -153,7 +120,7 @@ class Pressure:
         decide(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
             if w is not None:
-                self.settled.append((w, c))
+                self.settled.append(w)
                 if w in self.live:
                     self.count[c] += 1
                     self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
@@ -165,7 +132,7 @@ class Pressure:
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:
         """Take back what was decided since ``state`` was asked for."""
         kept, self.count, self.peak = state
-        for vreg, _ in self.settled[kept:]:
+        for vreg in self.settled[kept:]:
             vreg.channel = None
         del self.settled[kept:]
 
@@ -193,31 +160,10 @@ class Pressure:
         for r in op.results:
             self.write(r)
 
-    def place_results(self, op: Op, channel: int | None) -> bool:
-        """Decide the channels of an op's results. Returns False, with nothing decided, if a channel
-        is full.
-        """
-        dying = [0, 0, 0, 0]
-        for key, vreg in self.problem.reads(op).items() if op.results else ():
-            if self.left[key] == 1 and vreg in self.live and vreg.channel is not None:
-                dying[vreg.channel] += 1
-        for n, r in enumerate(op.results):
-            vreg = r.vreg
-            c = vreg.channel if vreg.channel is not None else (channel or 0) + n
-            if vreg in self.live:
-                full = vreg.channel is None and self.peak[c] >= self.limit
-            else:
-                full = self.count[c] - dying[c] >= self.limit
-            if full and self.problem.uses[r]:
-                return False
-        for n, r in enumerate(op.results):
-            self.settle(r.vreg, (channel or 0) + n)
-        return True
-
 
 def source_need(problem: Problem) -> int:
     """The registers that the block would need in the order of the IL."""
-    pressure = Pressure(problem, 0)
+    pressure = Pressure(problem)
     most = len(pressure.live)
     for op in problem.ops:
         pressure.issue(op)

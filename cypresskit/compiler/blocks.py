@@ -1,19 +1,26 @@
-"""Scheduling a block: what both styles share.
+"""Scheduling a block as AMD's compiler did it, by the habits that its listings show: program
+order, and no looking ahead.
 
-A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Op by op
-goes into them as soon as nothing that it waits for is left; which one comes next, the styles decide
-(``inorder``, ``schedule``). Into a bundle it goes if its slots are free and constants, literals,
-read ports, the clause's room and the register budget (``block_problem``) allow it.
+A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Nothing
+moves across a block's end. A block's fetches from textures are gathered at its beginning, behind
+the arithmetic that their coordinates need; reads of global memory only as far as the first use of
+what one brings. Bundles take operations in the order of the program, and the first one that doesn't
+fit closes the bundle: its slots have to be free, and constants, literals, read ports and the
+clause's room must allow it. Clauses are filled to their last slot. The test that ends a block is
+alone in its bundle.
 
-The scheduler also decides the channel of every virtual register it meets: a result's is that of its
-slot, an operand's, if it is still open, the emptiest; what a fetch brings is spread so that words
-read together come from different banks.
+The scheduler also decides the channel of every virtual register it meets. A word lies in the
+component that the IL gives it, so an operation runs in that slot, or else in t; an operand's
+channel, if it is still open, is the emptiest. What a fetch brings is spread, so that neighbours in
+the program read different banks.
+
+Left out: what AMD's compiler did when registers ran out (spilling).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import permutations
-from typing import NamedTuple, Self
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice, permutations, takewhile
+from typing import NamedTuple
 
 from cypresskit.compiler.block_problem import Pressure, Problem
 from cypresskit.compiler.ir import Op, Word
@@ -26,6 +33,10 @@ WORST = 7  # slots of the largest bundle: five ops, two literal pairs
 #: one that is being filled, and one more.
 SPARE_BUNDLES = 2
 DRAIN = 48  # slots that a clause must have free before it reads the LDS: room to empty the queue
+#: Operations after a reader whose operands should come from other banks: those of two vectors,
+#: which may share a bundle. Calibrated on the published 60 bundles of the 64 x 64 kernel's loop:
+#: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
+NEAR = 8
 ChannelChoice = list[tuple[Word, int]]  # words and their channels
 
 
@@ -37,63 +48,59 @@ class SlotChoice(NamedTuple):
 
 
 class NoBundle(Exception):
-    """No bundle can hold an op, whatever registers it is given. ``args``: its block, and the op."""
+    """No bundle can hold an op. ``args``: its block, and the op."""
 
 
 class BlockScheduler:
-    """One attempt at a block: ``plans``, and the ``pressure`` that they cause, whose decisions
-    ``commit`` makes final. Ops go by their number in ``ops``.
+    """Schedules one block, with at most ``gather`` fetches together: ``plans``, and the
+    ``pressure`` that they cause. Ops go by their number in ``ops``.
 
     - ``open``: ops that are still to be placed; ``bundled``: ops that go into bundles;
+      ``samples``: fetches from textures;
     - ``waits[n]``: how many open ops op n waits for; those in the open bundle count until it closes
-      if n must come ``later``; ``ready``: open ops that wait for none;
-    - ``places``: where words are read, by which ``read_together`` counts the channels; ``alone``:
-      the clashes of each word of a fetch in each channel;
+      if n must come ``later``;
+    - ``places``: where words are read; those that ops read at the same operand, no more than
+      ``NEAR`` from each other, are read together; ``read_together`` counts their channels;
     - ``held[n]``: how many of those that op n waits for are fetches or stores, or held themselves;
-    - ``queue``: LDS reads whose words have not been taken yet;
-    - ``tested``: whether the test that ends the block is placed;
-    - ``t_first``: whether x y z w are wanted for doubles, so that others try t first;
+    - ``queue``: LDS reads whose words have not been taken yet; ``draining``: whether they go
+      first, since the clause has to end;
     - ``draft``: the open bundle; ``clause``: the open ALU clause; ``room``: its free slots.
     """
 
-    def __init__(self, problem: Problem, budget: int, named: bool = False):
+    def __init__(self, problem: Problem, gather: int):
         self.problem = problem
         self.ops = problem.ops
-        self.pressure = Pressure(problem, budget, named)
+        self.gather = gather
+        self.pressure = Pressure(problem)
         self.open = set(range(len(self.ops)))
         self.queue: list[Op] = []
-        self.tested = self.t_first = False
+        self.draining = False
         self.plans: list[ClausePlan] = []
         self.waits = list(map(len, problem.before))
-        self.ready = [n for n, count in enumerate(self.waits) if not count]
         self.bundled = {n for n, op in enumerate(self.ops) if not (op.fetches or op.stores)}
+        self.samples = [n for n, op in enumerate(self.ops) if op.samples]
         self.held = self._held()
-        self.places: dict[Word, Iterable] = {}
+        self.places: defaultdict[Word, set[tuple[int, int]]] = defaultdict(set)
+        for n, op in enumerate(self.ops):
+            for k, src in enumerate(op.srcs):
+                self.places[src.value].update((n + d, k) for d in range(NEAR))
         self.read_together: Counter = Counter()
-        self.alone: dict[tuple[Word, int], int] = {}
         self.open_clause()
 
-    @property
-    def bundles(self) -> int:
-        return sum(len(plan.bundles) for plan in self.plans)
-
-    def count(self, kind: str) -> int:
-        return sum(plan.kind == kind for plan in self.plans)
-
-    def run(self) -> Self:
-        """Schedule the whole block."""
+    def run(self) -> list[ClausePlan]:
+        """Schedule the whole block: the next fetch clause, or all arithmetic up to the next access
+        to memory, or that access, until nothing is open.
+        """
         while self.open:
-            self.advance()
-        self.pressure.restore()
-        return self
-
-    def advance(self) -> None:
-        """Schedule the next clause or store, or a part of one."""
-        raise NotImplementedError
-
-    def cost(self, choice: ChannelChoice) -> tuple:
-        """The sort key of a choice of channels for a fetch's results: the smallest is taken."""
-        raise NotImplementedError
+            batch, needs = self.gathered()
+            if batch:
+                self.arithmetic(sorted(needs))
+                self.fetch(batch)
+            elif run := self.until_memory():
+                self.arithmetic(run)
+            else:
+                self.memory()
+        return self.plans
 
     def _held(self) -> list[int]:
         """For each op, how many that it waits for are fetches, stores, or arithmetic that itself
@@ -120,11 +127,51 @@ class BlockScheduler:
                 if not self.held[m] and m in self.bundled:
                     stack.append(m)
 
-    def ancestors(self, n: int, known: set[int] | None = None) -> set[int]:
+    # What comes next
+
+    def gathered(self) -> tuple[list[int], set[int]]:
+        """The fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
+        batch: list[int] = []
+        needed: set[int] = set()
+        for n in self.samples:
+            if len(batch) == self.gather:
+                break
+            if n in self.open and not self.held[n]:
+                batch.append(n)
+                needed |= self.ancestors(n, needed)
+        return batch, needed
+
+    def until_memory(self) -> list[int]:
+        """The arithmetic that goes next, in order: up to the next store, or the first use of a read
+        of global memory. An instruction's LDS reads go before the ops that pop their words.
+        """
+        run: list[int] = []
+        reads = False
+        for n in sorted(self.open):
+            op = self.ops[n]
+            reads |= op.name == "MEM_READ"
+            waits = op.fetches or self.held[n]
+            if op.stores or (waits and reads and not op.fetches):
+                break
+            if not waits:
+                run.append(n)
+        return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
+
+    def memory(self) -> None:
+        """Schedule the next accesses to global memory or outputs; reads share a clause up to the
+        first use of theirs.
+        """
+        ready = sorted(n for n in self.open if not self.waits[n])
+        batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", ready))
+        if batch:
+            self.fetch(batch)
+        else:
+            self.schedule_alone("STORE", ready[:1])
+
+    def ancestors(self, n: int, known: set[int]) -> set[int]:
         """The arithmetic, not scheduled yet, that op ``n`` waits for, which nothing holds; but
         for what is ``known`` with all that it waits for.
         """
-        known = known or set()
         needed: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
@@ -155,42 +202,77 @@ class BlockScheduler:
         self.open_clause()
 
     def spread(self, op: Op) -> None:
-        """Decide the channels of a fetch's results: those of the least ``cost``."""
+        """Decide the channels of a fetch's results: different banks for what neighbours read, then
+        the component that the IL gives each word.
+        """
         used = [r for r in op.results if self.problem.uses[r]]
         choices = [list(zip(used, order)) for order in permutations(range(4), len(used))]
         choices = [choice for choice in choices if possible({r.vreg: c for r, c in choice})]
-        self.alone = {(r, c): self.clashes_alone(r, c) for r in used for c in range(4)}
-        for r, c in min(choices, key=self.cost, default=[]):
+        clashes = {
+            (r, c): sum(self.read_together[place, c] for place in self.places[r])
+            for r in used
+            for c in range(4)
+        }
+
+        def cost(choice: ChannelChoice) -> tuple[int, int]:
+            moved = sum(r.vreg.home not in (None, c) for r, c in choice)
+            return sum(clashes[r, c] for r, c in choice), moved
+
+        for r, c in min(choices, key=cost, default=[]):
             self.pressure.settle(r.vreg, c)
-            self.read_together.update((place, c) for place in self.places.get(r, ()))
-
-    def clashes(self, choice: ChannelChoice) -> int:
-        """How often words that are read together would come from the same bank."""
-        return sum(self.alone[r, c] for r, c in choice)
-
-    def clashes_alone(self, r: Word, c: int) -> int:
-        """How often a word in channel ``c`` and others would come from the same bank."""
-        return sum(self.read_together[place, c] for place in self.places.get(r, ()))
+            self.read_together.update((place, c) for place in self.places[r])
 
     def finish(self, n: int) -> None:
         """Mark op ``n`` as scheduled: what waited for it may go, if need be in a later bundle."""
         self.open.discard(n)
-        self.ready.remove(n)
         if n not in self.bundled:
             self._let_go(n)
         for m, later in self.problem.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)
             else:
-                self.release(m)
-
-    def release(self, m: int) -> None:
-        """Let op ``m`` wait for one op less."""
-        self.waits[m] -= 1
-        if not self.waits[m]:
-            self.ready.append(m)
+                self.waits[m] -= 1
 
     # Bundles
+
+    def arithmetic(self, run: list[int]) -> None:
+        """Put all these ops into bundles, in order, opening bundles and clauses as they fill up."""
+        waiting = list(run)
+        while waiting:
+            n = self.next(waiting)
+            if not self.waits[n] and self.fits(self.ops[n]):
+                waiting.remove(n)
+                self.finish(n)
+            elif self.draft.slots:
+                self.close_bundle()
+            elif self.queue and not self.draining:
+                self.draining = True  # the clause has to end, and the LDS queue with it
+            elif self.clause.bundles and not self.queue:
+                self.open_clause()
+            else:
+                raise NoBundle(self.problem.block, self.ops[n])
+        if self.draft.slots:
+            self.close_bundle()
+
+    def next(self, waiting: list[int]) -> int:
+        """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a
+        test last.
+        """
+        queue = self.queue
+        room = self.room - self.draft.size
+        self.draining = bool(queue) and (
+            self.draining or room < WORST * (len(queue) + SPARE_BUNDLES)
+        )
+        if self.draining:
+            return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
+        first = waiting[:2]
+        if not self.draft.slots:  # whatever order the numbers have, somebody can begin
+            first = list(islice((n for n in waiting if not self.waits[n]), 2)) or first
+        return first[-1] if self.ops[first[0]].row.predicate else first[0]
+
+    def fits(self, op: Op) -> bool:
+        """Put an op into the bundle, a test only if it is alone. Returns whether it fits."""
+        return not (op.row.predicate and self.draft.slots) and self.place(op)
 
     def place(self, op: Op) -> bool:
         """Put an op into the bundle. Returns False, with nothing changed, if it doesn't fit."""
@@ -214,10 +296,9 @@ class BlockScheduler:
         return False
 
     def may_read_lds(self) -> bool:
-        """Whether the clause and the registers have room for the words of one LDS read more."""
+        """Whether the clause has room for the words of one LDS read more."""
         words = 2 * (len(self.queue) + 1)
-        has_slots = self.room >= DRAIN + 2 * words
-        return has_slots and words <= self.pressure.free_words
+        return self.room >= DRAIN + 2 * words
 
     def may_test(self) -> bool:
         """Whether a test may be placed now: it ends its clause, so all the rest of the block must
@@ -243,9 +324,10 @@ class BlockScheduler:
                 if set(slots) <= set(free):
                     yield SlotChoice(slots, c)
         else:
-            vector = [SlotChoice((c,), c) for c in channels if c in free and kind != "t"]
-            scalar = [SlotChoice((T,), c) for c in channels if T in free and kind != "vector"]
-            yield from scalar + vector if self.t_first else vector + scalar
+            if kind != "t":
+                yield from (SlotChoice((c,), c) for c in channels if c in free)
+            if kind != "vector" and T in free:
+                yield from (SlotChoice((T,), c) for c in channels)
 
     def try_slots(self, op: Op, needed: Constants, choice: SlotChoice) -> bool:
         """Put an op with the constants that it needs into given slots. Returns False, with nothing
@@ -264,20 +346,21 @@ class BlockScheduler:
             return False
 
         before = pressure.state()
-        if pressure.place_results(op, choice.channel):
-            for word in op.located:
-                if word not in draft.forwards:
-                    pressure.settle(word.vreg)
-            reading, placed = parts_of(draft, op, slots, constants)
-            if draft.ports.fit(reading):
-                draft.slots |= {p.slot: p for p in placed}
-                draft.constants = together
-                self.clause.windows = together.windows
-                self.tested = self.tested or op.row.predicate
-                pressure.issue(op)
-                return True
-        pressure.undo(before)
-        return False
+        for n, r in enumerate(op.results):
+            pressure.settle(r.vreg, (choice.channel or 0) + n)
+        for word in op.located:
+            if word not in draft.forwards:
+                pressure.settle(word.vreg)
+        reading, placed = parts_of(draft, op, slots, constants)
+        if not draft.ports.fit(reading):
+            pressure.undo(before)
+            return False
+
+        draft.slots |= {p.slot: p for p in placed}
+        draft.constants = together
+        self.clause.windows = together.windows
+        pressure.issue(op)
+        return True
 
     def place_pop(self, op: Op) -> bool:
         """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not
@@ -307,13 +390,6 @@ class BlockScheduler:
         self.queue.pop(0)
         return True
 
-    def new_reads(self, op: Op) -> int:
-        """How many read ports an op would take that the bundle doesn't use yet."""
-        banks = self.draft.ports.banks
-        forwards = self.draft.forwards
-        vregs = [word.vreg for word in op.located if word not in forwards]
-        return sum(vreg.channel is None or vreg not in banks[vreg.channel] for vreg in vregs)
-
     def open_clause(self) -> None:
         """Begin an ALU clause, with constants of its own."""
         self.clause = ClausePlan("ALU")
@@ -333,5 +409,5 @@ class BlockScheduler:
         clause.bundles.append(self.draft)
         clause.slots += self.draft.size
         for m in self.later:
-            self.release(m)
+            self.waits[m] -= 1
         self.open_bundle(self.draft.results)

@@ -52,11 +52,11 @@ class KernelCard:
     mads: int = _row("multiply-adds")
     flops: int = _row("floating-point operations")
     loop_bundles: int = _row("bundles in a turn")
-    loop_clocks: int = _row("that a wavefront takes for them, 4 for each")
+    loop_clocks: int = _row("that a wavefront takes for them, 4 for each on the HD 5870")
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
     alu_to_tex: float | None = _row(
-        "clocks of the bundles over those of fetches and reads of g[], 16 for each"
+        "clocks of the bundles over those of fetches and reads of g[], 16 for each on the HD 5870"
     )
     l1_bytes_per_clock: float = _row(
         "that a thread processor asks of the L1 cache while bundles run"
@@ -101,8 +101,12 @@ def turn_clocks(
         + (alu + tex) * device.switch_clocks
         + tex * device.dram_clocks
     )
-    units = {"ALU": bundles * device.bundle_clocks, "texture unit": fetches * device.wavefront // 4}
-    return units | {"latency": waits / max(wavefronts, 1)}
+    quads = fetches * device.wavefront // 4
+    return {
+        "ALU": bundles * device.bundle_clocks,
+        "texture unit": -(-quads // device.quads_per_clock),
+        "latency": waits / max(wavefronts, 1),
+    }
 
 
 class MachineCode(NamedTuple):
@@ -115,20 +119,6 @@ class MachineCode(NamedTuple):
     gprs: int
     temporaries: int
     source_gprs: int
-
-
-def main_loop(controls: tuple[Control, ...]) -> tuple[Control, ...]:
-    """The part of ``controls`` that is the innermost loop with the most bundles and fetches; all of
-    them if there is no loop.
-    """
-    depth = max((c.depth for c in controls), default=0)
-    ends = [n for n, c in enumerate(controls) if c.name == "LOOP_END" and c.depth == depth]
-    loops = [controls[controls[n].target - 1 : n + 1] for n in ends]
-
-    def length(loop: tuple[Control, ...]) -> int:
-        return sum(len(c.bundles) + len(c.fetches) for c in loop)
-
-    return max(loops, key=length, default=controls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,21 +153,29 @@ class Code:
         """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will
         say.
         """
-        lds = self.program.lds_bytes
+        program = self.program
         group = 1
-        if self.program.mode != "pixel":
-            group = -(-math.prod(self.program.group) // self.device.wavefront)
+        if program.mode != "pixel":
+            group = -(-math.prod(program.group) // self.device.wavefront)
         try:
-            return self.device.active_wavefronts(self.gprs, lds, group)
+            return self.device.active_wavefronts(self.gprs, program.lds_bytes, group)
         except ValueError:
             return 0
 
     @cached_property
     def main_loop(self) -> tuple[Control, ...]:
-        """The controls of the innermost loop that has the most bundles, or all of them if there is
-        no loop.
+        """The controls of the innermost loop that has the most bundles and fetches, or all of them
+        if there is no loop.
         """
-        return main_loop(self.controls)
+        controls = self.controls
+        depth = max((c.depth for c in controls), default=0)
+        ends = [n for n, c in enumerate(controls) if c.name == "LOOP_END" and c.depth == depth]
+        loops = [controls[controls[n].target - 1 : n + 1] for n in ends]
+
+        def length(loop: tuple[Control, ...]) -> int:
+            return sum(len(c.bundles) + len(c.fetches) for c in loop)
+
+        return max(loops, key=length, default=controls)
 
     def listing(self) -> str:
         """The code in the manner of AMD's disassembly."""

@@ -24,8 +24,7 @@ from cypresskit.compiler.ir import (
 )
 from cypresskit.compiler.ports import constants_of
 from cypresskit.compiler.register_channels import choices, decide, group, possible
-
-ONE = 0x3F800000  # 1.0, which a fetch or store can select in place of a word
+from cypresskit.il.bits import ONE
 
 
 def constrain(function: Function) -> None:

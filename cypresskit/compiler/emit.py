@@ -3,7 +3,7 @@
 Operands become registers, PV and PS, literals or constants; control flow becomes the hardware's: an
 ``if`` pushes the execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part
 nobody runs, ELSE inverts, POP restores. A test whose only work is to leave a loop needs none of
-that if its opposite can be tested: ALU_BREAK.
+that: ALU_BREAK, with the opposite test.
 """
 
 from dataclasses import replace
@@ -26,8 +26,12 @@ from cypresskit.compiler.ir import (
     StoreDetail,
     Word,
 )
-from cypresskit.compiler.isa import INLINE, SIGN, T, opposite
+from cypresskit.compiler.isa import INLINE, T
 from cypresskit.compiler.ports import Draft, Placed, Plans, needs_literal
+from cypresskit.il.bits import SIGN
+from cypresskit.il.program import LETTERS
+
+OPPOSITE = {"PRED_SETE_INT": "PRED_SETNE_INT", "PRED_SETNE_INT": "PRED_SETE_INT"}
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
@@ -67,10 +71,13 @@ class _Emitter:
         """Emit item ``n``, control flow that tests nothing."""
         if keyword == "loop":
             self.depth += 1
-            self.opened.append(self.add("LOOP_START_DX10"))
+            header = self.items[n + 1]
+            assert isinstance(header, BasicBlock)
+            self.opened.append(self.add("LOOP_START_DX10", header.loop))
         elif keyword == "endloop":
             start = self.opened.pop()
-            self.aim(start, self.add("LOOP_END", target=start + 1) + 1)
+            end = self.add("LOOP_END", self.controls[start].at, target=start + 1)
+            self.aim(start, end + 1)
             self.depth -= 1
         elif keyword in ("break", "continue"):
             self.add(f"LOOP_{keyword.upper()}")
@@ -113,11 +120,9 @@ class _Emitter:
         ]
         for leave in ("break", "continue"):
             if items == ["", leave, "", "else", "", "endif"]:
-                inverted = _inverted(last)
-                if inverted is not None:
-                    name = f"ALU_{leave.upper()}"
-                    self.controls[-1] = replace(last, name=name, bundles=inverted)
-                    return len(items)
+                name = f"ALU_{leave.upper()}"
+                self.controls[-1] = replace(last, name=name, bundles=_inverted(last))
+                return len(items)
         self.controls[-1] = replace(last, name="ALU_PUSH_BEFORE")
         self.opened.append(self.add("JUMP"))
         return 0
@@ -198,7 +203,7 @@ class _Emitter:
         select = ["_"] * 4
         for c, word in enumerate(op.results):
             if word in self.written:
-                select[word.vreg.channel or 0] = "xyzw"[c]
+                select[word.vreg.channel or 0] = LETTERS[c]
                 dest = self.numbers[word.vreg]
         return FetchInstruction(
             op.name,
@@ -235,23 +240,14 @@ def _selected(word: Word) -> str:
     constants.
     """
     if word.located:
-        return "xyzw"[word.vreg.channel or 0]
+        return LETTERS[word.vreg.channel or 0]
     return "1" if word.bits else "0"
 
 
-def _inverted(control: Control) -> tuple[Bundle, ...] | None:
-    """The bundles of an ALU clause with its test turned into the opposite, or None if the chip has
-    no such test.
-    """
+def _inverted(control: Control) -> tuple[Bundle, ...]:
+    """The bundles of an ALU clause with its test turned into the opposite."""
     test = next(o for o in control.operations if o.row.predicate)
-    row, swapped = opposite(test.row) or (None, False)
-    if row is None or (swapped and test.slot == T):
-        return None
-    turned = replace(test, name=row.name)
-    if swapped:
-        # This swizzle reads the exchanged operands in the same cycles.
-        first, second, third = list(test.swizzle.removeprefix("VEC_"))
-        turned = replace(turned, reads=test.reads[::-1], swizzle=f"VEC_{second}{first}{third}")
+    turned = replace(test, name=OPPOSITE[test.name])
     return tuple(
         replace(bundle, operations=tuple(turned if o is test else o for o in bundle.operations))
         for bundle in control.bundles

@@ -16,8 +16,8 @@ from cypresskit.compiler.isa import OPS, comparison
 from cypresskit.compiler.sources import plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import OPCODES, Instruction, Opcode
+from cypresskit.il.bits import ALL
 
-ALL = 0xFFFFFFFF
 #: Hardware operations by the IL opcodes that they carry out.
 SAME = {opcode.name: OPS[opcode.hardware] for opcode in OPCODES.values() if opcode.hardware}
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cypresskit.compiler.isa import INLINE, OPS, HardwareOp
 from cypresskit.il import Program
+from cypresskit.il.program import LETTERS
 
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
@@ -133,7 +134,7 @@ class StoreDetail:
     mask: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"(to {self.place}.{''.join('xyzw'[c] for c in self.mask)})"
+        return f"(to {self.place}.{''.join(LETTERS[c] for c in self.mask)})"
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,7 @@ class BasicBlock:
     For the construction of SSA form (Braun et al., see ``ssa``): ``defs`` has the word that each
     variable holds at the block's end, as far as that was asked for; ``sealed``: whether all
     predecessors are known; until then ``incomplete`` has the phis that wait for arguments.
+    ``loop``: of the first block in a loop, the instruction that opens it.
     """
 
     depth: int = 0
@@ -240,6 +242,7 @@ class BasicBlock:
     sealed: bool = True
     incomplete: dict[tuple[int, int], Word] = field(default_factory=dict)
     dead: bool = False
+    loop: int = 0
 
 
 @dataclass(eq=False)
@@ -284,10 +287,10 @@ def printed(function: Function) -> str:
             return INLINE.get(word.bits, f"{word.bits:#x}")
         if word.kind == "constant":
             buffer, element, channel = word.place
-            return f"cb{buffer}[{element}].{'xyzw'[channel]}"
+            return f"cb{buffer}[{element}].{LETTERS[channel]}"
         if word.kind == "input":
             register, channel = word.place
-            return f"R{register}.{'xyzw'[channel]}"
+            return f"R{register}.{LETTERS[channel]}"
         return names.get(word, "w?") + _home(word)
 
     def operand(src: Src) -> str:
@@ -327,4 +330,4 @@ def _home(word: Word) -> str:
     vreg = getattr(word, "vreg", None)  # a slot that is empty until then
     if vreg is None:
         return ""
-    return f"@v{vreg.order}" + ("" if vreg.channel is None else f".{'xyzw'[vreg.channel]}")
+    return f"@v{vreg.order}" + ("" if vreg.channel is None else f".{LETTERS[vreg.channel]}")

@@ -15,13 +15,13 @@ from itertools import product
 
 import numpy as np
 
+from cypresskit.il.bits import ALL, HALF, ONE
 from cypresskit.il.meaning import MEANING, compared
 from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
 T = 4
 CHANNELS = 4  # x y z w: words of a register
-SIGN = 0x80000000
 
 #: Cycle in which each operand is read, per bank swizzle (ISA 4.7.7, 4.7.8).
 VECTOR_SWIZZLES = {
@@ -40,7 +40,7 @@ SCALAR_SWIZZLES = {
 }
 
 #: 32-bit patterns that need no literal (ISA 4.7.1), and how a listing shows them.
-INLINE = {0: "0.0f", 0x3F800000: "1.0f", 0x3F000000: "0.5f", 1: "1", 0xFFFFFFFF: "-1"}
+INLINE = {0: "0.0f", ONE: "1.0f", HALF: "0.5f", 1: "1", ALL: "-1"}
 
 
 SLOT_SETS = {  # where the parts of an operation may stand, by its ``slots``
@@ -64,9 +64,8 @@ class HardwareOp:
     or None where an engine does more than arithmetic. ``commutes``: the two operands may change
     places. ``neutral``: the second operand that leaves the first as it is. ``scales``: takes the
     output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
-    comparison or test, a name of ``RELATIONS``, and ``compares``, a letter of ``COMPARED``.
-    ``memories``: what it reaches in the order of the program, "g" global memory, "s" the LDS, "o"
-    outputs.
+    comparison or test, a name of ``RELATIONS``. ``memories``: what it reaches in the order of the
+    program, "g" global memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -79,7 +78,6 @@ class HardwareOp:
     scales: bool = False
     flops: int = 0
     relation: str = ""
-    compares: str = ""
     memories: str = ""
 
     @property
@@ -109,9 +107,9 @@ class HardwareOp:
 
 def _recip_uint(a):
     """2^32 / a rounded down, all ones for 0 and 1."""
-    return np.minimum(
-        (np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), 0xFFFFFFFF
-    ).astype(np.uint32)
+    return np.minimum((np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), ALL).astype(
+        np.uint32
+    )
 
 
 _M = MEANING
@@ -186,11 +184,11 @@ def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     name = f"SET{CHIP_RELATIONS[relation]}"
     equality = relation in ("eq", "ne")
-    columns: dict = {"reads": 2, "relation": relation, "compares": compares}
+    columns: dict = {"reads": 2, "relation": relation}
     columns["meaning"] = compared(compares, relation)
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
-    if compares != "d":
-        _add("any", kind, f"PRED_{name}{ending.removesuffix('_DX10')}", **columns)
+    if compares == "i" and equality:  # the tests that the compiler makes
+        _add(slots, kind, f"PRED_{name}{ending}", **columns)
 
 
 for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
@@ -203,23 +201,8 @@ def comparison(relation: str, compares: str) -> tuple[str, bool]:
     whether it takes them exchanged.
     """
     swapped = relation not in CHIP_RELATIONS
-    name = CHIP_RELATIONS[RELATIONS[relation].flipped if swapped else relation]
+    name = CHIP_RELATIONS[RELATIONS[relation] if swapped else relation]
     return f"SET{name}{COMPARED[compares][0]}", swapped
-
-
-def predicate_of(compare: HardwareOp) -> HardwareOp | None:
-    """The test of the same relation, if there is one."""
-    return OPS.get(f"PRED_{compare.name.removesuffix('_DX10')}") if compare.relation else None
-
-
-def opposite(test: HardwareOp) -> tuple[HardwareOp, bool] | None:
-    """The test that passes where this one doesn't, and whether it takes the operands exchanged. Of
-    floats only equality has one, since a NaN fails all others.
-    """
-    negated = RELATIONS[test.relation].negated
-    name, swapped = comparison(negated, test.compares)
-    predicate = predicate_of(OPS[name]) if test.kind == "int" or negated in ("eq", "ne") else None
-    return None if predicate is None else (predicate, swapped)
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.isa import INLINE, SLOTS
+from cypresskit.il.program import LETTERS
 
 COLUMN = 104  # where the lines of IL stand
 USUAL = ("VEC_012", "SCL_210")
@@ -72,7 +73,7 @@ def _head(control: Control) -> str:
 
 def store_text(store: StoreInstruction) -> str:
     """A store as the listing has it."""
-    mask = "" if store.select == "xyzw" else f".{store.select}"
+    mask = "" if store.select == LETTERS else f".{store.select}"
     if store.name == "EXPORT":
         return f"EXPORT: o{store.offset}, R{store.source}{mask}"
     index = "" if store.index is None else f"+R{store.index}.x"
@@ -82,7 +83,7 @@ def store_text(store: StoreInstruction) -> str:
 
 def fetch_text(f: FetchInstruction) -> str:
     """A fetch as the listing has it."""
-    dest = f"R{f.dest}" + ("" if f.select == "xyzw" else f".{f.select}")
+    dest = f"R{f.dest}" + ("" if f.select == LETTERS else f".{f.select}")
     if f.name == "MEM_READ":
         register = "" if f.source is None else f"+R{f.source}.{f.coordinates}"
         place = f"DWORD_PTR[{4 * f.offset[0]}{register}]"
@@ -100,7 +101,7 @@ def operation_text(o: Operation) -> str:
     """An operation as the listing has it, without its slot."""
     dest = [] if not (o.row.words or o.row.predicate) else ["____"]
     if o.dest is not None:
-        dest = [f"{_register(o.dest[0])}.{'xyzw'[o.dest[1]]}"]
+        dest = [f"{_register(o.dest[0])}.{LETTERS[o.dest[1]]}"]
     *first, last = dest + [_read(r) for r in o.reads] or [""]
     operands = "".join(f"{text + ',':<8}" for text in first) + last
     notes = [SCALES[o.omod]] if o.omod in SCALES else []
@@ -117,7 +118,7 @@ def _register(number: int) -> str:
 
 
 def _read(r: Read) -> str:
-    channel = "xyzw"[r.channel]
+    channel = LETTERS[r.channel]
     if r.kind == "gpr":
         text = f"{_register(r.index)}.{channel}"
     elif r.kind in ("pv", "ps"):

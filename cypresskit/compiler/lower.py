@@ -4,10 +4,7 @@ Each component of an IL register becomes a variable of its own, and each write t
 (``ssa``). So a `mov` is no operation at all, unless it loads a constant or changes its operand.
 ``sources`` says what an instruction reads, ``expansion`` what it computes; here are the
 instructions as wholes, and control flow as blocks and keywords between.
-
-Leaving a loop under a condition is an if around a break. A loop that tests its condition first and
-computes little for it is rotated: the test is copied in front of the loop, and the loop then tests
-at its end, where its operations share bundles with the work.
+Leaving a loop under a condition is an if around a break.
 """
 
 import math
@@ -25,37 +22,35 @@ from cypresskit.compiler.ir import (
     refuse,
 )
 from cypresskit.compiler.isa import comparison
-from cypresskit.compiler.sources import ONE, Sources, plain, times
+from cypresskit.compiler.sources import Sources, plain, times
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import CodeLimits
 from cypresskit.il import Dest, Instruction, Program
+from cypresskit.il.bits import ONE
 from cypresskit.il.dataflow import lds_words
 
-ROTATED = 6  # instructions before a loop's test that are still copied
 
-
-def lower(program: Program, limits: CodeLimits, rotate: bool = True) -> Function:
-    """The scalar form of a program, with its loops rotated where they can be. A workgroup of one
-    wavefront runs in step and needs no barrier.
+def lower(program: Program, limits: CodeLimits) -> Function:
+    """The scalar form of a program. A workgroup of one wavefront runs in step and needs no
+    barrier.
     """
-    return _Lowering(program, limits, rotate).run()
+    return _Lowering(program, limits).run()
 
 
 class _Lowering:
     """The state of lowering. ``ifs`` that are open: the block that tests, and the ends of the parts
-    so far. ``loops`` that are open: the block that every iteration begins with, the block behind
-    the loop, and where the loop's test stands if it is rotated.
+    so far. ``loops`` that are open: the block that every iteration begins with, and the block
+    behind the loop.
     """
 
-    def __init__(self, program: Program, limits: CodeLimits, rotate: bool):
+    def __init__(self, program: Program, limits: CodeLimits):
         self.program = program
         self.body = program.body
         self.limits = limits
-        self.rotate = rotate
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
-        self.loops: list[tuple[BasicBlock, BasicBlock, int | None]] = []
+        self.loops: list[tuple[BasicBlock, BasicBlock]] = []
         self.barriers = math.prod(program.group) > limits.wavefront
         self.lds_base = {}
         self.lds_bytes = 0
@@ -64,46 +59,26 @@ class _Lowering:
             self.lds_bytes += size
 
     def run(self) -> Function:
-        at = 0
-        while at < len(self.body):
-            flow = self.body[at].op.flow
-            if flow == "loop":
-                at = self.begin_loop(at)
-            elif flow == "endloop":
-                self.end_loop(self.program.matching[at])
-            else:
-                self.instruction(at)
-            at += 1
+        for at in range(len(self.body)):
+            self.instruction(at)
         inputs = [word for word in self.builder.places.values() if word.kind == "input"]
         return Function(self.program, _reached(self.builder.items), inputs)
 
     # Control flow
 
-    def begin_loop(self, at: int) -> int:
-        """Begin the loop at ``at``, if rotated with its test in front. Returns the last instruction
-        dealt with.
-        """
+    def begin_loop(self) -> None:
         b = self.builder
-        test = self.test_to_rotate(at) if self.rotate else None
-        if test is not None:
-            self.straight(at + 1, test)
-            self.begin_if(self.body[test], inverted=True)
         b.items.append("loop")
         behind = BasicBlock(b.depth, sealed=False)
         b.depth += 1
         header = b.start(b.block)
         header.sealed = False
-        self.loops.append((header, behind, test))
-        return at if test is None else test
+        header.loop = b.at
+        self.loops.append((header, behind))
 
-    def end_loop(self, at: int) -> None:
-        """End the loop that began at ``at``."""
+    def end_loop(self) -> None:
         b = self.builder
-        header, behind, test = self.loops[-1]
-        if test is not None:
-            self.straight(at + 1, test)
-            self.control(self.body[test])
-        self.loops.pop()
+        header, behind = self.loops.pop()
         b.go_to(header)
         reached = not header.dead  # from above: the way back alone makes no loop reached
         b.seal(header)
@@ -112,55 +87,32 @@ class _Lowering:
         b.depth -= 1
         b.block = behind
         if reached and not behind.preds:
-            raise refuse(
-                self.program, at, "nothing leaves this loop: it needs a break that is reached"
-            )
+            what = "nothing leaves this loop: it needs a break that is reached"
+            raise refuse(self.program, header.loop, what)
         b.seal(behind)
         b.items.append(behind)
-        if test is not None:
-            self.end_if()
-
-    def test_to_rotate(self, at: int) -> int | None:
-        """The index of the test of the loop at ``at``, or None if that can't be rotated."""
-        body = self.body
-        matching = self.program.matching
-        for test in range(at + 1, min(at + 2 + ROTATED, matching[at])):
-            i = body[test]
-            if i.op.flow == "break" and i.sources:
-                continued = (
-                    matching[n] for n in range(test, matching[at]) if body[n].op.flow == "continue"
-                )
-                return None if at in continued else test
-            if i.op.kind != "alu" or any(register.kind in ("g", "o") for register in i.registers):
-                return None
-        return None
-
-    def straight(self, start: int, stop: int) -> None:
-        """Lower the arithmetic in front of a rotated loop's test, which stands at ``stop``."""
-        for at in range(start, stop):
-            self.instruction(at)
-        self.builder.at = stop
 
     def control(self, i: Instruction) -> None:
-        """Lower control flow other than the beginning or the end of a loop."""
         flow = i.op.flow
         b = self.builder
+        if flow == "loop":
+            self.begin_loop()
+        if flow == "endloop":
+            self.end_loop()
         if flow == "else":
             self.begin_else()
         if flow == "if" or (i.sources and flow in ("break", "continue")):
             self.begin_if(i)
         if flow in ("break", "continue"):  # the block ends here, what follows is not reached
-            header, behind, _ = self.loops[-1]
+            header, behind = self.loops[-1]
             b.go_to(behind if flow == "break" else header)
             b.items.append(flow)
             b.start()
         if flow == "endif" or (i.sources and flow != "if"):
             self.end_if()
 
-    def begin_if(self, i: Instruction, inverted: bool = False) -> None:
-        """Begin an if: its then-part runs if the instruction's condition holds (or does not, if
-        ``inverted``).
-        """
+    def begin_if(self, i: Instruction) -> None:
+        """Begin an if: its then-part runs if the instruction's condition holds."""
         b = self.builder
         wanted = True
         if i.controls.relop:
@@ -170,7 +122,7 @@ class _Lowering:
         else:
             value = self.sources.operand(i, 0, 0).value
             wanted = i.relation == "ne"
-        b.append("PRED_SETNE_INT" if wanted != inverted else "PRED_SETE_INT", value, const(0))
+        b.append("PRED_SETNE_INT" if wanted else "PRED_SETE_INT", value, const(0))
         b.items.append("if")
         self.ifs.append((b.block, []))
         b.start(b.block)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cypresskit.compiler.ir import BasicBlock, Op, Src, Word
-from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, SIGN, VECTOR_SWIZZLES, T, slot_operands
+from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, VECTOR_SWIZZLES, T, slot_operands
+from cypresskit.il.bits import HALF, ONE, SIGN
 
 VECTOR = tuple(VECTOR_SWIZZLES.items())
 TRIES = 600  # steps of a search before it is given up
@@ -169,7 +170,7 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
     """
     if src.value.kind != "const" or src.value.bits in INLINE:
         return False
-    return not (op.takes_float(n) and src.value.bits ^ SIGN in (0x3F800000, 0x3F000000, 0))
+    return not (op.takes_float(n) and src.value.bits ^ SIGN in (ONE, HALF, 0))
 
 
 @dataclass(eq=False, slots=True)

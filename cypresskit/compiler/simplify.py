@@ -17,17 +17,16 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
-from cypresskit.compiler.isa import SIGN, opposite, predicate_of
+from cypresskit.il.bits import ALL, SIGN
 from cypresskit.il.meaning import pair, scaled
 
-ALL = 0xFFFFFFFF
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
 
 
-def simplify(function: Function, plainly: bool = False) -> Function:
-    """Rewrite ``function`` in place; ``plainly``, tests stay as the program has them."""
+def simplify(function: Function) -> Function:
+    """Rewrite ``function`` in place."""
     _drop_trivial_phis(function)
-    _Rewriter(function, plainly).run()
+    _Rewriter(function).run()
     _drop_dead(function)
     pair_lds_reads(function)
     _drop_dead(function)
@@ -66,8 +65,8 @@ class _Rewriter:
     begins with what is around it.
     """
 
-    def __init__(self, function: Function, plainly: bool):
-        self.function, self.plainly = function, plainly
+    def __init__(self, function: Function):
+        self.function = function
         self.scopes: list[dict[tuple, Op]] = []
 
     def run(self) -> None:
@@ -92,8 +91,6 @@ class _Rewriter:
     def keeps(self, op: Op) -> bool:
         """Rewrite one op; False if it is to be dropped."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
-        if op.row.predicate and not self.plainly:
-            self.test(op)
         if op.row.predicate:
             return True
         if op.arithmetic:
@@ -170,22 +167,6 @@ class _Rewriter:
             if rewritten is not None:
                 op.name, op.srcs = rewritten
                 return
-
-    def test(self, op: Op) -> None:
-        """Turn a test of a comparison's result into a test that compares by itself."""
-        comparison = op.srcs[0].value.op
-        zero = op.srcs[1].value
-        row = predicate_of(comparison.row) if comparison is not None else None
-        if comparison is None or row is None or zero.kind != "const" or zero.bits:
-            return
-        tests = {"PRED_SETNE_INT": (row, False), "PRED_SETE_INT": opposite(row)}
-        test = tests.get(op.name)
-        if test is None:
-            return
-        row, swapped = test
-        srcs = [s.resolve() for s in comparison.srcs]
-        op.name = row.name
-        op.srcs = srcs[::-1] if swapped else srcs
 
 
 def _key(op: Op) -> tuple:

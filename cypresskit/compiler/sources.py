@@ -10,11 +10,10 @@ are operations of their own.
 import math
 
 from cypresskit.compiler.ir import FetchDetail, Src, Word, const
-from cypresskit.compiler.isa import SIGN
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
-
-ONE, HALF, TWO, NAN = 0x3F800000, 0x3F000000, 0x40000000, 0x7FC00000
+from cypresskit.il.bits import HALF, NAN, ONE, SIGN, TWO
+from cypresskit.il.program import LETTERS
 
 
 class Sources:
@@ -29,7 +28,7 @@ class Sources:
     def component(self, source: Source, letter: str) -> Word:
         if letter in "01":
             return const(ONE if letter == "1" else 0)
-        return self.register(source.register, "xyzw".index(letter))
+        return self.register(source.register, LETTERS.index(letter))
 
     def register(self, register: Register, c: int) -> Word:
         b, kind, n = self.builder, register.kind, register.index
@@ -78,7 +77,7 @@ class Sources:
         """
         source = i.sources[n]
         word = self.component(source, source.swizzle[p])
-        negate = "xyzw"[p] in source.negate
+        negate = LETTERS[p] in source.negate
         if i.op.float_modifiers(n):
             return self.modified(word, source, negate)
         return Src(self.builder.emit("SUB_INT", const(0), word)) if negate else Src(word)

@@ -17,7 +17,6 @@ VIEWS = {
     "controls": "controls",
     "curves": "curves",
     "explore": "explore",
-    "follow": "element",
     "load": "player",
     "predict": "predict",
     "register_block": "register_block",
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from cypresskit.draw.climb_picture import climb as climb
     from cypresskit.draw.controls import controls as controls
     from cypresskit.draw.curves import curves as curves
-    from cypresskit.draw.element import follow as follow
     from cypresskit.draw.explore import explore as explore
     from cypresskit.draw.pipelines import timeline as timeline
     from cypresskit.draw.player import Player as Player

@@ -12,10 +12,11 @@ import numpy as np
 from cypresskit.draw.block import Block, elements
 from cypresskit.draw.player import short
 from cypresskit.il import Instruction
+from cypresskit.il.cursor import without_remark
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
 
-MATRICES = {0: "A", 1: "B"}  # by resource
 SHOWN = 6  # terms of a sum that are written
 FLOW = {
     "loop": "enters the loop",
@@ -43,28 +44,25 @@ class Cells:
 
 
 class BlockSteps:
-    """Every number in the picture for each step, or for the first ``most``, from one pass over a
-    recording.
+    """Every number in the picture for each step, from one pass over a recording.
 
     ``k``: of A's columns, then of B's rows, -1 where none is whole. ``marks``: the row and the
     column of what a step fetches of A and of B, reads of A and of B, and writes of C, NaN for
     none. ``groups``: the block, B's rows and A's columns.
     """
 
-    def __init__(self, recording: Recording, block: Block, most: int | None = None) -> None:
+    def __init__(self, recording: Recording, block: Block) -> None:
         self.recording, self.block = recording, block
-        self.steps = min(len(recording), most or len(recording))
-        self.updates = {
-            step: updates for step, updates in block.updates_at.items() if step < self.steps
-        }
+        self.steps = len(recording)
+        self.updates = block.updates_at
         self.fetched = {step: fetch for step, *fetch in recording.fetches.tolist()}
         self.stored = dict(recording.stores.tolist())
         self.dtype = np.float64 if block.words > 1 else np.float32
-        self.bits = recording.bits[: self.steps]
-        self.held = elements(recording, block.words)[: self.steps]
+        self.bits = recording.bits
+        self.held = elements(recording, block.words)
         self.k = self._k()
         wrote = np.zeros(self.bits.shape, bool)
-        step, register, component, _ = recording.writes[recording.writes[:, 0] < self.steps].T
+        step, register, component, _ = recording.writes.T
         wrote[step, register, component] = True
         read = self._read()
         self.marks = self._marks()
@@ -73,7 +71,7 @@ class BlockSteps:
             for group in (block.totals, block.b, block.a)
         ]
         self.captions = [self._caption(step) for step in range(self.steps)]
-        if self.steps == len(recording):
+        if recording.whole:
             self.captions[-1] += f"\n{self._summary()}"
 
     def _k(self) -> np.ndarray:
@@ -104,7 +102,7 @@ class BlockSteps:
         """The row and column of what each step does in the matrices."""
         marks = np.full((self.steps, 5, 2), np.nan, np.float32)
         for step, (resource, x, y, _) in self.fetched.items():
-            if step < self.steps and resource in MATRICES:
+            if resource in MATRICES:
                 marks[step, FETCHED][resource] = y, x
         for step, (first, *_) in self.updates.items():
             operands = first.from_a, first.from_b
@@ -141,8 +139,8 @@ class BlockSteps:
         """What a step does."""
         recording = self.recording
         line = recording.line(step)
-        text = recording.program.lines[line - 1].split(";")[0].strip()
-        head = f"Step {step + 1} of {len(recording)}, line {line}: `{text}` "
+        text = without_remark(recording.program.lines[line - 1]).strip()
+        head = f"Step {step + 1} of {recording.steps_said}, line {line}: `{text}` "
         return head + self._meaning(step, text)
 
     def _summary(self) -> str:

@@ -17,6 +17,7 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, by_frame, nonempty, together
+from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import plural
 
@@ -95,7 +96,7 @@ class _Loop:
 
     @property
     def lines(self) -> list[str]:
-        return [text.split(";")[0].strip() for text in self.code.program.lines]
+        return [without_remark(text).strip() for text in self.code.program.lines]
 
     def colour(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE

@@ -19,8 +19,8 @@ import {KINDS, parts} from "./il_colours.js"
     since = 0
   setInterval(() => {
     if (document.hidden) return
-    for (const lost of document.querySelectorAll(".jp-OutputArea-output"))
-      if (lost.textContent === "Error displaying widget: model not found") lost.textContent = BACK
+    for (const {firstChild: text} of document.querySelectorAll(".jp-OutputArea-output"))
+      if (text?.nodeValue === "Error displaying widget: model not found") text.nodeValue = BACK
     const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) =>
       one.textContent.includes("*"),
     )

@@ -7,21 +7,16 @@ matrix, kernels) are scenes of one picture. What a report shows in each frame is
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from bokeh.models import ColumnDataSource
 
 from cypresskit.draw.chip_scene import (
     FRAMES,
     HIDDEN,
-    TORN,
     ChipLayout,
     Scene,
     engine_key,
-    wavefront_key,
 )
-from cypresskit.draw.element import follow, wavefront_of
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, nonempty, together
 from cypresskit.kernels.own import Source, resolve
@@ -29,30 +24,20 @@ from cypresskit.timing import Report, simulate
 
 SIZES = (128, 256, 512, 1024, 2048)
 # Of a tile: to come, running, done.
-STATES = ["rgba(128,128,128,0.16)", "rgba(0,158,115,0.38)", "rgba(0,158,115,1)"]
-IDLE = ["rgba(128,128,128,0.05)", "rgba(128,128,128,0.20)"]
+STATES = "faint", "c 0.38", "c"
+IDLE = "faint 0.2", "faint 0.6"
 RUNNING = 40  # the height of the chart of running wavefronts
-
-
-class Keyed(NamedTuple):
-    """A source whose cells stand for wavefronts, and their keys, of shape (frames, cells)."""
-
-    source: ColumnDataSource
-    key: np.ndarray
 
 
 def chip(
     reports: Report | Sequence[Report] | Source = "sgemm_tn",
     sizes: Sequence[int] = SIZES,
-    *,
-    element: tuple[int, int] | None = None,
 ) -> Player:
     """A player of the chip over the time of a report, or of several, one scene each.
 
     ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel is
-    simulated for ``sizes``. ``element``, a row and a column of C, gets a star: its tile, and its
-    wavefront while that runs. Raises ``ValueError`` if there are no reports, or if the boards
-    differ.
+    simulated for ``sizes``, which reports have already. Raises ``ValueError`` if there are no
+    reports, or if the boards differ.
     """
     if isinstance(reports, Source):
         kernel = resolve(reports)
@@ -65,22 +50,20 @@ def chip(
     sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in drawn))}")
     parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
-    tiles = _draw_map(sheet, scenes, layout)
+    _draw_map(sheet, scenes, layout)
     places = _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    dots = _draw_dots(sheet, scenes, layout, places)
-    starred = _draw_stars(sheet, scenes, [tiles, dots], element)
+    _draw_dots(sheet, scenes, layout, places)
 
     legend = sheet.legend(
-        ("tile to come", "rgba(128,128,128,.3)", "box"),
+        ("tile to come", "faint", "box"),
         ("its wavefront runs", "c", "pale"),
         ("tile done", "c", "box"),
         ("a wavefront", "ink", "box"),
         ("arithmetic (ALU)", "alu", "box"),
         ("texture unit", "texture", "box"),
         ("L2, memory channel", "texture", "pale"),
-        *starred,
     )
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     return sheet.player(
@@ -119,31 +102,8 @@ def _by_frame(values: Sequence) -> np.ndarray:
     return np.repeat(values, FRAMES, axis=0)
 
 
-def _draw_stars(
-    sheet: Sheet,
-    scenes: Sequence[Scene],
-    sources: Sequence[Keyed],
-    element: tuple[int, int] | None,
-) -> list[tuple[str, str, str]]:
-    """Put a star on an element's tile and wavefront where the map has a tile for each wavefront.
-    Returns its line of the legend, or none.
-    """
-    if element is None:
-        return []
-    followed = follow(element)
-    starred = []
-    for scene in scenes:
-        wavefront = wavefront_of(followed, scene.report.launched, scene.report.size)
-        if wavefront is not None and scene.has_a_tile_each:
-            starred.append(wavefront_key(scene.number, wavefront))
-    for source, key in sources:
-        sheet.star(source, np.isin(key, starred))
-    row, column = followed
-    return [(f"has your C[{row}, {column}]", "star", "star")] if starred else []
-
-
-def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Keyed:
-    """Draw the map of C and the counts below it."""
+def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
+    """Draw the map of C."""
     left = layout.map_left
     for scene in scenes:
         if scene.has_a_tile_each:
@@ -152,40 +112,27 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Keye
     is_vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
     counts = [scene.grid.per_tile for scene in scenes]
     tiles = ["each wavefront" if count == 1 else f"{count} wavefronts" for count in counts]
-    heads = [f"{'y' if is_vector else 'C'}: a tile for {wavefronts}" for wavefronts in tiles]
+    result = "y" if is_vector else "C"
+    heads = [
+        f"{'Simulated' if scene.skipped else result}: a tile for {wavefronts}"
+        for scene, wavefronts in zip(scenes, tiles)
+    ]
     which = _by_frame(range(len(scenes)))
     sheet.numbers("heading", left, 14, which, names=heads, bold=True, size=14)
 
     columns = zip(*(scene.tiles(layout) for scene in scenes))
     x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
-    source = sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
-    _draw_counts(sheet, scenes, layout)
-    return Keyed(source, key)
-
-
-def _draw_counts(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Draw how many wavefronts are to come, run and are done."""
-    done = np.concatenate([scene.done for scene in scenes])
-    running = np.concatenate([scene.running.sum(axis=1) for scene in scenes])
-    whole = _by_frame([scene.report.wavefronts for scene in scenes])
-    counts = (
-        ("to come", whole - running - done, "soft"),
-        ("running", running, "ink"),
-        ("done", done, "c"),
-    )
-    for n, (name, count, ink) in enumerate(counts):
-        y = layout.counts_top + 22 * n
-        sheet.numbers(name, layout.map_left, y, count, prefix=f"{name}: ", ink=ink, size=14)
+    sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
 
 
 def _draw_dots(
     sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, places: np.ndarray
-) -> Keyed:
+) -> None:
     """Draw the wavefronts that run."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
     x, y, width, key = map(together, columns, (np.nan, np.nan, HIDDEN, -1))
     look: dict = {"ink": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
-    return Keyed(sheet.boxes("dots", x, y, width, layout.dot, key=key, **look), key)
+    sheet.boxes("dots", x, y, width, layout.dot, key=key, **look)
 
 
 def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
@@ -236,7 +183,7 @@ def _draw_bars(
     share = together([scene.share(unit) for scene in scenes], 0)
     bar = np.maximum(share, 0.5) / 100 * room
     sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, ink="faint")
-    source = sheet.boxes(
+    sheet.boxes(
         unit,
         x,
         foot - bar / 2,
@@ -246,9 +193,8 @@ def _draw_bars(
         moves=("y", "h"),
         columns={"percent": share},
         words=[f"SIMD engine {n}, {unit}" for n in number],
-        tip="@words: at work @percent %; @cache",
+        tip="@words: at work @percent %",
     )
-    _add_hits(sheet, source, scenes, "L1")
 
 
 def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
@@ -269,13 +215,6 @@ def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np
     return places
 
 
-def _add_hits(sheet: Sheet, source: ColumnDataSource, scenes: Sequence[Scene], cache: str) -> None:
-    """Hover texts for a cache: the share of the requested lines that it held."""
-    hits = together([scene.share(f"{cache} hits") for scene in scenes], -1)
-    rates = [f"{cache} has {percent} % of the lines" for percent in range(101)]
-    sheet.track(source, "hits", hits + 1, text="cache", names=["it is asked for nothing", *rates])
-
-
 def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw how busy L2 slices and memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
@@ -287,7 +226,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
         y = layout.memory_top + 9 + 24 * row
         sheet.boxes(f"room {unit}", left + room / 2, y, room - 6, 19, ink="faint", line="line")
         bar = np.maximum(share, 0.5) / 100 * (room - 6)
-        source = sheet.boxes(
+        sheet.boxes(
             unit,
             left + 3 + bar / 2,
             y,
@@ -298,18 +237,14 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             moves=("x", "w"),
             columns={"percent": share},
             words=[f"{title} {i}" for i in range(count)],
-            tip="@words: at work @percent %" + ("; @cache" if unit == "L2" else ""),
+            tip="@words: at work @percent %",
         )
-        if unit == "L2":
-            _add_hits(sheet, source, scenes, unit)
         names = [f"{short} {i}" for i in range(count)]
         sheet.words(left + room / 2, y, names, size=12, align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Draw the number of running wavefronts over time: it rises, stays level, and drains. Where
-    clocks were left out the axis is torn.
-    """
+    """Draw the number of running wavefronts over time: it rises, stays level, and drains."""
     left, width, top = layout.left, layout.engines_width, layout.running_top
     engines = scenes[0].report.device.simd_engines
     slots = max(scene.report.active for scene in scenes) * engines
@@ -326,18 +261,3 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(left + width, top - 8, words, "soft", size=12, align="right")
-    if any(scene.skipped_clocks for scene in scenes):
-        _draw_tear(sheet, scenes, left + TORN * pitch, top)
-
-
-def _draw_tear(sheet: Sheet, scenes: Sequence[Scene], x: float, top: float) -> None:
-    """Tear the time axis at ``x`` in the scenes of which a part was left out, and say what."""
-    texts = ["", *dict.fromkeys(filter(None, (scene.tear() for scene in scenes)))]
-    which = _by_frame([texts.index(scene.tear()) for scene in scenes])
-    torn = np.where(which > 0, x, np.nan)[:, np.newaxis]
-    middle = top + RUNNING / 2
-    height = RUNNING + 6
-    sheet.boxes("tear", torn, middle, 8, height, ink="surface")
-    for side in (-5, 5):
-        sheet.boxes(f"edge of the tear {side}", torn + side, middle, 1.5, height, ink="ink")
-    sheet.numbers("left out", x, top - 9, which, names=texts, bold=True, align="center", size=12)

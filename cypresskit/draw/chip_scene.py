@@ -1,9 +1,8 @@
 """A report over its own time, as the picture of the chip shows it: which wavefronts run in each
 frame, where their tiles and dots are, how busy each part is, and all of it in words.
 
-A report on a long launch may have simulated only some of its rounds of wavefronts. Then the time
-axis is torn in the middle: there stand as many wavefronts and clocks as were left out, and clocks
-and counts behind the tear are those of the whole launch.
+A report on a long launch may have simulated only some of its rounds of wavefronts. Those alone are
+shown, one after the other, and the caption says how many there are besides.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from cypresskit.timing import Report
 from cypresskit.timing.report import Use
 
 FRAMES = 120  # of a report
-TORN = FRAMES // 2  # the first frame behind a tear
 TILES = 1024  # in the map at most: then a tile stands for several wavefronts
 LARGEST_TILE = 40.0  # pixels
 HIDDEN = 0.05  # the width of a dot that isn't seen
@@ -96,11 +94,6 @@ class ChipLayout:
         return x, y
 
     @property
-    def counts_top(self) -> int:
-        """The y of the counts below the map."""
-        return self.top + self.map_side + 22
-
-    @property
     def running_top(self) -> int:
         """The top of the chart of running wavefronts."""
         return self.height - 46
@@ -168,22 +161,6 @@ class Scene:
         """How many wavefronts were left out of the simulation."""
         return self.report.wavefronts - len(self.wavefronts)
 
-    @property
-    def skipped_clocks(self) -> float:
-        """How many clocks were left out with them."""
-        left_out = self.report.clocks - self.use.clocks[-1]
-        return left_out if left_out > 0.5 else 0.0
-
-    @property
-    def torn(self) -> np.ndarray:
-        """Whether each frame is behind the tear."""
-        return (np.arange(FRAMES) >= TORN) & (self.skipped_clocks > 0)
-
-    @property
-    def true_clocks(self) -> np.ndarray:
-        """The clock of each frame in the whole launch."""
-        return self.clocks + self.skipped_clocks * self.torn
-
     @cached_property
     def running(self) -> np.ndarray:
         """Whether each simulated wavefront is running, of shape (frames, wavefronts)."""
@@ -192,47 +169,31 @@ class Scene:
 
     @cached_property
     def done(self) -> np.ndarray:
-        """How many wavefronts of the launch are done in each frame."""
-        ended = (self.wavefronts[:, 2] <= self.clocks[:, np.newaxis]).sum(axis=1)
-        return ended + self.skipped * self.torn
-
-    def numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """The number in the launch that each simulated wavefront stands for, before the tear and
-        behind it. One that runs across the tear stands for two.
-        """
-        number = np.arange(len(self.wavefronts))
-        return number, number + self.skipped
+        """How many wavefronts are done in each frame."""
+        return (self.wavefronts[:, 2] <= self.clocks[:, np.newaxis]).sum(axis=1)
 
     # -- how busy each part is
 
     def share(self, name: str) -> np.ndarray:
-        """Use of each unit of a kind in each frame, in per cent; for hit rates, -1 where nothing
-        was asked for. The last frame has the whole launch's.
+        """Use of each unit of a kind in each frame, in per cent; in the last of the whole
+        launch.
         """
         bounds = self.use.clocks
         shares = self.use.shares[name]
         interval = np.searchsorted(bounds, self.clocks, "right") - 1
         interval = np.clip(interval, 0, len(bounds) - 2)
-        percent = np.nan_to_num(np.round(100 * shares[interval]), nan=-1).astype(int)
-        percent[0] = np.minimum(percent[0], 0)
-        if name.endswith("hits"):
-            percent[-1] = -1
-        else:
-            percent[-1] = np.round(100 * self._overall(name))
+        percent = np.round(100 * shares[interval]).astype(int)
+        percent[0] = 0
+        percent[-1] = np.round(100 * self._overall(name))
         return percent
 
     def _overall(self, name: str) -> np.ndarray:
-        """Each part's share of the whole launch's time. What was left out counts as the middle half
-        of what was simulated, whose rounds it stands between; that tells one part from another.
-        How busy they are on average is the report's to say, which has counted the launch's work.
+        """Each part's share of the whole launch's time. What was left out of the simulation tells
+        one part from another as the rest does; how busy they are on average, the report has
+        counted.
         """
-        shares = self.use.shares[name]
-        quarter = len(shares) // 4
-        middle = shares[quarter : -quarter or None]
-        simulated = shares.mean(axis=0) * self.use.clocks[-1]
-        total = simulated + middle.mean(axis=0) * self.skipped_clocks
-        share = total / (self.use.clocks[-1] + self.skipped_clocks)
-        if self.skipped_clocks and share.any():
+        share = self.use.shares[name].mean(axis=0)
+        if self.skipped and share.any():
             share = share * self.report.busy[name] / share.mean()
         return np.minimum(share, 1)
 
@@ -241,7 +202,7 @@ class Scene:
     @cached_property
     def grid(self) -> Grid:
         """How the map is divided into tiles."""
-        count = self.report.wavefronts
+        count = len(self.wavefronts)
         per_tile = -(-count // TILES)
         tiles = -(-count // per_tile)
         across = self._blocks_across() if per_tile == 1 else 0
@@ -251,17 +212,17 @@ class Scene:
 
     def _blocks_across(self) -> int:
         """How many wavefronts of 8 x 8 work-items stand side by side in C; 0 if that isn't known,
-        or if C is a vector.
+        if only some were simulated, or if C is a vector.
         """
         kernel, size = self.report.launched, self.report.size
-        if not kernel or not size or size[1] == 1:
+        if self.skipped or not kernel or not size or size[1] == 1:
             return 0
         return -(-size[1] // (8 * kernel.block[1]))
 
     @property
     def has_a_tile_each(self) -> bool:
-        """Whether each wavefront has a tile of its own."""
-        return self.grid.per_tile == 1
+        """Whether each wavefront of the launch has a tile of its own."""
+        return self.grid.per_tile == 1 and not self.skipped
 
     def tile(
         self, wavefront: np.ndarray, layout: ChipLayout
@@ -284,20 +245,14 @@ class Scene:
         """0 for a tile whose wavefronts are to come, 1 for one under way, 2 for one that is done;
         of shape (frames, tiles).
         """
-        tile_of = np.arange(self.report.wavefronts) // self.grid.per_tile
-        whole = np.bincount(tile_of)
-        before, behind = (numbers // self.grid.per_tile for numbers in self.numbers())
+        tile = np.arange(len(self.wavefronts)) // self.grid.per_tile
+        whole = np.bincount(tile)
         _, start, end = self.wavefronts.T
-
-        def count(tile: np.ndarray, is_counted: np.ndarray) -> np.ndarray:
-            return np.bincount(tile, is_counted, minlength=len(whole))
-
         state = np.empty((FRAMES, len(whole)), int)
-        for frame, (clock, torn) in enumerate(zip(self.clocks, self.torn)):
-            tile = behind if torn else before
-            running = count(tile, (start < clock) & (end > clock))
-            over = whole - count(tile, end > clock) if torn else count(tile, end <= clock)
-            state[frame] = np.where(over == whole, 2, over + running > 0)
+        for frame, clock in enumerate(self.clocks):
+            begun = np.bincount(tile, start < clock)
+            over = np.bincount(tile, end <= clock)
+            state[frame] = np.where(over == whole, 2, over + begun > 0)
         return state
 
     # -- the dots
@@ -313,9 +268,7 @@ class Scene:
         width = np.full(shape, HIDDEN, np.float32)
         key = np.full(shape, -1)
 
-        behind = self.torn.astype(int)
-        numbers = np.stack(self.numbers())  # (before or behind, wavefronts)
-        homes = np.stack(self.tile(numbers, layout)[:2])  # (x or y, before or behind, wavefronts)
+        homes = np.stack(self.tile(np.arange(len(self.wavefronts)), layout)[:2])  # x and y
         free = np.zeros((engines, slots))  # the clock from which a slot is free
         taken = np.zeros((engines, slots), int)  # how often it was taken
         for wavefront, (engine_number, start, end) in enumerate(self.wavefronts):
@@ -329,10 +282,10 @@ class Scene:
             runs = slice(first, last)
             rests = [first - 1, last]
             xy[:, runs, dot] = places[engine, slot][:, np.newaxis]
-            xy[:, rests, dot] = homes[:, behind[rests], wavefront]
+            xy[:, rests, dot] = homes[:, [wavefront]]
             width[runs, dot] = layout.dot
             if self.has_a_tile_each:
-                key[runs, dot] = wavefront_key(self.number, numbers[behind[runs], wavefront])
+                key[runs, dot] = wavefront_key(self.number, wavefront)
         xy[:, -1] = np.nan  # all are home
         return Dots(xy[0], xy[1], width, key)
 
@@ -344,24 +297,11 @@ class Scene:
     # -- words
 
     def stories(self) -> dict[int, str]:
-        """A sentence on each wavefront of the launch, by its key: when and where it ran."""
-        stories: dict[int, str] = {}
-        middle = self.use.clocks[-1] / 2
-        for number, (engine, start, end) in enumerate(self.wavefronts):
-            name = f"of {self.name}: runs on SIMD engine {engine:.0f}"
-            true_start, true_end = start + self.skipped_clocks, end + self.skipped_clocks
-            number_behind = number + self.skipped
-            if not self.skipped_clocks or end <= middle:
-                stories[number] = f"{name} from clock {start:,.0f} to {end:,.0f}."
-            elif start >= middle:
-                stories[number_behind] = f"{name} from clock {true_start:,.0f} to {true_end:,.0f}."
-            else:
-                lost = "was left out of the simulation"
-                stories[number] = f"{name} from clock {start:,.0f}; its end {lost}."
-                stories[number_behind] = f"{name} to clock {true_end:,.0f}; its beginning {lost}."
+        """A sentence on each wavefront, by its key: when and where it ran."""
         return {
-            wavefront_key(self.number, number): f"**Wavefront {number}** {story}"
-            for number, story in sorted(stories.items())
+            wavefront_key(self.number, number): f"**Wavefront {number}** of {self.name}: runs on"
+            f" SIMD engine {engine:.0f} from clock {start:,.0f} to {end:,.0f}."
+            for number, (engine, start, end) in enumerate(self.wavefronts)
         }
 
     def story(self, engine: int) -> str:
@@ -372,8 +312,6 @@ class Scene:
         listed = ", ".join(map(str, ran[:LISTED]))
         if len(ran) > LISTED:
             listed += f" and {len(ran) - LISTED} more"
-        if self.skipped:
-            listed += ", and those that were left out"
         runs = f"runs {plural('wavefront', len(ran))} {listed}"
         return f"**SIMD engine {engine}** at {self.name}: {runs}."
 
@@ -387,11 +325,16 @@ class Scene:
         simulated = ""
         if report.simulated < 1:
             simulated = f" ({_percent(report.simulated)} of its work simulated)"
+        if self.skipped:
+            simulated = (
+                f" ({len(self.wavefronts):,} of {report.wavefronts:,} wavefronts simulated; all"
+                f" take {report.clocks:,.0f} clocks)"
+            )
         running = int(self.running[frame].sum())
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
         return (
             f"**{report.kernel}{size}** on the {report.device.name}."
-            f" Clock {self.true_clocks[frame]:,.0f} of {report.clocks:,.0f}{simulated}:"
+            f" Clock {self.clocks[frame]:,.0f} of {self.use.clocks[-1]:,.0f}{simulated}:"
             f" {running} wavefronts run, on {engines} of {report.device.simd_engines} engines;"
             f" {self.done[frame]} done{self._sum() if frame == FRAMES - 1 else ''}."
         )
@@ -404,15 +347,6 @@ class Scene:
             return bound
         speed = f"{report.gflops:.0f} Gflop/s, {report.percent:.0f} % of peak{report.uncertainty}"
         return f", {speed}{bound}"
-
-    def tear(self) -> str:
-        """What was left out, in words; nothing if nothing was."""
-        if not self.skipped_clocks:
-            return ""
-        return (
-            f"here {self.skipped:,} wavefronts like these are left out:"
-            f" {self.skipped_clocks:,.0f} clocks"
-        )
 
 
 def _percent(share: float) -> str:

@@ -49,11 +49,10 @@ RASTER = (
 
 
 class Timed(NamedTuple):
-    """What is timed for a bar: a kernel or a function of ``host``, its N, and a compiler style."""
+    """What is timed for a bar: a kernel or a function of ``host``, and its N."""
 
     kernel: str
     n: int = REFERENCE
-    style: str = ""
 
 
 class Figure(NamedTuple):
@@ -105,7 +104,6 @@ IDEAS = (
     Idea(2, "8 x 8 block", BLOCK_8, BLOCK_4, True),
     Idea(12, "two steps a turn", SINGLE, BLOCK_8, True),
     Idea(12, "a larger N", LARGER, SINGLE, True),
-    Idea(3, "bundles packed better", Timed("sgemm_tn", style="best"), SINGLE),
     Idea(4, "registers: 25, not 37", SINGLE, Timed("sgemm_tn_37")),
     Idea(5, "square quads", SINGLE, Timed("sgemm_tn_compute")),
     Idea(5, "NN, not TN", NN, SINGLE),
@@ -149,8 +147,7 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
         return Bar(name)
     figure = FIGURES[idea.launch]
     before = FIGURES[idea.before].gflops if idea.before else 0.0
-    style = f" in style {idea.launch.style}" if idea.launch.style else ""
-    said = f"{idea.launch.kernel}{style}, N = {idea.launch.n}{_than(idea)}"
+    said = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
     return Bar(
         name,
         f"{said}; {figure.unit} would allow {figure.ceiling:,.0f}",
@@ -168,7 +165,7 @@ def _than(idea: Idea) -> str:
     now, old = FIGURES[idea.launch].gflops, FIGURES[idea.before].gflops
     factor = max(now / old, old / now)
     times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
-    if factor < 1.005:
+    if f"{factor:.3g}" == "1":
         times = "as fast as"
     size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n}"
     return f": {times} {idea.before.kernel}{size}, {old:,.0f}"

@@ -29,17 +29,13 @@ def curves(
     says which of them are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x
     upright, and then what came out is drawn over it, x by x; without a guess it is a still picture.
     Raises ``ValueError`` without a point, and on a logarithmic axis for an x of 0 or less and for a
-    y that is never above 0. A guessed curve is kept beside the curve that its question names, or
-    else the first.
+    y that is never above 0.
     """
     wanted = "each curve is a dict from x to y"
     nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
     places = sorted(set(nonempty((place for curve in series.values() for place in curve), wanted)))
     guessed = guess.value if guess else None
     own = guessed if isinstance(guessed, dict) else {}
-    if guess and guess.curve:
-        truth = _named_in(guess.question, series)
-        guess.keep({place: truth[place] for place in guess.curve if place in truth})
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
@@ -67,12 +63,6 @@ def curves(
         chart.line([guessed] * 2, [up.low, up.high], GUESS, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
     return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
-
-
-def _named_in(question: str, series: Mapping[str, Curve]) -> Curve:
-    """The curve that a question names, or else the first."""
-    curves = [curve for name, curve in series.items() if name in question]
-    return curves[0] if curves else next(iter(series.values()))
 
 
 def _across(title: str, places: Sequence[float], log: bool) -> Scale:

@@ -26,7 +26,7 @@ from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.timing import Report, simulate
 
-STEPS = 320  # of the work-item that are drawn
+STEPS = 640  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
 
 
@@ -83,14 +83,14 @@ def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
 
     ``kernel`` is one that keeps its block of C in registers, of the catalogue or your own. It is
     simulated, compiled and launched once, on small whole numbers. Raises ``ValueError`` for a
-    kernel whose block passes through LDS, and for what ``simulate`` refuses.
+    kernel that keeps no such block, and for what ``simulate`` refuses.
 
         ck.draw.explore("sgemm_tn", 256)
     """
     chosen = resolve(kernel)
     report = simulate(chosen, n)
     code = compile(chosen.program)
-    recorder = Recorder(0)
+    recorder = Recorder(0, STEPS)
     run(chosen, n, n, n, recorder)
     engine = wavefronts(report, window=_middle(report))
     levels = [
@@ -133,16 +133,14 @@ def _engine_level(engine: Player, code: Code) -> Level:
 def _bundles_level(code: Code, recording: Recording) -> Level:
     """A line of IL leads to the step that runs it first."""
     loop = bundles(code)
-    lines = [recording.line(step) for step in range(min(STEPS, len(recording)))]
+    lines = [recording.line(step) for step in range(len(recording))]
     ways = {line: Way(lines.index(line)) for line in loop.about if line in lines}
     return Level("Bundles of the loop", "Click a line of IL, or a slot.", loop, ways)
 
 
 def _registers_level(recording: Recording) -> Level:
-    block = register_block(recording, steps=STEPS)
+    block = register_block(recording)
     hint = "Click a number of C: its sum. Escape goes back. "
-    if len(block) < len(recording):
-        hint += (
-            f"(The first {len(block)} of {len(recording):,} steps: the rest is more of the same.)"
-        )
+    if not recording.whole:
+        hint += f"(After {recording.steps_said} steps comes more of the same.)"
     return Level("Registers of work-item 0", hint, block, {})

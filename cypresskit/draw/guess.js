@@ -1,17 +1,16 @@
 // A guess that is asked for before something is shown: a question with its choices, and in the end
-// what came out. In a moving picture, in a toy, and on a page that shows a lesson.
+// what came out. In a toy, and on a page that shows a lesson.
 import {make, makeButton, plain, press, takeFocus, write} from "./shell.js"
 
 /** A question in a box, to be answered once.
  *
  * @param {HTMLElement} box where question and answers stand
  * @param {HTMLElement} host what the keys belong to
- * @param {{question: string, choices: string[], unguessed?: string}} asked as HTML;
- *     `unguessed` is said in place of the question while what is shown gives the answer away
+ * @param {{question: string, choices: string[]}} asked as HTML
  * @param {(choice: number) => void} made what happens then
  */
 export function askGuess(box, host, asked, made) {
-  const {question, choices, unguessed = question} = asked
+  const {question, choices} = asked
   const words = make(box, "span")
   const group = make(box, "span", {class: "choice", role: "group", "aria-label": plain(question)})
   let guess = null
@@ -36,14 +35,6 @@ export function askGuess(box, host, asked, made) {
     },
     get revealed() {
       return revealed
-    },
-    /** Hide the answers while what is shown gives them away. */
-    hide(hidden) {
-      if (revealed) return
-      const late = hidden && guess === null
-      if (late) release()
-      group.style.visibility = late ? "hidden" : ""
-      write(words, late ? unguessed : question)
     },
     /** Say what was guessed and what it is, and return that as HTML. */
     reveal(right, truth) {

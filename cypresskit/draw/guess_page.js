@@ -54,6 +54,7 @@ export function beginGuess(box, {question, choices, unit}) {
     field.addEventListener("change", () => {
       const readable = /\d/.test(field.value)
       field.setAttribute("aria-invalid", String(!readable && field.value !== ""))
+      field.readOnly = readable // a guess is a guess
       if (readable) noted(field.value.trim())
       else status.textContent = field.value ? "That can't be read as a number." : ""
     })

@@ -2,7 +2,7 @@
 
 A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a
 shared one (the bus, the host's memory) shows how much each task takes of its capacity. A click on a
-task shows what it waited for, and what waited for it. Timelines share one clock. Left out: how a
+task tells what it waited for, and what waited for it. Timelines share one clock. Left out: how a
 task's share varies while it runs; its average is drawn.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
@@ -28,8 +28,7 @@ STAGE = RIGHT + 54  # the stage's width
 FRAMES = 240  # moments
 # What a task moves, or does, and its colour
 MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
-COLOURS = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8f8a7c"
-TINTS = [theme.faded(colour, 0.65) for colour in COLOURS]
+TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "texture 0.45"
 PRODUCTS = "mult", "mult1", "cpu"
 
 
@@ -70,19 +69,15 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     captions = [
         f"At {1e3 * t:.1f} ms. " + "\n".join(chart.say(t) for chart in charts) for t in moments
     ]
-    is_race = charts[0].is_race
-    if is_race:
+    # Of one product done in several ways, it is said which is done first.
+    if len(timelines) > 1 and len({run.flops for run in timelines}) == 1:
         captions[-1] += "\n" + _winner(charts)
     lines = (line for chart in charts for line in chart.text())
-    starts = sorted({span.start for span in timelines[0].spans})
-    marks = sorted(set(np.searchsorted(moments, starts).clip(0, FRAMES - 1).tolist()))
     return sheet.player(
         captions,
         lines,
         step="Moment",
         below=[_legend(sheet, charts, any_full)],
-        marks=marks,
-        guess=_question(charts) if is_race else None,
     )
 
 
@@ -92,9 +87,6 @@ def _charts(timelines: Sequence[Timeline], names: Sequence[str]) -> "list[_Chart
     shared = {row for run in timelines for row in _rows(run) if _is_shared(run, row)}
     paces = [_pace(run) for run in timelines]
     fastest = min((pace for pace in paces if pace), default=0.0)
-    # Of one product done in several ways, it is asked which is done first, and nothing tells before
-    # that time has come.
-    is_race = len(timelines) > 1 and len({run.flops for run in timelines}) == 1
 
     heights = []
     for run in timelines:
@@ -108,7 +100,7 @@ def _charts(timelines: Sequence[Timeline], names: Sequence[str]) -> "list[_Chart
     for number, (name, run, pace, rows) in enumerate(zip(names, timelines, paces, heights)):
         slower = pace / fastest if pace > 1.05 * fastest else 0.0
         high = {resource: row * part for resource, part in rows.items()}
-        charts.append(_Chart(number, name, run, slower, end, shared, is_race, top, high))
+        charts.append(_Chart(number, name, run, slower, end, shared, top, high))
         top = charts[-1].foot
     return charts
 
@@ -131,16 +123,6 @@ def _winner(charts: "Sequence[_Chart]") -> str:
     first, *_, last = sorted(charts, key=lambda chart: chart.run.seconds)
     times = last.run.seconds / first.run.seconds
     return f"**{first.name}** ended first: {times:.2f} times as fast as {last.name}."
-
-
-def _question(charts: "Sequence[_Chart]") -> Guess:
-    first, *others = sorted(charts, key=lambda chart: chart.run.seconds)
-    ends = [
-        f"{other.name} takes {other.run.seconds / first.run.seconds:.2f} times as long"
-        for other in others
-    ]
-    truth = f"after {1e3 * first.run.seconds:.0f} ms; {', '.join(ends)}."
-    return Guess("Which run ends first?", [chart.name for chart in charts], truth, first.name)
 
 
 def _matter_of(span: Span, slower: bool) -> int:
@@ -211,7 +193,6 @@ class _Chart:
     slower: float  # times as long per flop as the fastest beside it; 0 if it is no slower
     end: float  # of the longest timeline, in seconds
     together: set[str]  # resources that are shared in some timeline
-    is_race: bool  # whether it is asked which ends first: tasks are invisible until they begin
     top: float
     rows: dict[str, float]  # each resource's height; shared ones come last
 
@@ -234,10 +215,6 @@ class _Chart:
     def keys(self) -> np.ndarray:
         """What chooses each task."""
         return 10_000 * self.number + np.arange(len(self.run.spans))
-
-    @property
-    def future(self) -> str:
-        return "hidden" if self.is_race else ""
 
     @property
     def moments(self) -> np.ndarray:
@@ -334,7 +311,7 @@ def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
             is_full |= _draw_shared(sheet, chart, row, words)
     _draw_own(sheet, chart, words)
     _draw_labels(sheet, chart)
-    _draw_causes(sheet, chart)
+    sheet.about |= _stories(chart)
     _draw_path(sheet, chart)
     return is_full
 
@@ -359,17 +336,13 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
         name,
         Bars(start, end, y, min(chart.rows.values()) - 4),
         chart.axis,
-        future=chart.future,
         fill=(TINTS, [_matter_of(span, chart.slower > 0) for span in own]),
         words=words[numbers],
         key=chart.keys[numbers],
     )
     left, right, middle = (chart.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
-    name_ends = middle + theme.LETTER / 2 * np.array([len(text) for text in names]) + 3
-    is_there = chart.to_x(chart.moments)[:, np.newaxis] >= (name_ends if chart.future else -np.inf)
-    shown = np.where(is_there, np.arange(1, len(own) + 1), 0)
-    sheet.numbers(f"labels {name}", middle, y, shown, names=["", *names], size=12, align="center")
+    sheet.words(middle, y, names, size=12, align="center")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -398,7 +371,6 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
         f"{row} {chart.name}",
         Bars(start, end, middle, np.maximum(height * high, 0.3)),
         chart.axis,
-        future=chart.future,
         fill=(TINTS, matters),
         words=words[numbers],
         key=chart.keys[numbers],
@@ -409,13 +381,13 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
         start, end = np.transpose(full)
         bars = Bars(start, end, over, 3)
         name = f"{row} full {chart.name}"
-        sheet.progress_bars(name, bars, chart.axis, future=chart.future, ink="wait")
+        sheet.progress_bars(name, bars, chart.axis, ink="wait")
     return bool(full)
 
 
 def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     """Draw the rows' names, the share of what each could have done so far that it has done, and
-    a mark on the busiest.
+    at the end the busiest.
     """
     run = chart.run
     y = list(chart.place.values())
@@ -437,9 +409,6 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     worked = f"worked {chart.name}"
     sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right", size=12)
 
-    binds = chart.is_over[:, np.newaxis] * np.array([row == run.bound for row in chart.rows])
-    mark = ["", "\N{BLACK RIGHT-POINTING TRIANGLE}"]
-    sheet.numbers(f"binds {chart.name}", 4, y, binds, names=mark, bold=True, size=12)
     answer = (
         f"{1e3 * run.seconds:.1f} ms, {run.gflops:.0f} Gflop/s, busiest:"
         f" {run.bound}, {_percent(run.busy[run.bound]):.0f} %"
@@ -457,36 +426,19 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     )
 
 
-def _draw_causes(sheet: Sheet, chart: _Chart) -> None:
-    """Draw arrows to a chosen task from those that it waited for, and from it to those that waited
-    for it.
-    """
+def _stories(chart: _Chart) -> dict[int, str]:
+    """What a click on a task says: what it waited for, and what waited for it."""
     spans = chart.run.spans
-    pairs = [(m, n) for n, awaited in enumerate(chart.run.awaited) for m in awaited]
-    ends = [
-        (
-            chart.to_x(spans[m].end) - 3,
-            chart.y(spans[m]),
-            chart.to_x(spans[n].start) + 3,
-            chart.y(spans[n]),
-        )
-        for m, n in pairs
-    ]
-    arrow = np.tile(np.array(ends, np.float32).reshape(-1, 4).T, 2)
-    sheet.arrows(
-        f"causes {chart.name}",
-        (arrow[0], arrow[1]),
-        (arrow[2], arrow[3]),
-        key=[chart.keys[pair[which]] for which in (1, 0) for pair in pairs],
-    )
-    for n, span in enumerate(spans):
-        before = ", ".join(spans[m].task.name for m, late in pairs if late == n) or "nothing"
-        after = ", ".join(spans[late].task.name for m, late in pairs if m == n) or "nothing"
-        story = (
+    stories = {}
+    for n, (span, awaited) in enumerate(zip(spans, chart.run.awaited)):
+        before = ", ".join(spans[m].task.name for m in awaited) or "nothing"
+        late = [later for later, of_later in zip(spans, chart.run.awaited) if n in of_later]
+        after = ", ".join(later.task.name for later in late) or "nothing"
+        stories[int(chart.keys[n])] = (
             f"**{chart.row(span.task)}**, {chart.tip(span)}. Waited for: {before}. Waits for it:"
             f" {after}."
         )
-        sheet.about[int(chart.keys[n])] = story
+    return stories
 
 
 def _draw_path(sheet: Sheet, chart: _Chart) -> None:

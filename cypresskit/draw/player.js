@@ -1,8 +1,7 @@
 // A picture over many frames that plays in the browser, without Python. What Python says about it
 // is `spec`: see Player and Sheet.
-import {askGuess} from "./guess.js"
 import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
-import {dataAt, moveBetween, spread, valuesAt} from "./tracks.js"
+import {dataAt, moveBetween, spread} from "./tracks.js"
 
 const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
 // The sizes of texts, in pixels: those of look.css, and a smaller one. A text that would be smaller
@@ -60,7 +59,6 @@ class Player {
     this.timer = null
     this.about = new Map(spec.about)
     this.sceneOf = new Map(spec.sceneOfKey)
-    this.scene = 0
     this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
     this.ends = []
   }
@@ -91,7 +89,6 @@ class Player {
     this.addClicks()
     this.addKeys()
     this.addFits()
-    if (spec.truth) this.addGuess()
     this.keepRoomForCaptions()
     part.slider.max = Math.max(this.frames - 1, 1)
     press(part.scene.children, 0)
@@ -140,7 +137,6 @@ class Player {
     const words = `${spec.step.toLowerCase()} ${step + 1} of ${this.frames}`
     part.slider.setAttribute("aria-valuetext", words)
     write(part.caption, spec.captions[to])
-    this.guess?.hide(step > 0 && this.shown > 0) // later frames give the answer away
     if (part.listing) write(part.listing, listed(spec.listing, spec.listing.current[to]))
     this.labels.forEach((figure, n) => {
       figure.setAttribute("aria-label", `${spec.labels[n]}. ${this.words}`)
@@ -213,7 +209,6 @@ class Player {
     if (!this.el.isConnected || this.over) {
       this.stop()
       this.part.live.textContent = this.words
-      this.reveal()
       return
     }
     this.show(this.frame + 1, {quiet: true, time: this.period})
@@ -238,17 +233,9 @@ class Player {
   go(frame) {
     this.stop()
     this.show(frame, {time: Math.abs(frame - this.frame) === 1 ? ONE_STEP : 0})
-    if (this.over) this.reveal()
   }
 
-  goToMark(way) {
-    const {marks} = this.spec
-    const mark = way > 0 ? marks.find((m) => m > this.frame) : marks.findLast((m) => m < this.frame)
-    const end = way > 0 ? this.last : this.first
-    this.go(Math.max(this.first, Math.min(this.last, mark ?? end)))
-  }
-
-  /** Show another recording, at the same step. */
+  /** Show another scene, at the same step. */
   change(scene) {
     const {part, spec} = this
     const around = aroundOf(this.place)
@@ -273,7 +260,6 @@ class Player {
     part.slider.addEventListener("input", () => {
       this.stop()
       this.show(part.slider.valueAsNumber + this.first)
-      if (this.over) this.reveal()
     })
     ;[...part.scene.children].forEach((button, n) => {
       button.addEventListener("click", ({detail}) => {
@@ -307,21 +293,6 @@ class Player {
       const bold = Object.assign(document.createElement("b"), {textContent: values[setting]})
       words.replaceChildren(`${name}: `, bold)
     })
-  }
-
-  addGuess() {
-    this.guess = askGuess(this.part.guess, this.el, this.spec, () => {
-      this.show(this.first, {quiet: true})
-      if (!CALM.matches) this.toggle()
-    })
-    this.el.style.setProperty("--ck-room", "34px")
-  }
-
-  reveal() {
-    if (!this.guess) return
-    const verdict = this.guess.reveal(this.spec.right, this.spec.truth)
-    this.part.live.textContent = `${this.words} ${plain(verdict)}`
-    this.el.dataset.revealed = "yes"
   }
 
   // -- choosing
@@ -392,27 +363,10 @@ class Player {
     if (!this.enter() && again) this.choose(null)
   }
 
-  /** A play head follows the pointer that drags it: to the nearest frame. */
-  drag(source, x) {
-    const track = this.tracks.find((t) => t.source === source && t.column === "x")
-    const away = (k) => Math.min(...Array.from(valuesAt(track, k), (at) => Math.abs(at - x)))
-    let nearest = this.first
-    for (let k = this.first; k <= this.last; k++) if (away(k) < away(nearest)) nearest = k
-    if (nearest === this.frame) return
-    this.stop()
-    this.show(nearest, {quiet: true})
-    if (this.over) this.reveal()
-  }
-
   addClicks() {
     const {el, part, spec} = this
-    const clicked = new Set(spec.picks.map(({figure}) => figure).filter((figure) => figure))
+    const clicked = new Set(spec.picks.map(({figure}) => figure))
     for (const figure of clicked) figure.on_event("tap", ({x, y}) => this.tap(figure, x, y))
-    for (const {figure, source} of spec.heads) {
-      const drag = ({x}) => this.drag(source, x)
-      figure.on_event("pan", drag)
-      if (!clicked.has(figure)) figure.on_event("tap", drag)
-    }
     part.listing?.addEventListener("click", (event) => {
       const row = event.composedPath().find((node) => node.dataset?.line)
       const line = Number(row?.dataset.line)
@@ -421,13 +375,6 @@ class Player {
         if (spec.listing.current[k] === line) runs.push(k)
       if (runs.length) this.go(runs.find((k) => k > this.frame) ?? runs[0])
     })
-    // A strip of time zooms by the wheel, too, once its player has the focus.
-    const zoom = (event) => {
-      if (!el.matches(":focus-within")) return
-      event.preventDefault()
-      this.go(this.frame + (event.deltaY < 0 ? 1 : -1))
-    }
-    if (spec.wheel) el.addEventListener("wheel", zoom, {passive: false})
     // On the site lessons are pages, in a folder beside that of the pictures.
     const follow = (event) => {
       const link = event.composedPath().find((node) => node.localName === "a")
@@ -455,8 +402,6 @@ class Player {
         ArrowLeft: () => this.go(this.frame - 1),
         Home: () => this.go(this.first),
         End: () => this.go(this.last),
-        PageDown: () => this.goToMark(1),
-        PageUp: () => this.goToMark(-1),
       })
     if (this.about.size)
       Object.assign(keys, {
@@ -474,14 +419,17 @@ class Player {
     const colours = new Map()
     const colourOf = (token) => {
       if (!colours.has(token)) {
-        probe.style.color = `var(--ck-${token})`
-        colours.set(token, getComputedStyle(probe).color)
+        const [name, alpha = "1"] = token.split(" ")
+        probe.style.color = `var(--ck-${name})`
+        const {color} = getComputedStyle(probe)
+        colours.set(token, color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`))
       }
       return colours.get(token)
     }
-    for (const [model, property, token] of this.spec.inks) {
-      const colour = colourOf(token)
-      model[property] = typeof model[property] === "string" ? colour : {value: colour}
+    for (const [model, property, ink] of this.spec.inks) {
+      const colour = Array.isArray(ink) ? ink.map(colourOf) : colourOf(ink)
+      const isPlain = typeof model[property] === "string" || Array.isArray(ink)
+      model[property] = isPlain ? colour : {value: colour}
     }
     probe.remove()
   }

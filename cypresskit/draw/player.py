@@ -2,8 +2,8 @@
 
 A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how a column of a
 source changes from frame to frame, as changes only, so that a thousand frames of a hundred cells
-weigh some kilobytes. ``player.js`` spreads them out in the browser and plays; what ``moves``
-travels from one frame to the next.
+weigh some kilobytes. ``tracks.js`` spreads them out in the browser, ``player.js`` plays; what
+``moves`` travels from one frame to the next.
 
 A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a
 still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames
@@ -29,7 +29,6 @@ from cypresskit.draw.inks import Inks
 from cypresskit.draw.scripts import joined, packaged
 from cypresskit.draw.shown import Shown, embed, scripts, still_image
 
-EARLY = 12  # this part of a picture doesn't answer its question yet
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
 #: How long a picture plays at normal speed, if that is 1 to 30 frames a second.
@@ -77,7 +76,7 @@ class Track:
             self.source.data[self.text] = [""] * self.frames.shape[1]
 
     def changes(self) -> dict[str, np.ndarray]:
-        """The values that change from frame to frame, for ``player.js``, in order."""
+        """The values that change from frame to frame, for ``tracks.js``, in order."""
         bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
         at, cell = np.nonzero(bits[1:] != bits[:-1])
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
@@ -108,26 +107,13 @@ class Track:
         }
 
 
-@dataclass(frozen=True)
-class Guess:
-    """A question asked before the picture plays, its choices, and for the end the recorded answer:
-    in words, and as the right choice.
-    """
-
-    question: str
-    choices: Sequence[str]
-    truth: str
-    right: str
-
-
 class Parts:
     """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has
     the words for each key that can be chosen: a text, or pairs of a frame and the text from it on.
     ``scene_of_key``: the scene's number for keys that choose one. ``picks``: clicks in a ``figure``
     choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
     ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
-    ones and 0 for others. ``heads``: play heads, as a ``figure`` and a ``source`` whose x is that
-    of each frame; a drag there goes to the nearest frame.
+    ones and 0 for others.
     """
 
     def __init__(self, title: str) -> None:
@@ -138,7 +124,6 @@ class Parts:
         self.picks: list[dict] = []
         self.about: dict[int, About] = {}
         self.scene_of_key: dict[int, int] = {}
-        self.heads: list[dict] = []
         self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
 
 
@@ -152,19 +137,15 @@ class Settings:
     #: ``side``. A click on a line goes to the next frame in which it is current.
     listing: tuple[Sequence[str], Sequence[int]] = ((), ())
     below: Sequence[str] = ()  #: texts below the picture
-    marks: Sequence[int] = ()  #: frames that Page Up and Page Down jump to
     step: str = "Step"  #: what the slider moves along
-    wheel: bool = False  #: whether the mouse wheel moves the slider, too
     #: Several recordings in one picture: a name and a number of frames each, one after another in
     #: all tracks.
     scenes: Sequence[tuple[str, int]] = ()
     #: In place of a clock: names and what can be set, the first turning fastest through the frames;
     #: nothing plays.
     dials: Sequence[tuple[str, Sequence[str]]] = ()
-    guess: Guess | None = None  #: asked before the picture plays
     seconds: float = SECONDS  #: how many seconds it plays at normal speed
-    #: The frame that a still shows, and the player until it is played: by default the last, or an
-    #: early one if there is a guess, which the last would answer.
+    #: The frame that a still shows, and the player until it is played: by default the last.
     still_frame: int | None = None
 
 
@@ -198,9 +179,8 @@ class Player(Shown):
                 raise ValueError(f"the track {name} has {counts}: give as many of both")
         self.captions = [theme.readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
-        guess = settings.guess
-        usual = len(captions) // EARLY if guess else len(captions) - 1
-        self.still_frame = usual if settings.still_frame is None else settings.still_frame
+        last = len(captions) - 1
+        self.still_frame = last if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)
         keys = self._keyboard_help() if is_moving else ""
@@ -217,11 +197,9 @@ class Player(Shown):
                 "label": f"{self.title}. {keys}".strip(),
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "sceneOfKey": list(parts.scene_of_key.items()),
-                "heads": parts.heads,
                 "picks": parts.picks,
                 **self._recording(),
                 **_settings_fields(settings),
-                **_guess_fields(guess),
             }
         ]
 
@@ -234,7 +212,6 @@ class Player(Shown):
             "moving": is_moving,
             "several": len(self.scenes) > 1,
             "turned": settings.dials,
-            "asks": settings.guess,
             "clicks": self.about,
             "keyed": hint,
         }
@@ -273,7 +250,7 @@ class Player(Shown):
 
     def _keyboard_help(self) -> str:
         """What the keys of a moving picture do."""
-        keys = "Keys: space plays, arrows step, Page Up, Page Down, Home and End jump"
+        keys = "Keys: space plays, arrows step, Home and End jump"
         return f"{keys}, up and down choose, Escape lets go" if self.about else keys
 
     def __len__(self) -> int:
@@ -316,22 +293,7 @@ def _settings_fields(settings: Settings) -> dict:
             "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
             "current": current,
         },
-        "marks": list(settings.marks),
         "step": theme.readable(settings.step),
-        "wheel": settings.wheel,
-    }
-
-
-def _guess_fields(guess: Guess | None) -> dict:
-    """What the script gets of the question that is asked first."""
-    question = theme.html(guess.question) if guess else ""
-    late = "Without a guess (go back to the start to make one):"
-    return {
-        "choices": [theme.html(choice) for choice in (guess.choices if guess else ())],
-        "question": f"<b>Guess first:</b> {question}",
-        "right": theme.html(guess.right) if guess else "",
-        "truth": theme.html(guess.truth) if guess else "",
-        "unguessed": f"<b>{late}</b> {question}",
     }
 
 

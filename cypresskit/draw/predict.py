@@ -2,19 +2,18 @@
 
 ``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
 ``guess.said(31)`` puts question, guess and result into a line. A curve is guessed on a chart of its
-own, and ``curves`` draws it below what came out. Both also keep guess and result in the saved
-notebook, in the metadata of the output that asks, where ``cypresskit marks`` reads them.
+own, and ``curves`` draws it below what came out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
-from cypresskit.guessed import KEPT, number
+from cypresskit.guessed import number
 
 BETWEEN = " | "  # choices, in the text form
-RED = "light-dark(#b3261e, #ff8a78)"
+RED = "light-dark({}, {})".format(*theme.TOKENS["wait"])
 
 
 class Prediction:
@@ -27,7 +26,6 @@ class Prediction:
         self.choices, self.curve, self.top = choices, curve, top
         self._widget: Any = None
         self._entries: list = []
-        self.handle: Any = None  # of the output that asks
 
     @property
     def value(self):
@@ -42,23 +40,10 @@ class Prediction:
             return entered[0] if entered else None
         return number(entered[0], self.unit)
 
-    def keep(self, truth) -> None:
-        """Write question, guess and ``truth`` into the notebook. A curve's ``truth`` is a dict from
-        place to height.
-        """
-        from IPython import get_ipython
-
-        if self.handle and hasattr(
-            get_ipython(), "kernel"
-        ):  # a terminal would print the question once more
-            kept = {"question": self.question, "guess": _plain(self.value), "truth": _plain(truth)}
-            self.handle.update(self, metadata={KEPT: kept})
-
     def said(self, truth) -> str:
         """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there
         was no guess.
         """
-        self.keep(truth)
         numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
         is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
@@ -75,7 +60,7 @@ class Prediction:
             return f"{self.question}{asked}{it}{is_[2:]}. ({why}.)"
         right = (
             abs(self.value - truth) <= 0.1 * abs(truth)
-            if numeric and not self.choices
+            if numeric and not (self.choices or self.curve)
             else self.value == truth
         )
         well = right and len(self.choices) != 2  # of two, one guesses half
@@ -136,14 +121,9 @@ class Prediction:
 def _shown_guess(value) -> str:
     if isinstance(value, bool | str):
         return str(value)
+    if isinstance(value, dict):  # a curve
+        return ", ".join(f"{_shown_guess(height)} at {place}" for place, height in value.items())
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
-
-
-def _plain(value):
-    """A guess or a result as JSON stores it: a curve's places become text."""
-    if isinstance(value, Mapping):
-        return {f"{place:g}": float(height) for place, height in value.items()}
-    return float(value) if isinstance(value, float) else value
 
 
 def _shown(number: float) -> str:
@@ -167,5 +147,5 @@ def predict(
     if curve and not top > 0:
         raise ValueError("a curve needs `top`, the largest height that can be guessed")
     guess = Prediction(question, choices, curve, top, unit)
-    guess.handle = display(guess, display_id=True)
+    display(guess)
     return guess

@@ -16,10 +16,10 @@ from bokeh.transform import linear_cmap
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, find_block
-from cypresskit.draw.block_steps import MATRICES, BlockSteps, Cells
-from cypresskit.draw.element import follow
+from cypresskit.draw.block_steps import BlockSteps, Cells
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, together
+from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import recorded
 from cypresskit.machine.record import Recording
@@ -31,24 +31,19 @@ MOST_ITEMS = 64  # that the map has room for
 Shapes = dict[str, tuple[int, int]]  # rows and columns of each matrix as it is stored
 
 
-def register_block(
-    *recordings: Recording | Source,
-    steps: int | None = None,
-    element: tuple[int, int] | None = None,
-) -> Player:
+def register_block(*recordings: Recording | Source) -> Player:
     """A player of a work-item's register block, one frame for each instruction that it executed.
 
     ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as
-    resource 1, a scene for each work-item; or one is a kernel, of which work-item 0 of a
-    small run is shown (by default "sgemm_tn"). ``steps`` is the number of steps that are drawn at
-    most. ``element``, a row and a column of C, gets a star. Raises ``ValueError`` if the run keeps
-    no block in registers, and for recordings of different launches.
+    resource 1, a scene for each work-item; or one is a kernel, of which work-item 0 of a small run
+    is shown (by default "sgemm_tn"). Raises ``ValueError`` if the run keeps no block in registers,
+    and for recordings of different launches.
     """
     runs = [recorded(recording) for recording in recordings or ("sgemm_tn",)]
     launches = {(run.program.lines, run.domain, tuple(run.textures.items())) for run in runs}
     if len(launches) > 1:
         raise ValueError("a register block is drawn for work-items of one launch, not of several")
-    scenes = [BlockSteps(run, find_block(run), steps) for run in runs]
+    scenes = [BlockSteps(run, find_block(run)) for run in runs]
     program = runs[0].program
     items = ", ".join(str(run.place if len(run.place) > 1 else run.place[0]) for run in runs)
     work_items = plural("work-item", len(runs))
@@ -57,18 +52,14 @@ def register_block(
     begins = np.cumsum([0, *(scene.steps for scene in scenes)]).tolist()
     sheet.about |= _sums(scenes, begins)
     _draw_cells(sheet, scenes)
-    starred = _draw_star(sheet, scenes, element)
     maps = _draw_maps(sheet, scenes)
     legend = sheet.legend(
         ("written by this line", "wrote", "ring"),
         ("read by it", "read", "frame"),
         ("this work-item's part", "shade", "box"),
-        ("used so far", "read", "pale"),
         ("above zero", theme.TINTS[-1], "box"),
         ("below zero", theme.TINTS[0], "box"),
-        *starred,
     )
-    marks = [begin + step for scene, begin in zip(scenes, begins) for step in scene.rounds()]
     lines = [run.line(step) for run, scene in zip(runs, scenes) for step in range(scene.steps)]
     names = [
         (f"({', '.join(map(str, run.place))})", scene.steps) for run, scene in zip(runs, scenes)
@@ -79,7 +70,6 @@ def register_block(
         [_summary(first)],
         side=[maps, legend],
         listing=(program.lines, lines),
-        marks=marks,
         scenes=names if len(runs) > 1 else (),
         still_frame=3 * first.steps // 4,
     )
@@ -213,25 +203,6 @@ def _draw_group(
     sheet.words("x", "y", "text", align="center", fit=0.34, source=source)
 
 
-def _draw_star(
-    sheet: Sheet, scenes: Sequence[BlockSteps], element: tuple[int, int] | None
-) -> list[tuple[str, str, str]]:
-    """Put a star on an element in the scenes whose block has it. Returns its line of the legend, or
-    none where no scene has it.
-    """
-    if element is None:
-        return []
-    row, column = follow(element)
-    holders = [scene for scene in scenes if (row, column) in scene.block.totals]
-    if not holders:
-        return []
-    stars = [[place == (row, column) for place in scene.block.totals] for scene in scenes]
-    cells = next(r.data_source for r in sheet.fig.renderers if r.data_source.name == "cells C")
-    sheet.star(cells, _by_scene(scenes, stars), 11, x_offset=9, y_offset=-11)
-    place = ", ".join(map(str, holders[0].recording.place))
-    return [(f"your C[{row}, {column}], in work-item ({place})", "star", "star")]
-
-
 def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
     """Draw frames around what is read and what is written; the columns of those names are their
     line widths.
@@ -304,31 +275,12 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     ]
     parts = _by_scene(scenes, stripes)
     sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
-    _draw_used(sheet, scenes, maps)
     _draw_items(sheet, scenes, maps)
     has_room = {name: 8 * columns > maps.right for name, (_, columns) in maps.shapes.items()}
     names = [f"{name}  {size}" if has_room[name] else name for name, size in sizes.items()]
     sheet.words(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
     _draw_marks(sheet, scenes, maps)
     return fig
-
-
-def _draw_used(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
-    """Shade the numbers of A and B that the block's sums have used so far."""
-    places = []
-    for scene in scenes:
-        since: dict[tuple[int, int, int], int] = {}
-        for step, updates in scene.updates.items():
-            for origin in (part for update in updates for part in (update.from_a, update.from_b)):
-                since.setdefault((origin.resource, origin.row, origin.column), step)
-        resource, row, column = np.array(list(since)).reshape(-1, 3).T
-        left = np.array([maps.left[name] for name in MATRICES.values()])[resource]
-        is_used = np.arange(scene.steps)[:, np.newaxis] >= list(since.values())
-        places.append(
-            [np.where(is_used, middle, np.nan) for middle in (left + column + 0.5, row + 0.5)]
-        )
-    x, y = map(together, zip(*places))
-    sheet.boxes("used", x, y, 1, 1, ink="read", alpha=0.35)
 
 
 def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:

@@ -5,7 +5,6 @@ A view draws on a ``Sheet`` and asks it for the ``Player``. An array with one ro
 a track; anything else stands still. On a *stage* a unit is about a pixel, and words scale with it.
 """
 
-import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,12 +27,11 @@ from bokeh.models import (
     Text,
     UnionRenderers,
 )
-from bokeh.transform import linear_cmap
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
-from cypresskit.draw.element import STAR
 from cypresskit.draw.player import Parts, Player, Settings, Track
+from cypresskit.il.errors import shortened
 
 #: What says where each kind of glyph is.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
@@ -49,7 +47,7 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
 class BoxStyle:
     """How boxes look, and what pointing at them and choosing them does."""
 
-    #: A colour, or (palette, index of each box); or else ``ink``.
+    #: A colour, or (palette, index of each box), of colours or of tints; or else ``ink``.
     fill: str | tuple | None = None
     ink: str = ""  #: a theme colour to fill with
     line: str = ""  #: the edge's theme colour
@@ -72,8 +70,6 @@ class TextStyle:
     fit: float = 0.0  #: as large as so many units of x allow
     baseline: str = "middle"
     font: Value | None = None
-    x_offset: float = 0.0
-    y_offset: float = 0.0
 
     def properties(self, size: int) -> dict:
         """The style as properties of Bokeh's ``Text`` of a size."""
@@ -86,8 +82,6 @@ class TextStyle:
             given["text_font_style"] = "bold"
         if self.font:
             given["text_font"] = self.font
-        if self.x_offset or self.y_offset:
-            given |= {"x_offset": self.x_offset, "y_offset": self.y_offset}
         return given
 
 
@@ -287,9 +281,8 @@ class Sheet(Parts):
 
         fill = look.fill
         if isinstance(fill, tuple):
-            palette = fill[0]
             data["shade"] = np.asarray(fill[1])
-            fill = linear_cmap("shade", list(palette), -0.5, len(palette) - 0.5)
+            fill = self.inks.of("shade", fill[0])
         if look.words is not None:
             data["words"] = [""] * count if isinstance(look.words, tuple) else list(look.words)
         source = self.source(name, look.moves, look.key, **data)
@@ -330,23 +323,9 @@ class Sheet(Parts):
         size = {"w": width, "h": height, "on": 1 if is_flat else 3}
         self._pick(source, [frame], figure=self.fig, **size)
 
-    def star(self, source: ColumnDataSource, starred, size: int = 20, y: str = "y", **style):
-        """Put a star on those boxes of a source for which ``starred``, of shape (boxes,) or
-        (frames, boxes), is true.
-        """
-        if not np.any(starred):
-            return
-        first = np.ravel(starred)[: np.shape(starred)[-1]]
-        source.data["star"] = [STAR if is_starred else "" for is_starred in first]
-        if np.ndim(starred) == 2:
-            self.track(source, "mine", starred, text="star", names=["", STAR])
-        # Two stars, one upon the other: an outline would cover a small one.
-        for ink, letters in (("edge", round(1.35 * size)), ("star", size)):
-            self.words("x", y, "star", ink, source=source, align="center", size=letters, **style)
-
     def _pick(self, source: ColumnDataSource, marks: Sequence[GlyphRenderer], **how) -> None:
-        """Let a click choose parts of a source, or be told by ``marks`` what is chosen; until
-        something is, they aren't painted.
+        """Let a click choose parts of a source, which ``marks`` show; until something is chosen,
+        they aren't painted.
         """
         for mark in marks:
             mark.visible = False
@@ -377,8 +356,7 @@ class Sheet(Parts):
         axis
             Where each moment stands, and the moments of the frames, of shape (frames,).
         future
-            The theme colour of the part that is still to come; by default the bar's own, fainter;
-            "hidden" draws nothing there.
+            The theme colour of the part that is still to come; by default the bar's own, fainter.
         style
             The fields of ``BoxStyle``.
         """
@@ -386,13 +364,7 @@ class Sheet(Parts):
         moments, to_x = axis
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {field: given for field, given in style.items() if field not in ("key", "words")}
-        whole_look, passed_look = (plain, style) if future == "hidden" else (style, plain)
-        if future == "hidden":
-            whole_look = whole_look | {"alpha": 0.0}
-        elif future:
-            whole_look = whole_look | {"ink": future}
-        else:
-            whole_look = whole_look | {"alpha": 0.3 * whole_look.get("alpha", 1.0)}
+        to_come = style | ({"ink": future} if future else {"alpha": 0.3 * style.get("alpha", 1.0)})
 
         now = moments[:, np.newaxis]
         left = to_x(start)
@@ -401,8 +373,8 @@ class Sheet(Parts):
         # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
         whole = np.maximum(to_x(end) - left - 0.7, 0.001)
         passed = np.fmax(to_x(np.clip(now, start, end)) - left - 0.7, 0.001)
-        self.boxes(f"{name} to come", left + whole / 2, y, whole, height, **whole_look)
-        self.boxes(name, left + passed / 2, y, passed, height, moves=("x", "w"), **passed_look)
+        self.boxes(f"{name} to come", left + whole / 2, y, whole, height, **to_come)
+        self.boxes(name, left + passed / 2, y, passed, height, moves=("x", "w"), **plain)
 
     def arrows(
         self,
@@ -411,27 +383,17 @@ class Sheet(Parts):
         end: Sequence | np.ndarray,
         *,
         ink: str = "ink",
-        key=None,
         width: float = 2,
         size: float = 7,
     ) -> None:
-        """Draw arrows from ``start`` to ``end``, x and y of each; those at NaN are left out. With
-        ``key``, each is seen only while its key is chosen.
-        """
+        """Draw arrows from ``start`` to ``end``, x and y of each; those at NaN are left out."""
         ends = zip(("x0", "y0", "x1", "y1"), (*start, *end))
-        columns = {column: np.asarray(value, np.float32) for column, value in ends}
-        source = self.source(name, (), key, **columns)
-        seen = 1.0 if key is None else "lit"
-        line = self.glyph(
-            Segment, "x0", "y0", "x1", "y1", source=source, line_width=width, line_alpha=seen
-        )
-        tip = self.glyph(
-            Scatter, "x1", "y1", source=source, size=size, line_alpha=seen, fill_alpha=seen
-        )
+        columns: dict = {column: np.asarray(value, np.float32) for column, value in ends}
+        source = self.source(name, **columns)
+        line = self.glyph(Segment, "x0", "y0", "x1", "y1", source=source, line_width=width)
+        tip = self.glyph(Scatter, "x1", "y1", source=source, size=size)
         self.inks(line, line_color=ink)
         self.inks(tip, line_color=ink, fill_color=ink)
-        if key is not None:
-            self._pick(source, [line, tip], figure=None, on=1)
 
     def numbers(
         self,
@@ -523,23 +485,21 @@ class Sheet(Parts):
     def play_head(
         self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2, **style
     ) -> None:
-        """Draw a play head that can be dragged: an upright at ``x`` (frames,), or several, (frames,
-        uprights), ``height`` pixels long and centred at ``y``, both for all or for each.
+        """Draw a play head: an upright at ``x`` (frames,), or several, (frames, uprights),
+        ``height`` pixels long and centred at ``y``, both for all or for each.
         """
         style = style or {"ink": "ink"}
-        source = self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
-        self.heads.append({"figure": self.fig, "source": source})
+        self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
 
     def legend(self, *things: tuple[str, str, str]) -> str:
-        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale",
-        "star" or a dash.
+        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a
+        dash.
         """
         spans = []
         for words, colour, look in things:
-            colour = f"var(--ck-{colour})" if colour in theme.TOKENS else colour
+            if colour.split()[0] in theme.TOKENS:
+                colour = theme.css(colour, "--ck-")
             mark = f'<span class="key {look}" style="color:{colour}"></span>'
-            if look == "star":
-                mark = f'<b class="star">{STAR}</b> '
             spans.append(f'<span class="keyed">{mark}{theme.escaped(words)}</span>')
         return " &ensp;".join(spans)
 
@@ -576,7 +536,7 @@ def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
         raise ValueError(f"there is nothing to draw: {what}")
     for part in parts:
         if not isinstance(part, kind):
-            raise TypeError(f"{reprlib.repr(part)} can't be drawn: {what}")
+            raise TypeError(f"{shortened(part)} can't be drawn: {what}")
     return parts
 
 

@@ -45,10 +45,9 @@ export function followTheme(host, changed = () => {}) {
   }
 }
 
-/** Whether a key is pressed together with others, by which it means something else. On most keyboards
- * a plus needs Shift. */
-const isModified = ({altKey, ctrlKey, metaKey, shiftKey, key}) =>
-  altKey || ctrlKey || metaKey || (shiftKey && key !== "+")
+/** Whether a key is pressed together with others, by which it means something else. */
+const isModified = ({altKey, ctrlKey, metaKey, shiftKey}) =>
+  altKey || ctrlKey || metaKey || shiftKey
 
 /** Whether a key presses the control that has the focus. */
 const isPressed = (target, {key}) =>

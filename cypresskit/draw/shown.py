@@ -39,9 +39,8 @@ STYLES = ("draw/look.css", "draw/toy.css", "draw/journey.css")
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about captions choices dials figures firstFrame fitted heads inks label labels "
-    "listing marks picks question right sceneOfKey scenes step stillFrame tracks truth "
-    "unguessed wheel "
+    "about captions dials figures firstFrame fitted inks label labels "
+    "listing picks sceneOfKey scenes step stillFrame tracks "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )

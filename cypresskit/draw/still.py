@@ -63,7 +63,16 @@ class _Drawing:
         self.right = left + self.width - (fig.min_border_right or 0)
         self.top = top + (fig.min_border_top or 0)
         self.foot = top + self.height - (fig.min_border_bottom or 0)
-        self.inks = {(model.id, prop): f"var(--{token})" for model, prop, token in inks.pairs}
+        self.inks = {
+            (model.id, prop): theme.css(ink, "--")
+            for model, prop, ink in inks.pairs
+            if isinstance(ink, str)
+        }
+        self.palettes = {
+            mapper.id: [theme.css(tint, "--") for tint in tints]
+            for mapper, _, tints in inks.pairs
+            if not isinstance(tints, str)
+        }
         self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
 
     def x(self, value) -> np.ndarray:
@@ -79,7 +88,7 @@ class _Drawing:
         spec = getattr(renderer.glyph, name, None)
         data = dict(renderer.data_source.data) | dict(self.data.get(renderer.data_source.id, {}))
         if isinstance(spec, Field):
-            return _shades(spec.transform, data[spec.field])
+            return self._shades(spec.transform, data[spec.field])
         if isinstance(spec, str) and spec in data:
             return data[spec]
         value = spec.value if isinstance(spec, Value) else spec
@@ -94,6 +103,16 @@ class _Drawing:
         if token:
             return [token] * count
         return [str(colour or "none") for colour in self.column(renderer, name, count)]
+
+    def _shades(self, transform: Any, values: Sequence) -> Sequence:
+        """A column's values, or the colours that a palette gives them."""
+        if not hasattr(transform, "palette"):
+            return values
+        palette = self.palettes.get(transform.id, transform.palette)
+        low, high = transform.low, transform.high
+        part = (np.nan_to_num(np.asarray(values, float)) - low) / (high - low)
+        shade = np.clip(part * len(palette), 0, len(palette) - 1).astype(int)
+        return [palette[number] for number in shade]
 
 
 def _natural_size(fig: Plot) -> tuple[float, float]:
@@ -117,16 +136,6 @@ def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             start, end, number = np.log10(start), np.log10(end), np.log10(number)
     return (number - start) / (end - start)
-
-
-def _shades(transform: Any, values: Sequence) -> Sequence:
-    """A column's values, or the colours that a palette gives them."""
-    if not hasattr(transform, "palette"):
-        return values
-    low, high, palette = transform.low, transform.high, transform.palette
-    part = (np.nan_to_num(np.asarray(values, float)) - low) / (high - low)
-    shade = np.clip(part * len(palette), 0, len(palette) - 1).astype(int)
-    return [palette[number] for number in shade]
 
 
 # -- glyphs
@@ -245,13 +254,12 @@ def _texts(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
     bold = ' font-weight="bold"' if glyph.text_font_style == "bold" else ""
     base = BASES.get(str(d.column(renderer, "text_baseline")), 0) * size
     columns = (d.column(renderer, name, count) for name in ("text", "text_align"))
-    offsets = (d.column(renderer, name, count) for name in ("x_offset", "y_offset"))
     places = d.x(d.column(renderer, "x", count)), d.y(d.column(renderer, "y", count))
     inks = d.colour(renderer, "text_color", count)
-    for x, y, text, align, dx, dy, ink in zip(*places, *columns, *offsets, inks):
+    for x, y, text, align, ink in zip(*places, *columns, inks):
         if str(text).strip("\N{ZERO WIDTH SPACE} ") and np.isfinite([x, y]).all():
             anchor = f'text-anchor="{ANCHORS[align]}"{bold}'
-            yield _text(x + dx, y + dy + base, text, size, ink, anchor)
+            yield _text(x, y + base, text, size, ink, anchor)
 
 
 def _text(

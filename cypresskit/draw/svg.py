@@ -1,6 +1,6 @@
 """SVG in the theme's colours: words, boxes, and the picture around them.
 
-All stills are written with it: of players, of toys and of the climb. A colour is
+The stills of toys and of the climb are written with it, and the frame of a player's. A colour is
 written as ``var(--ink)``, by its name in ``theme.TOKENS``. Nothing here needs Bokeh.
 """
 

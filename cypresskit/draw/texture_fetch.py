@@ -7,14 +7,14 @@ takes a clock for each 16-byte word that it needs from the fullest of L1's banks
 Several kernels race on one clock. Left out: other wavefronts, and when data arrive.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import listened
 from cypresskit.machine.traffic import Access, Traffic
@@ -29,12 +29,9 @@ DOORS = 313  # where the row of banks is
 QUEUE = 4  # words at most that a quad can want of a bank
 MATRIX = 166  # where the matrices begin
 ROOM = (172, 174)  # that each has
-RESOURCES, INKS = {0: "A", 1: "B"}, {0: "a", 1: "b"}
+INKS = "a", "b"
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
-SHADES = [
-    f"rgba({rgb},{alpha})" for rgb in ("0,114,178", "230,159,0") for alpha in (0.2, 0.4, 0.95)
-]
-TINTS = ["#0072b2", "#e69f00"]
+SHADES = [f"{ink} {alpha}" for ink in INKS for alpha in (0.2, 0.4, 0.95)]
 
 
 def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = HD5870) -> Player:
@@ -74,35 +71,13 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
     legend = sheet.legend(
-        ("word of A", TINTS[0], "box"),
-        ("word of B", TINTS[1], "box"),
+        ("word of A", INKS[0], "box"),
+        ("word of B", INKS[1], "box"),
         ("not in L1: fetched from L2", "ink", "ring"),
         ("has to wait: its bank gives another word", "wait", "ring"),
     )
-    marks = [n for n, now in enumerate(panels[0].served) if now.quad == now.number == 0]
-    more: dict = {
-        "marks": marks,
-        "step": "Clock",
-        "below": [legend],
-        "guess": _question(panels),
-        "seconds": 14,
-    }
-    return sheet.player(["Clock 0. Nothing is fetched yet.", *captions], **more)
-
-
-def _question(panels: "Sequence[_Replay]") -> Guess | None:
-    """The question which of several runs misses more often, answered in per cent; None for a single
-    run.
-    """
-    shares = {panel.name: round(100 * np.divide(*panel.lines()), 1) for panel in panels}
-    low, high = min(shares.values()), max(shares.values())
-    truth = (
-        ", ".join(f"{share:g} % of {name}'s lines" for name, share in shares.items())
-        + " weren't in L1."
-    )
-    right = max(shares, key=shares.__getitem__) if high - low > 1 else "neither"
-    question = "Which kernel has the higher miss rate in L1?"
-    return Guess(question, [*shares, "neither"], truth, right) if len(panels) > 1 else None
+    captions = ["Clock 0. Nothing is fetched yet.", *captions]
+    return sheet.player(captions, step="Clock", below=[legend], seconds=14, still_frame=most // 12)
 
 
 @dataclass(frozen=True)
@@ -205,8 +180,7 @@ class _Replay:
 
     def _draw_tile(self, sheet: Sheet, left: float, most: int) -> None:
         """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the
-        quad being served, with arrows from its four work-items to their texels; and the texels that
-        arrive.
+        quad being served, with arrows from its four work-items to their texels.
         """
         item = np.arange(64)
         pixels = self.run.launch.shape.pixels
@@ -220,10 +194,7 @@ class _Replay:
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words
         )
-        box, ends, flight = (
-            np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4, 8)
-        )
-        matrix = np.zeros((most + 1, 8), np.uint8)
+        box, ends = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4))
         for clock, now in enumerate(
             self.served[:-1], 1
         ):  # after the last clock nothing is under way
@@ -236,19 +207,9 @@ class _Replay:
             assert access.x is not None and access.y is not None
             to = self._texel(left, access.resource, access.x[on] + 0.5, access.y[on] + 0.5)
             ends[:, clock, on % 4] = x[on], y[on], *to
-            given = np.isin(self._words(access, on), now.words)
-            slot = on[given] % 4 + 4 * (clock % 2)
-            flight[:2, clock, slot] = x[on[given]], y[on[given]]
-            if (
-                clock > 1
-            ):  # the first come out of nothing: nobody is told beforehand which they will be
-                flight[:2, clock - 1, slot] = np.array(to)[:, given]
-            matrix[clock - 1 : clock + 1, slot] = min(access.resource, 1)
         source = sheet.source(f"quad {self.name}", x=box[0], y=box[1], w=box[2], h=box[3])
         sheet.ring(source, "w", "h", 3, "ink")
         sheet.arrows(f"arrows {self.name}", ends[:2], ends[2:], width=1.5, size=5)
-        place = f"texels {self.name}", flight[0], flight[1], 7, 7
-        sheet.boxes(*place, fill=(TINTS, matrix), line="ink", moves=("x", "y"))
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
         """Where texels are drawn; the matrices share the room."""
@@ -316,11 +277,8 @@ class _Replay:
             called, x, y, *size, fill=(SHADES, kind), words=words, key=key, columns={"wait": wait}
         )
         sheet.ring(source, "w", "h", "wait")
-        title, ink = (
-            f"{name}: {texture.height} rows of {texture.width} texels",
-            INKS.get(resource, "ink"),
-        )
-        sheet.words(x0, TOP - 14, title, ink, size=12)
+        title = f"{name}: {texture.height} rows of {texture.width} texels"
+        sheet.words(x0, TOP - 14, title, INKS[min(resource, 1)], size=12)
         top = np.flatnonzero(ends[1] == 0)
         foot = TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
@@ -374,7 +332,7 @@ class _Replay:
             DOORS,
             step - 5,
             17,
-            fill=(TINTS, by_frame(matter[shown])),
+            fill=(INKS, by_frame(matter[shown])),
             words=(texts, by_frame(shown)),
             key=by_frame(keys[shown]),
             columns={"wait": by_frame(wait)},
@@ -420,7 +378,7 @@ class _Replay:
             max(row - 1.5, 0.5),
         )
         source = sheet.boxes(
-            *at, fill=(TINTS, matrix), words=words, key=keys, columns={"missed": missed}
+            *at, fill=(INKS, matrix), words=words, key=keys, columns={"missed": missed}
         )
         sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
         shown = np.arange(
@@ -432,4 +390,4 @@ class _Replay:
 
 
 def _matrix(resource: int) -> str:
-    return RESOURCES.get(resource, f"resource {resource}")
+    return MATRICES.get(resource, f"resource {resource}")

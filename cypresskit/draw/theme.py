@@ -81,9 +81,20 @@ def minified(css: str) -> str:
     return " ".join(re.sub(r"(?s)/\*.*?\*/", "", css).split())
 
 
-def faded(colour: str, alpha: float) -> str:
-    """A translucent colour: at 0.65, dark and light words below it can still be read."""
-    return f"rgba({','.join(str(int(colour[n : n + 2], 16)) for n in (1, 3, 5))},{alpha:g})"
+def light(tint: str) -> str:
+    """How a tint is on a light page: a colour's name and perhaps its alpha, as in ``"a 0.4"``. At
+    0.45, words on it can still be read on a light and on a dark page.
+    """
+    name, _, alpha = tint.partition(" ")
+    red, green, blue = (int(TOKENS[name][0][n : n + 2], 16) for n in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha or 1})"
+
+
+def css(tint: str, prefix: str) -> str:
+    """A tint in CSS, of variables whose names begin with ``prefix``."""
+    name, _, alpha = tint.partition(" ")
+    colour = f"var({prefix}{name})"
+    return f"color-mix(in srgb, {colour} {float(alpha):.0%}, transparent)" if alpha else colour
 
 
 def html(text: str) -> str:

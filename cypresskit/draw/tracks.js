@@ -25,7 +25,7 @@ export function spread({source, column, changes, text, texts, moves}, count) {
 }
 
 /** A track's values in a frame. */
-export const valuesAt = ({all, size}, frame) => all.subarray(frame * size, (frame + 1) * size)
+const valuesAt = ({all, size}, frame) => all.subarray(frame * size, (frame + 1) * size)
 
 /** What the sources have to hold in a frame, of those that hold something else. */
 export function dataAt(tracks, frame) {

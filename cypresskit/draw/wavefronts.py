@@ -19,7 +19,8 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
-from cypresskit.kernels.own import Source, shortened
+from cypresskit.il.errors import shortened
+from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
@@ -117,12 +118,6 @@ class _Layout:
     def strip(self) -> float:
         """The y of the ALU's strip."""
         return self.top + 38 + ROW * self.most
-
-    @property
-    def missing(self) -> tuple[float, float]:
-        """The y and height of the rows that it has no room for."""
-        middle = (self.slots + self.most) / 2
-        return self.top + 22 + ROW * middle, ROW * (self.most - self.slots)
 
     @property
     def head(self) -> tuple[float, float]:
@@ -268,13 +263,12 @@ def _draw_report(
     """Draw the rows and strips of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
-    title = f"{report.kernel}: {report.registers} registers, room for {report.active} wavefronts"
+    of_all = f"{report.registers} of {report.device.register_pool} registers"
+    title = f"{report.kernel}: {of_all}, room for {report.active} wavefronts"
     sheet.words(LEFT, layout.title, title, bold=True, size=14)
     slots = [str(slot) for slot in range(layout.slots)]
     sheet.words(LEFT - 8, layout.rows, slots, "soft", align="right", size=12)
 
-    if layout.slots < layout.most:
-        _draw_missing(sheet, report, name, layout)
     for kind in ROWS:
         _draw_kind(sheet, report, kind, (name, KEYS * number), layout.rows, axis)
     _draw_totals(sheet, report, name, UnitHeights(layout.title, layout.strip), axis)
@@ -282,18 +276,6 @@ def _draw_report(
 
     stories = _stories(report, (float(clocks[0]), float(clocks[-1])))
     sheet.about |= {KEYS * number + wavefront: words for wavefront, words in stories.items()}
-
-
-def _draw_missing(sheet: Sheet, report: Report, name: str, layout: _Layout) -> None:
-    """Draw a frame in place of the rows that there is no room for, and say why."""
-    middle, height = layout.missing
-    x = (LEFT + RIGHT) / 2
-    sheet.boxes(f"no room {name}", x, middle, RIGHT - LEFT, height - 4, line="line")
-    why = (
-        f"no room: {layout.slots} x {report.registers} of the {report.device.register_pool}"
-        " registers are taken"
-    )
-    sheet.words(x, middle, why, "soft", align="center", size=12)
 
 
 def _draw_kind(

@@ -21,7 +21,7 @@ from cypresskit.compiler import forget_code
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
 from cypresskit.editing.small_product import small_product
-from cypresskit.editing.steps import STEPS, book_kernel
+from cypresskit.editing.steps import STEPS
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
@@ -39,8 +39,8 @@ class Case:
     those before it, or None if there is nothing to be said.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
-    None; ``n``, or None for one that fits; a ``step`` of the climb, or None; and the ``parts`` that
-    are wanted. ``memory`` is kept from job to job.
+    None; ``n``, at which it is timed; a ``step`` of the climb, or None; and the ``parts`` that are
+    wanted. ``memory`` is kept from job to job.
     """
 
     def __init__(self, job: Message, memory: "JobMemory") -> None:
@@ -57,30 +57,12 @@ class Case:
         self.program = assembled(self.job["text"], self.job["name"])
         if self.program is None:
             return None
-        k_per_iteration, flops = self._turn(self.program)
-        answer, code, signatures = pure_answers.code_answer(
-            self.program,
-            self.memory.signatures,
-            k_per_iteration=k_per_iteration,
-            flops=flops,
-        )
+        answer, code, signatures = pure_answers.code_answer(self.program, self.memory.signatures)
         if code is None:
             self.program = None
         else:
             self.memory.signatures = signatures
         return answer
-
-    def _turn(self, program: Program) -> tuple[int, int] | tuple[None, None]:
-        """The steps of k in a turn of the main loop, and their flops: those of the last right
-        kernel, or of the one whose place it takes, where it fetches and stores as these do.
-        """
-        known = [self.memory.right]
-        if self.job.get("like"):
-            known.append(book_kernel(self.job["like"]))
-        for near in known:
-            if near and pure_answers.accesses(near.program) == pure_answers.accesses(program):
-                return near.convention.turn
-        return None, None
 
     def verdict(self) -> Answer | None:
         if self.program is None:
@@ -112,13 +94,7 @@ class Case:
     def clocks(self) -> Answer | None:
         if self.mine is None:
             return None
-        n = self.job.get("n") or self.memory.n
-        if n is None:
-            n = self.memory.n = measured_answers.fitting_size(self.mine)
-        return measured_answers.clocks_answer(self.mine, n)
-
-    def best(self) -> Answer:
-        return measured_answers.best_answer(self._judge())
+        return measured_answers.clocks_answer(self.mine, self.job["n"])
 
     def replay_place(self) -> Sequence[int] | None:
         """The element of which the terms are asked, or the first wrong one, or None."""
@@ -145,8 +121,7 @@ class Case:
             return {"view": view, "problem": f"It can't be played: {last}"}
 
     def prices(self) -> Answer:
-        n = self.job.get("n") or measured_answers.SIZES[-1]
-        return measured_answers.prices_answer(self._judge(), n)
+        return measured_answers.prices_answer(self._judge(), self.job["n"])
 
 
 def assembled(text: str, name: str) -> Program | None:
@@ -159,12 +134,11 @@ def assembled(text: str, name: str) -> Program | None:
 
 @dataclass
 class JobMemory:
-    """What is kept from job to job: the ``signatures`` of the last code, the N that fits, the last
-    kernel that was ``right``, and how many ``jobs`` there were.
+    """What is kept from job to job: the ``signatures`` of the last code, the last kernel that was
+    ``right``, and how many ``jobs`` there were.
     """
 
     signatures: list[Signature] = field(default_factory=list)
-    n: int | None = None
     right: Kernel | None = None
     jobs: int = 0
 
@@ -250,7 +224,6 @@ def answer_job(
         "code": case.code,
         "verdict": case.verdict,
         "clocks": case.clocks,
-        "best": case.best,
         "prices": case.prices,
         "replay": case.replay,
         "view": case.view,

@@ -24,7 +24,7 @@ function short(name) {
 export class BundleTable {
   /**
    * @param {HTMLElement} parent
-   * @param {{picked: (lines: Set<number>, text: string) => void, goTo: (line: number) => void}} owner */
+   * @param {{picked: (lines: Set<number>) => void, goTo: (line: number) => void}} owner */
   constructor(parent, owner) {
     this.owner = owner
     this.cells = []
@@ -139,7 +139,7 @@ export class BundleTable {
     cell.addEventListener("click", ({detail}) => {
       if (!detail) pick()
     })
-    return {cell, line, text}
+    return {cell, line}
   }
 
   /** Light up the slots of lines, and scroll to the first. */
@@ -163,11 +163,11 @@ export class BundleTable {
     const line = this.cells[Math.max(0, Math.min(row, this.cells.length - 1))]
     const place = Math.max(0, Math.min(slot, line.length - 1))
     this.at = [this.cells.indexOf(line), place]
-    const {cell, line: number, text} = line[place]
+    const {cell, line: number} = line[place]
     cell.id = this.id
     this.box.setAttribute("aria-activedescendant", this.id)
     cell.scrollIntoView({block: "nearest", inline: "nearest"})
-    if (number) this.owner.picked(new Set([number]), text)
+    if (number) this.owner.picked(new Set([number]))
     return number
   }
 

@@ -3,8 +3,7 @@
 Each text has a name, ``edit``, that its page chose. The newest counts: answers to older ones are
 dropped here, and again by the page. What takes time is done by other processes (``answering``), so
 that the notebook's kernel stays free, and stays at all, whatever a text does. One of them answers;
-the other looks for better code and prices lines when nobody types, and is ended as soon as somebody
-does.
+the other prices lines when nobody types, and is ended as soon as somebody does.
 
 Nothing waits for ever. A process that is still busy with an older text is ended, one that ends by
 itself is begun anew and asked again, and a text that takes too long is given up: whatever happens,
@@ -20,17 +19,17 @@ from functools import partial
 from typing import Any, Protocol
 
 from cypresskit.editing.answering import AnswerProcess, Message, fault_in_words
-from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, arguments_in_words, at_step
+from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, at_step
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
-from cypresskit.editing.pure_answers import comparison, text_answer, words
+from cypresskit.editing.pure_answers import text_answer, words
 from cypresskit.editing.steps import STEPS, WITHIN, StepText
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
 QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
-IDLE = ("best", "prices")
+IDLE = ("prices",)
 PAUSE = 1.0  # seconds without a new text before the idle parts begin
 HANDOVER = 5.0  # seconds after which a process that is busy with an older text is ended
 LONGEST = 60.0  # seconds after which a text is given up
@@ -40,7 +39,6 @@ MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin wi
 MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
 PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
-MOST_LETTERS = 200  # of an answer to a step's question
 CLIMB = "climb"  # a view that is a picture of all steps
 LOOK = 0.4  # seconds between two looks at the file
 
@@ -113,8 +111,7 @@ class Conversation:
 
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
-    settings : ``like``, ``n`` and ``step`` of every job: a text that is judged with them is kept in
-        the history as judged with them, and with no others.
+    settings : ``like``, ``n`` and ``step`` of every job.
     start : begins a process that answers, given who hears it, who hears of its end, and whether it
         works idly.
     later : does something after some seconds.
@@ -131,7 +128,6 @@ class Conversation:
         self.file, self.edits, self.settings = file, edits, settings
         self.start, self.later = start, later
         self.name = file.path.name
-        self.arguments = arguments_in_words(settings)
         self.step = STEPS[settings["step"]] if settings.get("step") else None
         self.lock = file.lock
         self.pages: list[Send] = []
@@ -209,10 +205,8 @@ class Conversation:
                 "hello": partial(self._hello, page),
                 "text": self._take_text,
                 "shown": partial(self._shown, page),
-                "guess": self._guess,
                 "book": self._book,
                 "recall": self._recall,
-                "compare": self._compare,
                 "replay": self._replay,
                 "play": self._play,
             }
@@ -239,12 +233,10 @@ class Conversation:
             "type": "state",
             "name": self.name,
             "file": str(self.file.path),
-            "like": self.settings.get("like") or "",
             "text": self.text,
             "edit": self.edit,
             "words": self._words(),
             "parts": list(PARTS),
-            "n": self.settings.get("n"),
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),
@@ -266,8 +258,6 @@ class Conversation:
             "idea": self.step.idea,
             "pars": asdict(self.step.pars),
             "within": WITHIN,
-            "question": asdict(self.step.question),
-            "guess": self.edits.answers.get(self.step.name, ""),
             "hint": self.step.hint,
             "views": [[view, VIEWS[view]] for view in self.step.views],
             "kept": None if kept is None else kept.shown(),
@@ -284,7 +274,7 @@ class Conversation:
         return known | {"others": constants + known["others"], "beside": [PLACE, *beside]}
 
     def _history(self) -> list[Message]:
-        return self.edits.shown(self.arguments)
+        return [edit.shown() for edit in self.edits]
 
     # -- texts
 
@@ -381,21 +371,13 @@ class Conversation:
             if self.state is State.RESTED:
                 self._say_to(page, {"type": "done", "edit": self.edit})
 
-    def _guess(self, message: Message) -> None:
-        """A reader answers the step's question. The first answer counts."""
-        if self.step is None or self.step.name in self.edits.answers:
-            return
-        with self._history_said():
-            self.edits.answer(self.step.name, str(message["words"])[:MOST_LETTERS])
-        self._say_step()
-
     def _book(self, message: Message) -> None:
         """The reader wants the book's text of the step."""
         if self.step is not None:
             self.put(self.step.book, f"the book's {self.step.name}")
 
     def _say_step(self) -> None:
-        """The step has become another: something was kept or answered."""
+        """The step has become another: something was kept."""
         for reader in self.file.readers:
             if reader.step is not None:
                 reader.say({"type": "step", **(reader._step_state() or {})})
@@ -629,7 +611,7 @@ class Conversation:
             self.idle_number = self.processes + 1
             self.idle = self._begin_process(idly=True)
         self._go(State.PRICING, IDLE_LONGEST, self._give_up_idle)
-        self.idle.ask(self._job(IDLE) | {"n": self.answers["clocks"]["size"][0]})
+        self.idle.ask(self._job(IDLE))
 
     def _give_up_idle(self) -> None:
         self._end_process(idly=True)
@@ -639,8 +621,8 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the text in the history, unless its figures are those of the edit before it with
-        these arguments: whether it is right, its speed, N, what binds it, bundles and registers.
+        """Keep the text in the history, unless its figures are those of the edit before it:
+        whether it is right, its speed, N, what binds it, bundles and registers.
         A right text that reaches the step's first par is kept as the step's, if it is its fastest.
         While the file is at another step, nothing is.
         """
@@ -649,7 +631,6 @@ class Conversation:
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
         if code is None or verdict is None or "card" not in code:
             return
-        last = self.edits.last(self.arguments)
         clocks, card = self.answers["clocks"], code["card"]
         gflops = clocks.get("gflops", 0.0)
         made = Edit(
@@ -663,24 +644,24 @@ class Conversation:
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
             note=self.note,
-            arguments=self.arguments,
             step=self.step.name if self.step is not None else "",
         )
         self.note = ""
-        if last is None or _figures(last) != _figures(made):
+        if not self.edits or _figures(self.edits[-1]) != _figures(made):
             self.add(made)
         if self.step is not None and made.right and made.n == self.step.n:
-            self._keep_step(made)
+            self.keep_step(made.text, made.gflops)
         for reader in self.file.readers:
             _call(reader.noted)
 
-    def _keep_step(self, made: Edit) -> None:
+    def keep_step(self, text: str, gflops: float) -> None:
+        """Keep a right text as the step's if it reaches the first par, and is the fastest."""
         assert self.step is not None
         best = self.edits.kept(self.step.name)
-        if made.gflops < self.step.pars.right or (best and best.gflops >= made.gflops):
+        if gflops < self.step.pars.right or (best and best.gflops >= gflops):
             return
         with self._history_said():
-            self.edits.keep(self.step.name, made.text, made.gflops)
+            self.edits.keep(self.step.name, text, gflops)
         self._say_history()
         self._say_step()
 
@@ -722,13 +703,6 @@ class Conversation:
         edit = self.edits.find(int(message["entry"]))
         if edit is not None:
             self.put(edit.text, f"edit {edit.number} again")
-
-    def _compare(self, message: Message) -> None:
-        first, second = (self.edits.find(int(message[name])) for name in ("first", "second"))
-        if first is not None and second is not None:
-            answer = {"first": first.number, "second": second.number}
-            lines = comparison(first.text, second.text)
-            self.say({"type": "comparison", **answer, "lines": lines})
 
     def _replay(self, message: Message) -> None:
         """Which terms went into an element?"""

@@ -1,12 +1,13 @@
 """The history of a reader's kernel: each text that counted, and what it became.
 
-It is the one place, beside the kernel's file, where a text is kept. An edit is kept once it is
-known whether it is right and how fast: not each letter typed, but each text whose figures (right or
-wrong, speed, bundles, registers) aren't those of the one before. Two attempts at the same thing
+A text is kept here and in the kernel's file; a notebook's output and the browser hold a copy of the
+last one. An edit is kept once it is known whether it is right and how fast: not each letter typed,
+but each text whose figures (right or wrong, speed and N, what binds, bundles, registers) aren't
+those of the one before. Two attempts at the same thing
 that are both wrong, within seconds, are one. A text that was changed outside, or never reached the
 file, is kept without being judged. A text that a step of the climb keeps bears the step's name, and
-stays. Workbenches with other arguments on the same file share its history: each edit says with
-which it was judged. So do other processes: the file is read anew before it is written.
+stays. All workbenches on a file share its history, those of other processes, too: the file is read
+anew before it is written.
 
 A history that can't be written beside its kernel is written into the user's cache until it can.
 """
@@ -17,7 +18,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 
 from cypresskit.kept_files import home_cache
 from cypresskit.saving import file_stamp, read_plain, save_file
-from cypresskit.tables import quantity, table
+from cypresskit.tables import quantity
 
 MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
 LARGEST = 64 << 20  # bytes of a history
@@ -42,8 +43,7 @@ class Edit:
     judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
     ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
     typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
-    ``arguments``: with which arguments of ``ck.workbench`` it was judged, in words; "" if it wasn't
-    judged. ``step``: the step of the climb on whose workbench it was made, or ""; ``kept``, whether
+    ``step``: the step of the climb on whose workbench it was made, or ""; ``kept``, whether
     that step keeps it.
     """
 
@@ -59,7 +59,6 @@ class Edit:
     note: str = ""
     time: float = 0.0
     change: str = ""
-    arguments: str = ""
     step: str = ""
     kept: bool = False
 
@@ -70,30 +69,19 @@ class Edit:
             return "not judged"
         return "right" if self.right else "wrong"
 
-    def judged_with(self, arguments: str) -> bool:
-        """Whether what it says holds for a workbench with these arguments; "" are any."""
-        return not arguments or self.arguments in ("", arguments)
-
-    def shown(self, arguments: str = "") -> dict[str, Any]:
-        """What a page with these arguments needs of it: all but the text. One that was judged with
-        others isn't judged with these; ``others`` says what it was with them, or is "".
-        """
-        left_out = ("text", "arguments")
-        row = {name: value for name, value in asdict(self).items() if name not in left_out}
-        if self.judged_with(arguments):
-            return row | {"others": ""}
-        return row | {"right": None, "others": f"C is {self.judgement} with {self.arguments}"}
+    def shown(self) -> dict[str, Any]:
+        """What a page needs of it: all but the text."""
+        row = asdict(self)
+        del row["text"]
+        return row
 
 
 class Edits(Sequence[Edit]):
-    """The edits of a kernel, the oldest first, kept in the file at ``path``; and a reader's
-    ``answers`` to the questions of the climb, by step.
-    """
+    """The edits of a kernel, the oldest first, kept in the file at ``path``."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self.rows: list[Edit] = []
-        self.answers: dict[str, str] = {}
         self._stamp: object = ...  # of the file when it was last read or written
         self._unwritten: list[Edit] = []
         self._read_anew()
@@ -115,26 +103,11 @@ class Edits(Sequence[Edit]):
         """The latest edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
-    def last(self, arguments: str) -> Edit | None:
-        """The latest edit that was judged with these arguments, or not at all; or None."""
-        return next((edit for edit in reversed(self.rows) if edit.judged_with(arguments)), None)
-
     @property
     def step(self) -> str:
         """The step at which the file was worked on last, in whichever notebook, or ""."""
         self._read_anew()
         return next((edit.step for edit in reversed(self.rows) if edit.step), "")
-
-    def shown(self, arguments: str) -> list[dict[str, Any]]:
-        """What a page with these arguments shows: its own edits, and those of other arguments
-        whose texts were never judged with its own.
-        """
-        judged = {edit.text for edit in self.rows if edit.arguments == arguments}
-        return [
-            edit.shown(arguments)
-            for edit in self.rows
-            if edit.judged_with(arguments) or edit.text not in judged
-        ]
 
     def kept(self, step: str) -> Edit | None:
         """The fastest text that a step of the climb keeps, the latest of equals, or None."""
@@ -180,11 +153,6 @@ class Edits(Sequence[Edit]):
             if text is not None and self.known(text) is None:
                 self._append(Edit(0, text, note=UNWRITTEN))
 
-    def answer(self, step: str, words: str) -> None:
-        """Keep what a reader answered to a step's question. Raises ``OSError`` as ``add`` does."""
-        with self._change():
-            self.answers[step] = words
-
     def add(self, edit: Edit) -> Edit:
         """Keep an edit, with the next number. Raises ``OSError`` if it can be written neither
         beside the kernel nor into the cache; it is kept in memory all the same.
@@ -193,15 +161,15 @@ class Edits(Sequence[Edit]):
             return self._append(edit)
 
     def _append(self, edit: Edit) -> Edit:
-        last = self.last(edit.arguments)
+        last = self.rows[-1] if self.rows else None
         now = edit.time or time.time()
-        number = self.rows[-1].number + 1 if self.rows else 1
+        number = last.number + 1 if last else 1
         edit = replace(edit, number=number, time=round(now, 1))
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
             self.rows.remove(last)
-        if (before := self.last(edit.arguments)) is not None:
-            edit = replace(edit, change=change_between(before.text, edit.text))
+        if self.rows:
+            edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
         self.rows.append(edit)
         while len(self.rows) > MOST:
             self._drop()
@@ -235,10 +203,9 @@ class Edits(Sequence[Edit]):
         if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
             return
         if self._stamp is ...:
-            self._unwritten, self.answers = _read(self.spare)
+            self._unwritten = _read(self.spare)
         self._stamp = stamp
-        rows, answers = _read(self.path)
-        self.answers = self.answers | answers
+        rows = _read(self.path)
         known = {(edit.text, edit.time) for edit in rows}
         for edit in self._unwritten:
             if (edit.text, edit.time) not in known:
@@ -251,7 +218,7 @@ class Edits(Sequence[Edit]):
         if self.path is None:
             return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
-        text = f'{{"answers": {json.dumps(self.answers)}, "edits": [\n{rows}\n]}}\n'
+        text = f'{{"edits": [\n{rows}\n]}}\n'
         try:
             save_file(self.path, text)
         except OSError:
@@ -272,55 +239,21 @@ class Edits(Sequence[Edit]):
         name = f"{hashlib.sha256(place).hexdigest()[:16]}.json"
         return Path(home_cache(), "cypresskit", "histories", name)
 
-    def _remark(self, edit: Edit) -> str:
-        """Where an edit came from, and with which arguments it was judged, if not all with one."""
-        arguments = {edit.arguments for edit in self.rows if edit.arguments}
-        judged = f"with {edit.arguments}" if edit.arguments and len(arguments) > 1 else ""
-        kept = f"kept as your {edit.step}" if edit.kept else ""
-        return ", ".join(filter(None, (kept, edit.note, judged)))
-
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]
         for edit in self.rows:
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {self._remark(edit)}"
+            kept = f"  kept as your {edit.step}" if edit.kept else ""
+            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}{kept}  {edit.note}"
             lines.append(line.rstrip())
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        names = "edit", "C", "Gflop/s", "N", "bound by", "bundles", "registers", "wavefronts", ""
-        rows = (
-            (
-                edit.number,
-                edit.judgement,
-                edit.gflops,
-                edit.n,
-                edit.bound,
-                edit.bundles,
-                edit.registers,
-                edit.wavefronts,
-                self._remark(edit),
-            )
-            for edit in self.rows
-        )
-        return table(names, rows)
 
 
 def at_step(step: str) -> str:
     """The note of a text with which a step began."""
     return f"at {step}"
-
-
-def arguments_in_words(settings: Mapping[str, Any]) -> str:
-    """The arguments of ``ck.workbench`` that a text is judged with."""
-    words = []
-    for name, value in settings.items():
-        if value is None or name == "step":  # which asks for speed, and judges alike
-            continue
-        words.append(f"{name}={value!r}")
-    return ", ".join(words) or "no arguments"
 
 
 def change_between(before: str, after: str) -> str:
@@ -376,17 +309,16 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(number)
 
 
-def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:
-    """The edits and answers in a file. One that can't be read is put aside, not lost."""
+def _read(path: Path) -> list[Edit]:
+    """The edits in a file. One that can't be read is put aside, not lost."""
     if not os.path.lexists(path):
-        return [], {}
+        return []
     names = {field.name for field in fields(Edit)}
     try:
         held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
-        rows, answers = held["edits"], held["answers"]
-        edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in rows]
-        if all(map(_is_sound, edits)) and all(isinstance(words, str) for words in answers.values()):
-            return edits, dict(answers)
+        edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in held["edits"]]
+        if all(map(_is_sound, edits)):
+            return edits
     except (
         OSError,
         ValueError,
@@ -399,12 +331,12 @@ def _read(path: Path) -> tuple[list[Edit], dict[str, str]]:
         pass
     with suppress(OSError):
         path.replace(path.with_name(path.name + ".unreadable"))
-    return [], {}
+    return []
 
 
 def _is_sound(edit: Edit) -> bool:
     """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note, edit.change, edit.arguments, edit.step)
+    texts = (edit.text, edit.bound, edit.note, edit.change, edit.step)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)

@@ -1,4 +1,5 @@
-// The column of figures: is C right, how fast, what binds, what the compiler made, what is dear.
+// The column of figures: what binds, how busy each unit is, what the compiler made, what is dear; and
+// below the text, the terms of a wrong element.
 import {make} from "../draw/shell.js"
 
 const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
@@ -7,7 +8,6 @@ const WORKING = {
   code: "compiling",
   verdict: "checking C",
   clocks: "timing",
-  best: "looking for fewer bundles",
   prices: "pricing lines",
   replay: "replaying a wrong element",
 }
@@ -66,8 +66,7 @@ export class Figures {
     const before = this.lastCard ?? card
     this.lastCard = card
     const change = (name) => card[name] - before[name]
-    const bundles = this.row("bundles a turn", card.loop_bundles, "", change("loop_bundles"))
-    bundles.rest.classList.add("ckw-of-best")
+    this.row("bundles a turn", card.loop_bundles, "", change("loop_bundles"))
     this.row("registers", card.gprs, "", change("gprs"))
     this.row("wavefronts", card.wavefronts, "", change("wavefronts"))
     this.row("fetches a turn", card.fetches, "", change("fetches"))
@@ -75,15 +74,6 @@ export class Figures {
     if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
     if (!this.owner.parts.includes("clocks"))
       this.row("nominal", Math.round(card.nominal_gflops) || "", card.no_speed ?? "Gflop/s")
-  }
-
-  /** The fewest bundles that a compiler was seen to need. */
-  best({bundles, gprs, wavefronts}) {
-    this.works("")
-    const {rest} = this.row("bundles a turn", this.lastCard.loop_bundles, `best ${bundles}`)
-    rest.title =
-      `The best order found: ${bundles} bundles, ${gprs} registers, ${wavefronts} wavefronts. ` +
-      `The hardware's compiler, and this one by default, orders them less well.`
   }
 
   /** How busy each unit is: a bar each, that of what binds in full colour. */

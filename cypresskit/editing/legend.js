@@ -12,7 +12,7 @@ const PURE = [
   ["MAD, PRED", "multiply and add; who stays in the loop. Point at a slot: it says all"],
   ["orange edge", "a bundle that the text before this one didn't have"],
   ["grey", "still of the text before"],
-  ["hollow mark", "a line of which no operation is left: nothing uses its result"],
+  ["hollow mark", "a line of which no operation is left"],
 ]
 const MEASURED = [
   [
@@ -20,10 +20,6 @@ const MEASURED = [
     "per cent of the launch saved if the line took no time; the bar: how long its unit works for it",
   ],
   ["orange element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
-  [
-    "best",
-    "fewest bundles that any order of these operations was seen to need; yours to know, not to type",
-  ],
   ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
   [
     "dots",

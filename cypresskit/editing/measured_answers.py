@@ -10,10 +10,9 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from time import process_time
 
-from cypresskit.compiler import CompileError, compile
-from cypresskit.editing.next_steps import bottleneck, dropped_components, next_steps, wavefront_life
+from cypresskit.compiler import CompileError
+from cypresskit.editing.next_steps import bottleneck, dropped_components, next_steps
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.editing.steps import book_kernel
 from cypresskit.il import Program, assemble
@@ -31,13 +30,11 @@ from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, percent, pr
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
-SIZES = (2048, 1024, 512, 256)  # N at which a kernel is timed: the first that takes no longer
-PATIENCE = 0.7  # than this, in seconds
 FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: the line that throws a sum away is named first
 TERMS = 40  # of a replayed element, that are shown
 WORTH = 0.002  # of a launch: a price that is worth a word
-WORTH_WAIT = 0.01  # of the lives of wavefronts: a wait that is
+PRICED_WAIT = 0.01  # of the lives of wavefronts: a wait that a line's price tells
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -129,7 +126,7 @@ def verdict_answer(seen: Verification) -> Answer:
     findings = [row_of(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append(_launch_row(seen))
-    if seen.wrong is not None and not any(row["kind"] == "answer" for row in findings):
+    if seen.wrong is not None:
         findings.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
     answer: Answer = {
         "right": seen.right,
@@ -145,13 +142,13 @@ def verdict_answer(seen: Verification) -> Answer:
 def _launch_row(seen: Verification) -> Answer:
     """What a kernel needs that its launch doesn't give, at the line that needs it."""
     program = seen.kernel.program
-    place = re.match(rf"{re.escape(program.name)}:(\d+): (.*?)(?:: pass .*)?$", seen.error)
+    place = re.match(rf"{re.escape(program.name)}:(\d+): .*\n +(.*): pass .*$", seen.error)
     if place is None:
         return finding_row("launch", 0, 1, 1, seen.error, "")
     line = int(place[1])
     text = program.lines[line - 1]
     column = len(text) - len(text.lstrip()) + 1
-    message = f"{place[2]}, which this launch doesn't give."
+    message = f"it {place[2]}, which this launch doesn't give."
     advice = "No launch was found under which anything of C is right: look at what is stored where."
     return finding_row("launch", line, column, len(text.strip()), message, advice)
 
@@ -269,18 +266,23 @@ def clocks_answer(mine: Kernel, n: int) -> Answer:
     The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
     ``percent`` of peak, ``clocks``, what it is ``bound`` by and what would ``help``, ``busy``
     (shares by unit), ``hits`` (shares by cache), the share of the time that the ``launch`` itself
-    takes, ``error`` (a share) and ``wavefronts`` per SIMD engine; what fills a wavefront's
-    ``life``, in words; ``steps``, what one could do next, each with its ``text`` and the ``lines``
-    that it is about; or a ``problem``, why it can't be timed.
+    takes, ``error`` (a share) and ``wavefronts`` per SIMD engine; ``steps``, what one could do
+    next, each with its ``text`` and the ``lines`` that it is about; or a ``problem``, why it can't
+    be timed.
     """
     try:
-        report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+        report = report_at(mine, n)
     except UNTIMED as error:
         return untimed(error)
     sides = report.size or (n, n, n)
     square = len({*sides}) == 1
     at = f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in sides)
     return report_answer(report, mine) | {"at": at}
+
+
+def report_at(mine: Kernel, n: int) -> Report:
+    """How fast a kernel is at m = n = k = ``n``; of a product with a vector, at m = k = ``n``."""
+    return simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
 
 
 def untimed(error: Exception) -> Answer:
@@ -303,30 +305,8 @@ def report_answer(report: Report, mine: Kernel) -> Answer:
         "launch": round(1 - report.running, 4),
         "error": round(report.error, 4),
         "wavefronts": report.active,
-        "life": wavefront_life(report),
         "steps": [{"text": step.text, "lines": list(step.lines)} for step in steps],
     }
-
-
-def fitting_size(mine: Kernel, patience: float = PATIENCE) -> int:
-    """The largest N of ``SIZES`` at which a kernel is timed within ``patience`` seconds of
-    computing.
-    """
-    clocks_answer(mine, SIZES[-1])  # the first launch of a process loads the engine
-    for n in SIZES:
-        start = process_time()
-        clocks_answer(mine, n)
-        if process_time() - start <= patience:
-            break
-    return n
-
-
-def best_answer(mine: Kernel) -> Answer:
-    """The part "best": ``bundles`` a turn, ``gprs`` and ``wavefronts`` of the best code that was
-    found for it (``ck.compile`` with ``style="best"``).
-    """
-    card = compile(mine.program, style="best").card()
-    return {"bundles": card.loop_bundles, "gprs": card.gprs, "wavefronts": card.wavefronts}
 
 
 def prices_answer(mine: Kernel, n: int) -> Answer:
@@ -335,10 +315,9 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
     works for it), ``price`` (the share of the launch that it costs), as it is ``shown``, and a
     ``text`` that says both; ``dearest``, the line with the highest price, 0 if no line alone is
-    dear; all that are as ``dear``; and a ``message`` on them.
+    dear; and a ``message`` on all that are as dear.
     """
-    report = simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
-    return priced_answer(price(report))
+    return priced_answer(price(report_at(mine, n)))
 
 
 def priced_answer(prices: Prices) -> Answer:
@@ -352,11 +331,11 @@ def priced_answer(prices: Prices) -> Answer:
     rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
     first = max(costs, key=lambda line: costs[line].price, default=0)
     if not first or costs[first].price < WORTH:
-        return {"lines": rows, "dearest": 0, "dear": [], "message": "No line alone is dear."}
+        return {"lines": rows, "dearest": 0, "message": "No line alone is dear."}
     dear = [line for line, cost in costs.items() if cost.is_as_dear_as(costs[first])]
     alike = f"{len(dear)} lines alike, such as " if len(dear) > 1 else ""
     message = f"Dearest: {alike}line {first}, {costs[first]} of the launch."
-    return {"lines": rows, "dearest": first, "dear": sorted(dear), "message": message}
+    return {"lines": rows, "dearest": first, "message": message}
 
 
 def _cost(parts: Sequence[LinePrice]) -> Cost:
@@ -381,7 +360,7 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
         clocks = sum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
     waited = sum(part.work.waited for part in parts)
-    if lived and waited / lived >= WORTH_WAIT:
+    if lived and waited / lived >= PRICED_WAIT:
         text += f"; wavefronts wait at it {percent(waited / lived)} of their lives"
     shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""
     shares = {"work": round(works[unit], 5), "price": round(cost.price, 5)}

@@ -4,15 +4,13 @@ code say, to the lines where that stands.
 A step says a fact about this launch, with its figures, and what follows from it; it writes no code.
 Each rule is a function of the facts, and gives a step or None where it doesn't apply; which rules
 are asked, and in which order, depends on what binds. Left out: what only another order of the
-compiler would gain, which ``best`` says.
+compiler would gain.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
-
-import numpy as np
 
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -24,24 +22,13 @@ MOST = 4  # steps that are said
 LARGE = 32  # bytes of a block's row or column: a larger block gains little
 DEARER = 1.4  # times the clocks of the cheapest access of its kind: worth a word
 SPARSE = 3.5  # operations in a bundle, on average, below which slots are worth filling
-NOTICED = 0.05  # of the lives of wavefronts: a wait that is worth a word
-LEAST_WAIT = 0.005  # of them: a wait that is shown at all
-#: What a wavefront waits for at a line that asks for clocks of this unit, or of none.
-WAITS = {
-    "texture": "at fetches",
-    "LDS": "at the LDS",
-    "stores": "at stores",
-    "ALU": "for the ALU",
-    "": "for its workgroup",
-}
-UNEVEN = 1.6  # times the mean of all channels of memory: one that is busier
+ADVISED_WAIT = 0.05  # of the lives of wavefronts: a wait that a step is about
 TEXEL = 16  # bytes of a whole one
 PART = 0.08  # of the bundles: worth a word
 MOST_LINES = 8  # that a step is about
 ROWS = 0.15  # of the time in which memory opens rows: worth a word
 #: What a quad is, by a program's mode.
 QUADS = {"pixel": "2 x 2 neighbours", "compute": "four numbers in a row"}
-CHANNEL_BUSY = 0.4  # of the time: a channel of memory that holds others up
 
 
 @dataclass(frozen=True)
@@ -104,21 +91,6 @@ def next_steps(report: Report, kernel: Kernel) -> list[NextStep]:
     facts = Facts(report, kernel)
     steps = (rule(facts) for rule in bottleneck(report.bound).rules)
     return [step for step in steps if step is not None][:MOST]
-
-
-def wavefront_life(report: Report) -> str:
-    """How a wavefront spends its time, in words: at work, or waiting where."""
-    if not report.lived or not report.lines:
-        return ""
-    shares = dict.fromkeys(WAITS, 0.0)
-    for work in report.lines:
-        unit = next((unit for unit in WAITS if work.clocks.get(unit)), "")
-        shares[unit] += work.waited / report.lived
-    works = max(0.0, 1 - sum(shares.values()))
-    waits = sorted(((share, WAITS[unit]) for unit, share in shares.items()), reverse=True)
-    parts = [f"{_percent(share)} {where}" for share, where in waits if share >= LEAST_WAIT]
-    waiting = f", waiting {', '.join(parts)}" if parts else ""
-    return f"A wavefront's life: {_percent(works)} at work{waiting}."
 
 
 def _percent(share: float) -> str:
@@ -242,7 +214,7 @@ def _empty_slots(facts: Facts) -> NextStep | None:
 def _waits_for_data(facts: Facts) -> NextStep | None:
     waits = facts.waits
     line = max(waits, key=lambda n: waits[n], default=0)
-    if not line or waits[line] < NOTICED:
+    if not line or waits[line] < ADVISED_WAIT:
         return None
     return NextStep(
         f"{_percent(waits[line])} of its life a wavefront waits here, for all fetches since the"
@@ -268,23 +240,6 @@ def _idle_engines(facts: Facts) -> NextStep | None:
     )
 
 
-def _half_wavefronts(facts: Facts) -> NextStep | None:
-    program = facts.report.launch.code.program
-    if program.mode != "compute":
-        return None
-    items = int(np.prod(program.group))
-    wavefront = facts.report.device.wavefront
-    spare = -items % wavefront
-    if not spare:
-        return None
-    at = [n + 1 for n, text in enumerate(program.lines) if "dcl_num_thread_per_group" in text]
-    return NextStep(
-        f"A workgroup of {items} leaves {spare} of the {wavefront} places of its last"
-        " wavefront empty, which take their time all the same.",
-        tuple(at[:1]),
-    )
-
-
 def _room_for_one_more(facts: Facts) -> NextStep | None:
     launch, report = facts.report.launch, facts.report
     fewer = range(report.registers - 1, 0, -1)
@@ -307,24 +262,6 @@ def _turns_of_engine(report: Report, active: int) -> int:
     """
     rounds = -(-report.wavefronts // (active * report.device.simd_engines))
     return rounds * active
-
-
-def _uneven_channels(facts: Facts) -> NextStep | None:
-    use = facts.report.use
-    if use is None or "DRAM" not in use.shares:
-        return None
-    spans = np.diff(use.clocks)
-    busy = np.nan_to_num(use.shares["DRAM"] + use.shares["DRAM rows"])
-    channels = spans @ busy / max(spans.sum(), 1e-9)
-    most = float(channels.max())
-    if most < CHANNEL_BUSY or most < UNEVEN * channels.mean():
-        return None
-    return NextStep(
-        f"One of {len(channels)} channels of memory is busy {_percent(most)} of the time, on"
-        f" average they are {_percent(channels.mean())}: addresses a power of two apart meet in"
-        " one. Other work-items at a time, or rows of another length, spread them.",
-        _few(_heaviest(facts)),
-    )
 
 
 def _heaviest(facts: Facts) -> list[int]:
@@ -362,17 +299,6 @@ def _read_again(facts: Facts) -> NextStep | None:
     )
 
 
-def _few_hits(facts: Facts) -> NextStep | None:
-    hits = facts.report.hits.get("L1", 1.0)
-    if hits > 0.5 or not facts.fetches or facts.kernel.convention.buffer:
-        return None
-    return NextStep(
-        f"L1 has {_percent(hits)} of the lines that are asked for. Neighbours in memory that are"
-        " fetched one right after the other find theirs still there.",
-        tuple(facts.fetches[:MOST_LINES]),
-    )
-
-
 TEXTURE_CONFLICTS = _conflicts(
     "texture",
     "A fetch",
@@ -386,20 +312,7 @@ LDS_CONFLICTS = _conflicts(
 )
 Rule = Callable[[Facts], NextStep | None]
 FEWER_FETCHES: tuple[Rule, ...] = (_narrow_texels, _small_block, TEXTURE_CONFLICTS)
-WAITING: tuple[Rule, ...] = (
-    _half_wavefronts,
-    _uneven_channels,
-    _few_hits,
-    _rows_of_memory,
-    _waits_for_data,
-)
-MEMORY: tuple[Rule, ...] = (
-    _uneven_channels,
-    _few_hits,
-    _rows_of_memory,
-    _read_again,
-    *FEWER_FETCHES,
-)
+MEMORY: tuple[Rule, ...] = (_rows_of_memory, _read_again, *FEWER_FETCHES)
 
 
 class Bottleneck(NamedTuple):
@@ -422,7 +335,7 @@ BOTTLENECKS = (
     Bottleneck(
         "texture",
         "Fewer fetches for each multiply-add would help.",
-        (*FEWER_FETCHES, _few_hits, _room_for_one_more, _beside_the_sums),
+        (*FEWER_FETCHES, _room_for_one_more, _beside_the_sums),
     ),
     Bottleneck(
         "LDS",
@@ -440,7 +353,7 @@ BOTTLENECKS = (
     Bottleneck(
         "too few wavefronts",
         "More of them would fill the chip, or more that each does at a time.",
-        (_idle_engines, *WAITING),
+        (_idle_engines, _rows_of_memory, _waits_for_data),
     ),
     Bottleneck(
         "tail",

@@ -5,15 +5,14 @@ line that made it. Ideas beside the climb (steps on lines of their own) are left
 import re
 from collections.abc import Iterator
 
-from cypresskit.draw.climb_picture import PAPER, REFERENCE, Bar, Climb
+from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edits import Edit, Edits
-from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.editing.steps import CLOSE, STEPS
+from cypresskit.il.cursor import without_remark
 from cypresskit.tables import quantity
 
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 ORDER = "the same lines in another order"
-#: Steps beside the climb, on kernels of their own.
-BESIDE = frozenset({"04", "05", "06", "07"})
 
 
 def own_climb(edits: Edits) -> Climb:
@@ -45,9 +44,7 @@ def _steps(edits: Edits) -> Iterator[tuple[str, Edit]]:
     before = 0.0
     for step in STEPS.values():
         edit = edits.kept(step.name)
-        if edit is None or step.name in BESIDE or step.n != REFERENCE:
-            continue
-        if edit.gflops > (1 + WITHIN / 4) * before:
+        if step.climbs and edit is not None and edit.gflops > CLOSE * before:
             yield step.name, edit
             before = edit.gflops
 
@@ -55,18 +52,23 @@ def _steps(edits: Edits) -> Iterator[tuple[str, Edit]]:
 def _made(text: str, before: str) -> str:
     """The line that made a text of the one ``before``: the first new one of its loop."""
     known = set(_instructions(before))
-    loop = _instructions(text.partition("whileloop")[2].partition("endloop")[0])
+    loop = _loop(text)
     lines = [line for line in loop if line not in known]
     products = [line for line in lines if PRODUCT.match(line)]
     if lines:
         return (products or lines)[0]
     if text == before:
         return next(line for line in loop if PRODUCT.match(line))
-    more = len(loop) - len(_instructions(before.partition("whileloop")[2].partition("endloop")[0]))
+    more = len(loop) - len(_loop(before))
     return f"{more} lines more in a turn" if more > 0 else ORDER
+
+
+def _loop(text: str) -> list[str]:
+    """The lines of a text's loop."""
+    return _instructions(text.partition("whileloop")[2].partition("endloop")[0])
 
 
 def _instructions(text: str) -> list[str]:
     """The lines of a text without remarks and blanks."""
-    lines = (" ".join(line.partition(";")[0].split()) for line in text.splitlines())
+    lines = (" ".join(without_remark(line).split()) for line in text.splitlines())
     return [line for line in lines if line]

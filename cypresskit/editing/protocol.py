@@ -20,24 +20,19 @@ The page says:
 ``play``: edit, view
     A view of this kernel is wanted (``views.VIEWS``), or ``view`` is "climb". The answer is a part
     "view".
-``guess``: words
-    The reader's answer to the step's question; the answer is ``step``.
 ``book``
     Put the book's text of the step into the file; the answer is ``text``.
 ``recall``: entry
     Bring back the text of an entry of the history; the answer is ``text``.
-``compare``: first, second
-    Two entries of the history, side by side; the answer is ``comparison``.
 ``replay``: edit, row, column
     Which terms went into this element of C? The answer is a part "replay".
 
 Whoever answers says:
 
-``state``: name, file, like, text, edit, words, parts, n, history, problem, step, elsewhere
-    All that a page needs to begin: the file's name and its whole path, the catalogue kernel in
-    whose place it stands (or ""), its text, what the language's words mean
-    (``pure_answers.words``; ``beside``: what this launch puts into them), which parts of an answer
-    can come (without a clock, "text" and "code" alone), the N that is timed, the history, the
+``state``: name, file, text, edit, words, parts, history, problem, step, elsewhere
+    All that a page needs to begin: the file's name and its whole path, its text, what the
+    language's words mean (``pure_answers.words``; ``beside``: what this launch puts into them),
+    which parts of an answer can come (without a clock, "text" and "code" alone), the history, the
     problem of ``heard``, the ``step`` of the climb, or None, and ``elsewhere`` of ``place``. Only
     the page that said ``hello`` hears it.
 ``heard``: edit, saved, problem
@@ -59,7 +54,6 @@ Whoever answers says:
       wrong element, or into the one that was asked for.
     - "view": a ``view`` that was asked for, as a ``page`` that plays, or the ``problem``; of the
       climb, its ``picture`` with buttons that save it, as HTML.
-    - "best" (``measured_answers.best_answer``): what a compiler could make of it.
     - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
 ``done``: edit
     Nothing more comes for this text: all parts are there, or the rest can't be made, as of one that
@@ -69,17 +63,12 @@ Whoever answers says:
     another page on the same file, or an entry or the book's text was asked for. The page says
     ``shown``, and never sends it back. A page whose reader has typed meanwhile sends that instead.
 ``step``: ...
-    The step of ``state`` is another: a text was kept (``kept``, as an entry), a question answered
-    (``guess``).
+    The step of ``state`` is another: a text was kept (``kept``, as an entry).
 ``place``: elsewhere
     The step at which the file is worked on, if that is another one's: the page keeps its text, and
     says so. A ``text`` that it sends brings the file to its own step. Or "".
 ``history``: entries
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
-    One that was judged with other arguments than this workbench's has no verdict (``right``), and
-    says in ``others`` what it was with those.
-``comparison``: first, second, lines
-    ``lines``: [mark, line of the first, line of the second, text] with the mark " ", "-" or "+".
 ``gone``
     Nobody answers any more: the kernel is started anew. (The widget's channel says this itself.)
 ``trouble``: message
@@ -88,4 +77,4 @@ Whoever answers says:
 """
 
 #: The parts of an answer, in their order.
-PARTS = ("text", "code", "verdict", "clocks", "replay", "best", "prices")
+PARTS = ("text", "code", "verdict", "clocks", "replay", "prices")

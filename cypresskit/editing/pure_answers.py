@@ -13,7 +13,9 @@ from typing import Any
 from cypresskit.compiler import Code, CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.il import OPCODES, ILError, Program, assemble, reference
-from cypresskit.il.dataflow import Numbering, backward, defines, keys, liveness, uses
+from cypresskit.il.cursor import without_remark
+from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.program import LETTERS
 
 Answer = dict[str, Any]
 #: A bundle, fetch or store, as far as an edit can change it: its kind, and the slot, the operation
@@ -21,19 +23,17 @@ Answer = dict[str, Any]
 Signature = tuple[str, tuple[tuple[int, str, str], ...]]
 
 _WORD = re.compile(r"[^\s,;]+")
-_COMMENT = re.compile(r";|//")
-LETTERS = "xyzw"
 
 
 def words() -> Answer:
-    """What the language's words mean, for hover and completion.
+    """What the language's words mean, for hover.
 
-    Returns ``opcodes``, a list of name, operands, cost, meaning and example; and ``others``, a list
+    Returns ``opcodes``, a list of name, operands, cost and meaning; and ``others``, a list
     of name, pattern (a regular expression for all that it is written as) and text.
     """
     tables = (reference.REGISTERS, reference.MODIFIERS, reference.SYNTAX)
     others = [[name, row["pattern"], row["text"]] for part in tables for name, row in part.items()]
-    return {"opcodes": [reference.entry(op) for op in OPCODES.values()], "others": others}
+    return {"opcodes": [reference.entry(op)[:4] for op in OPCODES.values()], "others": others}
 
 
 def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | None]:
@@ -115,9 +115,8 @@ def code_answer(
     k_per_iteration, flops : of a turn of the main loop, where the kernel's launch tells them.
 
     The answer holds either ``refusal``, the line and the message of a program that the chip can't
-    run; or ``rows``, ``dropped``
-    (the lines of which no operation is left, for nothing uses the result), ``folded`` (those of
-    which none is left though something uses it) and ``card``.
+    run; or ``rows``, ``dropped`` (the lines of which no operation is left: nothing uses the result,
+    or what does reads it where it was) and ``card``.
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
     ``clause``, whether it is in the main ``loop``, whether it is ``new``, its ``text`` (of a jump)
     or ``parts``: [slot, operation, line, the operation in full]. Slots 0 to 4 are x y z w t.
@@ -131,42 +130,16 @@ def code_answer(
     _mark_new(rows, signatures, before)
     card = code.card(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
-    dropped, folded = _without_operation(program, rows)
-    answer = {"rows": rows, "card": shown, "dropped": dropped, "folded": folded}
+    answer = {"rows": rows, "card": shown, "dropped": _absent_lines(program, rows)}
     return answer, code, signatures
 
 
-def _without_operation(program: Program, rows: Sequence[Answer]) -> tuple[list[int], list[int]]:
-    """The lines that set a register and of which no operation is left: those whose result nothing
-    uses, and the others, a copy or a literal, say, which is read where it is used.
-    """
+def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
+    """The lines that set a register and of which no operation is left."""
     left = {part[2] for row in rows for part in row["parts"]}
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
-    absent_lines = setting - left - called
-    used = _used_lines(program)
-    return sorted(absent_lines - used), sorted(absent_lines & used)
-
-
-def _used_lines(program: Program) -> set[int]:
-    """The lines whose result a store, a branch or an address depends on."""
-    numbering = Numbering(program)
-    body = program.body
-    reads = [numbering.bits(keys(uses(program, i))) for i in body]
-    writes = [
-        numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0
-        for i in body
-    ]
-    used = set()
-
-    def step(at: int, after: int) -> int:
-        if writes[at] and not after & writes[at]:
-            return after
-        used.add(body[at].line)
-        return reads[at] | after & ~writes[at]
-
-    backward(program, step)
-    return used
+    return sorted(setting - left - called)
 
 
 def accesses(program: Program) -> tuple:
@@ -184,22 +157,13 @@ def accesses(program: Program) -> tuple:
 #: The rows of the kernel's card that the workbench shows.
 CARD = (
     "gprs",
-    "gprs_bound",
-    "temporaries",
     "wavefronts",
-    "k_per_iteration",
-    "alu_clauses",
-    "tex_clauses",
     "fetches",
     "lds_operations",
-    "flops",
     "mads",
     "loop_bundles",
-    "bundles_bound",
-    "slots4_pct",
     "slots5_pct",
     "nominal_gflops",
-    "bound_by",
 )
 
 
@@ -240,7 +204,7 @@ def _signature(row: Answer, program: Program) -> Signature:
 def bare(program: Program, line: int) -> str:
     """A line of the text without its comment."""
     text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
-    return _COMMENT.split(text, maxsplit=1)[0].strip()
+    return without_remark(text).strip()
 
 
 def _mark_new(
@@ -254,22 +218,6 @@ def _mark_new(
         if kind != "equal":
             for row in rows[start:end]:
                 row["new"] = True
-
-
-def comparison(first: str, second: str) -> list[list]:
-    """Two texts side by side: [mark, line of the first, line of the second, text], with the mark
-    " ", "-" or "+", and 0 where a text has no such line.
-    """
-    old, new = first.splitlines(), second.splitlines()
-    rows: list[list] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, a, b, c, d in matcher.get_opcodes():
-        if kind == "equal":
-            rows += [[" ", a + n + 1, c + n + 1, old[a + n]] for n in range(b - a)]
-            continue
-        rows += [["-", n + 1, 0, old[n]] for n in range(a, b)]
-        rows += [["+", 0, n + 1, new[n]] for n in range(c, d)]
-    return rows
 
 
 def pure_answers(

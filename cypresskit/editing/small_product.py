@@ -4,13 +4,13 @@ import numpy as np
 
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.products import LONGEST
 from cypresskit.machine import KernelError, launch
 
 SIDE = 8  # rows and columns of C that are shown
 LARGEST = 64  # rows or columns of a block of C: a larger one is not small
 TERMS = 4  # steps of k at least
 SHOWN_TERMS = 8  # at most
-LONGEST = 10**4  # instructions of a work-item: no small product needs a tenth of them
 
 
 def small_product(mine: Kernel) -> Answer | None:

@@ -1,16 +1,7 @@
-// What a step of the climb says above its workbench: its idea, what it asks for, the question before
-// the edit, and below it its views.
+// What a step of the climb says above its workbench: its idea and what it asks for; and below it
+// its views.
 import {followTheme, make} from "../draw/shell.js"
 import {makeSentence} from "./il_text.js"
-
-const MOST_LISTED = 6 // that are listed
-
-/** Which lines are the dearest, in words. */
-function whichLines(lines) {
-  if (lines.length < 2) return lines.length ? `It is line ${lines[0]}.` : ""
-  const more = lines.length > MOST_LISTED ? ", …" : ""
-  return `These cost the same: lines ${lines.slice(0, MOST_LISTED).join(", ")}${more}.`
-}
 
 export class StepHead {
   /**
@@ -22,11 +13,6 @@ export class StepHead {
     this.box = make(parent, "section", {class: "ckw-step"})
     this.idea = make(this.box, "p", {class: "ckw-idea"})
     this.pars = make(this.box, "p", {class: "ckw-pars"})
-    this.question = make(this.box, "form", {class: "ckw-question"})
-    this.question.addEventListener("submit", (event) => {
-      event.preventDefault()
-      this.post({type: "guess", words: this.field?.value.trim() || "nothing"})
-    })
     this.hint = make(this.box, "p", {class: "ckw-hint", hidden: ""})
     this.buttons = make(below, "p", {class: "ckw-play"})
     this.played = make(below, "div", {class: "ckw-played"})
@@ -60,14 +46,12 @@ export class StepHead {
     book.title = "Your text stays in the history below"
     book.addEventListener("click", () => this.post({type: "book"}))
     this.showPars()
-    this.showQuestion()
   }
 
-  /** The text is another: what was asked of it is answered by what comes. */
+  /** The text is another: nothing is known of it yet. */
   age() {
     this.gflops = undefined
     this.right = false
-    if (!this.step.guess) this.dear = undefined
     this.showPars()
   }
 
@@ -76,15 +60,6 @@ export class StepHead {
     this.gflops = gflops
     this.right = right
     this.showPars()
-    this.showQuestion()
-  }
-
-  /** Which lines are the dearest, alike. What counts is the text of which it was said: later ones
-   * have dear lines of their own. */
-  prices(dear) {
-    if (this.step.guess && this.dear) return
-    this.dear = dear
-    this.showQuestion()
   }
 
   showPars() {
@@ -116,32 +91,6 @@ export class StepHead {
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }
 
-  /** The question until it is answered, which hides prices if they would answer it; then the answer,
-   * beside what came out. */
-  showQuestion() {
-    const {question, guess, kept} = this.step
-    const {about} = question
-    const host = /** @type {HTMLElement} */ (this.box.closest(".ckw"))
-    host.toggleAttribute("data-asked", about === "line" && !guess)
-    const state = JSON.stringify([guess, kept?.[about], guess && this.dear])
-    if (this.asked === state) return
-    this.asked = state
-    this.question.replaceChildren()
-    make(this.question, "span", {}, `${question.text} `)
-    if (!guess) {
-      this.field = /** @type {HTMLInputElement} */ (
-        make(this.question, "input", {"aria-label": question.text, placeholder: about, size: "8"})
-      )
-      make(this.question, "button", {type: "submit"}, "say")
-      if (about === "line") make(this.question, "span", {}, "Then each line's price shows.")
-      return
-    }
-    make(this.question, "b", {}, `You said ${guess}. `)
-    const came =
-      about === "line" ? whichLines(this.dear ?? []) : kept?.[about] && `Yours: ${kept[about]}.`
-    if (came) make(this.question, "b", {class: "ckw-came"}, came)
-  }
-
   /** A view that was asked for, as a page of its own in this page's theme, since what is in a frame
    * can't look around it; or a picture. */
   view({page, problem, picture}) {
@@ -170,5 +119,9 @@ export class StepHead {
         .replace("<body ", `<body data-theme="${shown}" data-look="${shown}" `)
     })
     place.scrollIntoView({block: "nearest"})
+  }
+
+  end() {
+    this.stopTheme?.()
   }
 }

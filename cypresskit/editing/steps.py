@@ -9,11 +9,11 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from cypresskit.draw.climb_picture import FIGURES, REFERENCE, Timed
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
@@ -26,6 +26,7 @@ SIDES = re.compile(r"block_(\d+)x(\d+)")
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's text
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # letters of a text in it: as many bytes as a file may have
+CLOSE = 1.005  # times: speeds nearer than this are equal; the model is no better than that
 WITHIN = 0.02  # of a par: a speed that is this little below it is "within 2 %"
 
 
@@ -41,17 +42,6 @@ class Pars:
 
 
 @dataclass(frozen=True)
-class FirstGuess:
-    """What is asked before the edit, and of what its answer will be known: the dearest ``"line"``
-    of the text that stands there, whose prices are hidden until then; or the ``"registers"`` or
-    ``"bundles"`` of the kernel that the step keeps.
-    """
-
-    text: str
-    about: str
-
-
-@dataclass(frozen=True)
 class Step:
     """A step of the climb.
 
@@ -61,7 +51,8 @@ class Step:
     begins. ``good`` names the kernel of the book's climb, and ``paper`` the published one, that set
     two of the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
     ``previous``: the step whose kernel it goes on with; a step without one begins with its own
-    ``start``. ``old_c``: whether its kernel must add beta times the old C.
+    ``start``. ``old_c``: whether its kernel must add beta times the old C. ``climbs``: whether it
+    is a step of a reader's climb; the others are ideas beside it.
     """
 
     name: str
@@ -72,17 +63,17 @@ class Step:
     share: float
     good: str
     paper: str
-    question: FirstGuess
     hint: str
     views: tuple[str, ...]
     previous: str = ""
-    n: int = 2048
+    n: int = REFERENCE
     old_c: bool = False
+    climbs: bool = True
 
     @property
     def pars(self) -> Pars:
         """The three pars."""
-        gflops = _climb()[self.good, self.n]
+        gflops = FIGURES[Timed(self.good, self.n)].gflops
         return Pars(self.share * gflops, gflops, float(published(self.paper)["gflops_max"]))
 
     @property
@@ -148,21 +139,12 @@ def book_text(name: str) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else book_kernel(name).text
 
 
-@cache
-def _climb() -> dict[tuple[str, int], float]:
-    """The Gflop/s of each launch of the climb, by kernel and N."""
-    rows = json.loads(files("cypresskit").joinpath("draw/climb.json").read_text(encoding="utf-8"))
-    return {(kernel, n): gflops for (kernel, n, style), (gflops, *_) in rows if not style}
-
-
 def step_named(name: object) -> Step:
     """The step of a name. Raises ``ValueError`` that says which there are."""
     if not isinstance(name, str) or name not in STEPS:
         raise ValueError(f"step is one of {', '.join(map(repr, STEPS))}, not {name!r}")
     return STEPS[name]
 
-
-_DEAR = FirstGuess("Which line is dear: without which would the launch end soonest?", "line")
 
 STEPS = {
     step.name: step
@@ -171,13 +153,12 @@ STEPS = {
             name="00",
             title="One element",
             idea="Each work-item computes one element of C: it runs along a row of A and down "
-            "a column of B. Two numbers are fetched for each product.",
+            "a column of B. Two numbers are fetched for each product. Which line is dear?",
             like="sgemm_naive",
             start="00",
             share=0.0,
             good="sgemm_naive",
             paper="sgemm_tn",
-            question=_DEAR,
             hint="",
             views=(
                 "chip",
@@ -188,13 +169,12 @@ STEPS = {
             name="01a",
             title="Two by two",
             idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
-            "r11. Each number that it fetches is used twice.",
+            "r11. Each number that it fetches is used twice. Which line is dear now?",
             like="block_2x2",
             start="01a",
             share=0.5,
             good="block_2x2",
             paper="sgemm_tn",
-            question=FirstGuess("Which line is dear now?", "line"),
             hint="does a turn fetch two numbers of A and two of B, and use each twice?",
             views=("register_block",),
         ),
@@ -202,13 +182,12 @@ STEPS = {
             name="01b",
             title="Four by four",
             idea="A texel holds four neighbours, and one fetch brings them all. A block of 4 x "
-            "4 uses each of them four times.",
+            "4 uses each of them four times. How many registers will it take? 2 x 2 took 5.",
             like="block_4x4",
             start="01b",
             share=0.9,
             good="block_4x4",
             paper="sgemm_tn",
-            question=FirstGuess("How many registers will it take? 2 x 2 took 5.", "registers"),
             hint="one texel of A and one of B make all 16 products: is more fetched?",
             views=("register_block",),
         ),
@@ -216,13 +195,12 @@ STEPS = {
             name="02",
             title="Larger blocks",
             idea="The larger the block, the more products are made of what was fetched: first "
-            "4 x 8, then 8 x 8. The block must fit into registers.",
+            "4 x 8, then 8 x 8. The block must fit into registers: how many will it take?",
             like="block_4x8",
             start="02",
             share=0.7,
             good="block_8x8",
             paper="sgemm_tn",
-            question=FirstGuess("How many registers will the larger block take?", "registers"),
             hint="is a side of the block still four? One more texel for it, as many sums again, "
             "and a first texel twice as far. If it is 8 x 8, the order of its products is next: "
             "lesson 03.",
@@ -233,13 +211,13 @@ STEPS = {
             name="03",
             title="The order of products",
             idea="Five operations fit into a bundle if their numbers can be read at once. "
-            "Which products stand beside each other decides it.",
+            "Which products stand beside each other decides it. Which line is dear now: a fetch, "
+            "or a product?",
             like="block_8x8",
             start="03",
             share=0.94,
             good="block_8x8",
             paper="sgemm_tn",
-            question=FirstGuess("Which line is dear now: a fetch, or a product?", "line"),
             hint="the book's takes 16 bundles and 22 registers, for 11 wavefronts: which do you "
             "have more of? A bundle reads three registers of each channel: which four neighbours "
             "share all their numbers of B?",
@@ -251,75 +229,75 @@ STEPS = {
             title="Late reads",
             idea="This kernel reads the old C before its loop, and needs it after. A number "
             "that waits holds a register, and registers decide how many wavefronts an "
-            "engine holds.",
+            "engine holds. How many will be enough?",
             like="block_8x8",
             start="04",
             share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
-            question=FirstGuess("How many registers will be enough?", "registers"),
             hint="each number of C that waits for its `mad` holds a register. How few can wait "
             "at once, and when?",
             views=("wavefronts",),
             old_c=True,
+            climbs=False,
         ),
         Step(
             name="05",
             title="Who computes what",
             idea="A compute kernel numbers its work-items itself, here row by row. Four "
             "numbers in a row are a quad, and what a quad wants decides how long a fetch "
-            "takes.",
+            "takes. Which line is dear?",
             like="sgemm_tn_compute",
             start="05",
             share=0.98,
             good="block_8x8",
             paper="sgemm_tn",
-            question=_DEAR,
             hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of "
             "the number moves down a row?",
             views=("texture_fetch",),
+            climbs=False,
         ),
         Step(
             name="06",
             title="Doubles",
             idea="A register holds two doubles, and a product of two takes four slots of a "
-            "bundle. A block of 4 x 4 matches what the texture units deliver.",
+            "bundle. A block of 4 x 4 matches what the texture units deliver. How many bundles "
+            "will a turn take?",
             like="dgemm_tn",
             start="06",
             share=0.5,
             good="dgemm_tn",
             paper="dgemm_tn",
-            question=FirstGuess("How many bundles will a turn take?", "bundles"),
             hint="fetch the texels of four steps of k in a turn, and count to four at once.",
             views=("bundles",),
+            climbs=False,
         ),
         Step(
             name="07",
             title="The local data share",
             idea="The 64 work-items of a group share what they fetch: each number of A is "
             "fetched once, and read from the LDS by all. Nobody may read before everybody "
-            "has written.",
+            "has written. Which line is dear?",
             like="sgemm_64x64_lds",
             start="07",
             share=0.98,
             good="sgemm_64x64_lds",
             paper="sgemm_64x64_lds",
-            question=_DEAR,
             hint="is a number of A still fetched eight times, instead of once and then read "
             "from the LDS?",
             views=("texture_fetch", "chip"),
+            climbs=False,
         ),
         Step(
             name="12",
             title="Two steps a turn",
             idea="A turn of the loop that does two steps of k pays once for its test, and has "
-            "twice as many fetches under way.",
+            "twice as many fetches under way. How many bundles will it take?",
             like="block_8x8",
             start="12",
             share=0.998,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=FirstGuess("How many bundles will a turn of two steps take?", "bundles"),
             hint="is k counted once a turn, by a literal of 2.0? And are all the turn's fetches "
             "asked for before its first product?",
             views=("bundles",),
@@ -335,11 +313,11 @@ STEPS = {
             share=0.0,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_DEAR,
             hint="",
             views=("chip",),
             previous="12",
             n=4352,
+            climbs=False,
         ),
         Step(
             name="contest",
@@ -353,7 +331,6 @@ STEPS = {
             share=0.9,
             good="sgemm_tn",
             paper="sgemm_tn",
-            question=_DEAR,
             hint="what does a turn pay for besides products and fetches?",
             views=("chip",),
             previous="12",

@@ -22,25 +22,15 @@ const UNOPENED =
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
 const GO_ON = "go on here"
-const DROPPED = "No operation is left of it: nothing uses its result. "
-const FOLDED = "It takes no operation: what uses its value reads it where it was, or as a literal. "
+const DROPPED =
+  "No operation is left of it: nothing uses its result, or what does reads it where it was. "
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
 const HEADLINE = 70 // letters: a headline of more is set smaller, in two lines
 const SEEN = 170 // letters of a headline that are seen
 const DIGITS = {maximumSignificantDigits: 3} // of a speed below a thousand
 // What the page says of a text, each renewed by a part of its answer.
-const STATEMENTS = [
-  "headline",
-  "findings",
-  "live",
-  "code",
-  "product",
-  "terms",
-  "clocks",
-  "best",
-  "prices",
-]
+const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "prices"]
 
 /** Begin a workbench in an element.
  * @param {HTMLElement} host
@@ -86,8 +76,7 @@ class Workbench {
     this.live = []
     this.faults = []
     this.priced = new Map() // what each line costs, in words
-    this.dropped = new Set() // lines of which no operation is left: nothing uses the result
-    this.folded = new Set() // those of which none is left though it is used
+    this.dropped = new Set() // lines of which no operation is left
     this.touched = false
     this.fresh = new Freshness(host)
     host.classList.add("cypresskit", "ckw")
@@ -110,6 +99,7 @@ class Workbench {
     this.stopTheme()
     this.stopKeys()
     this.editor?.end()
+    this.step?.end()
   }
 
   hear(message) {
@@ -127,7 +117,6 @@ class Workbench {
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "step") this.step?.show(message)
     else if (message.type === "place") this.showPlace(message.elsewhere)
-    else if (message.type === "comparison") this.history.compare(message)
     else if (message.type === "trouble") this.say(message.message, true)
   }
 
@@ -191,10 +180,8 @@ class Workbench {
     this.steps = make(below, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
     this.history = new History(make(host, "div", {class: "ckw-history"}), {
       recall: (entry) => this.post({type: "recall", entry}),
-      compare: (first, second) => this.post({type: "compare", first, second}),
     })
     if (state.step) {
-      host.classList.add("ckw-climbs")
       const post = (message) => this.post({...message, edit: this.edit})
       this.step = new StepHead(above, make(host, "div"), post)
       this.step.show(state.step)
@@ -238,7 +225,6 @@ class Workbench {
     this.faults = []
     this.live = []
     this.dropped = new Set()
-    this.folded = new Set()
     this.editor.ageFaults()
     this.figures.works("")
     this.step?.age()
@@ -346,7 +332,6 @@ class Workbench {
       code: () => this.showCode(answer),
       verdict: () => this.showVerdict(answer),
       clocks: () => this.showClocks(answer),
-      best: () => this.showBest(answer),
       prices: () => this.showPrices(answer),
       replay: () => this.showReplay(answer),
       view: () => this.step?.view(answer),
@@ -391,7 +376,6 @@ class Workbench {
     }
     this.list([])
     this.dropped = new Set(answer.dropped)
-    this.folded = new Set(answer.folded)
     this.explain(this.editor.caret.line)
     this.editor.lines.setDropped(this.dropped)
     this.bundles.show(answer)
@@ -470,13 +454,12 @@ class Workbench {
   }
 
   /** What binds, what would help, and where in the text that stands. */
-  lead({bound, help = "", steps = [], life = ""}) {
+  lead({bound, help = "", steps = []}) {
     this.steps.hidden = false
     this.steps.replaceChildren()
     const first = make(this.steps, "p")
     make(first, "b", {}, `Bound by ${bound}. `)
     makeSentence(first, "span", {}, `${help} `)
-    if (life) make(first, "span", {class: "ckw-soft"}, life)
     for (const {text, lines} of steps) {
       const item = make(this.steps, "p")
       if (lines.length) {
@@ -490,16 +473,10 @@ class Workbench {
     }
   }
 
-  showBest(answer) {
-    this.figures.best(answer)
-    this.fresh.renew("best")
-  }
-
   showPrices(answer) {
     this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
-    this.step?.prices(answer.dear)
     this.fresh.renew("prices")
     this.explain(this.editor.caret.line)
   }
@@ -618,8 +595,7 @@ class Workbench {
     else if (meaning) {
       make(this.help, "b", {}, meaning[0])
       make(this.help, "span", {}, ` ${meaning[1]}. `)
-      if (this.dropped.has(line)) make(this.help, "span", {class: "ckw-bad"}, DROPPED)
-      if (this.folded.has(line)) make(this.help, "span", {}, FOLDED)
+      if (this.dropped.has(line)) make(this.help, "span", {}, DROPPED)
       const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
       if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
     } else

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cypresskit.draw.climb_picture import Climb
+from cypresskit.draw.climb_picture import REFERENCE, Climb
 from cypresskit.editing import measured_answers, page_files, pure_answers
 from cypresskit.editing.conversation import BROUGHT, Conversation
 from cypresskit.editing.edits import Edits, history_path
@@ -27,13 +27,11 @@ from cypresskit.editing.steps import (
     saved_texts,
     step_named,
 )
-from cypresskit.il import ILError, Program, assemble
+from cypresskit.il import ILError
+from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.own import resolve, shortened
+from cypresskit.kernels.own import resolve
 from cypresskit.tables import in_columns, quantity
-from cypresskit.timing.prices import Prices, price
-from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
 
 PLAIN = "text/plain"
 HTML = "text/html"
@@ -59,7 +57,7 @@ def workbench(
         The kernel's file, a path that ends in ``.il``; of a step, ``my_kernel.il`` if not given. If
         there is none, it begins with the text of ``like``, or of the step.
     step
-        A step of the climb, such as ``"02"``: its idea, its question and its pars stand above the
+        A step of the climb, such as ``"02"``: its idea and its pars stand above the
         text, and a right text that reaches the first par is kept as that step's. A step that was
         open before goes on with its own last text, another one with that of the step before it. The
         file is at one step at a time: a workbench of another one keeps what stands on it, says so,
@@ -71,8 +69,7 @@ def workbench(
         The kernel of the catalogue whose launch convention it follows, as far as it does: a text
         that stores C in another way is launched as it asks for. A step says it itself.
     n
-        It is timed at m = n = k = ``n``; by default at the step's, or at 2048, or less if that
-        takes long.
+        It is timed at m = n = k = ``n``; by default at the step's, or at 2048.
 
     Returns
     -------
@@ -133,7 +130,7 @@ def workbench(
         )
     settings = {
         "like": known.name if known is not None else None,
-        "n": n,
+        "n": n or REFERENCE,
         "step": step,
     }
     bench = Workbench(path.absolute(), settings)
@@ -196,8 +193,7 @@ class Workbench:
     """A kernel's file on the workbench; see ``ck.workbench``.
 
     Attributes describe the file as it is now; while it is at another step, the text left on this
-    workbench: ``text``; ``program``, the assembled kernel; ``kernel``, with which all is done that
-    a kernel of the catalogue is for; ``report``, how fast it is; ``prices``, what each line costs;
+    workbench: ``text``; ``kernel``, with which all is done that a kernel of the catalogue is for;
     ``history``, its edits; ``climb``, a picture of the steps that are kept.
     """
 
@@ -215,11 +211,6 @@ class Workbench:
         return self._conversation.text
 
     @property
-    def program(self) -> Program:
-        """The assembled text. Raises ``ILError`` if it has faults."""
-        return assemble(self.text, self.path.name)
-
-    @property
     def kernel(self) -> Kernel:
         """The kernel, with its launch convention. Raises what ``ck.kernel`` does."""
         return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
@@ -228,23 +219,6 @@ class Workbench:
     def _convention(self) -> dict[str, Any]:
         step = self._conversation.step
         return {"like": self._settings["like"], "old_c": step is not None and step.old_c}
-
-    @property
-    def report(self) -> Report:
-        """How fast it is, at the size that the picture shows. Raises what ``ck.simulate`` does."""
-        mine = self.kernel
-        n = self._timed_at or measured_answers.fitting_size(mine)
-        return simulate(mine, 1 if mine.vector else n, m=n, k=n)
-
-    @property
-    def prices(self) -> Prices:
-        """What each line costs, at the same size; it takes some seconds. See ``ck.price``."""
-        return price(self.report)
-
-    @property
-    def _timed_at(self) -> int | None:
-        clocks = self._conversation.answers.get("clocks", {})
-        return self._settings["n"] or (clocks.get("size") or [None])[0]
 
     @property
     def history(self) -> Edits:
@@ -326,9 +300,7 @@ class Workbench:
         if not seen.right:
             return
         gflops = measured_answers.clocks_answer(mine, step.n).get("gflops", 0.0)
-        best = self._edits.kept(step.name)
-        if gflops >= step.pars.right and (best is None or gflops > best.gflops):
-            self._edits.keep(step.name, self.text, gflops)
+        self._conversation.keep_step(self.text, gflops)
 
     def _begin(self) -> Any:
         """The widget, made when it is first shown."""

@@ -5,12 +5,12 @@ be.
 import sys
 from collections.abc import Callable
 from functools import partial
-from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 
 from cypresskit.devices import is_whole
+from cypresskit.il.errors import shortened
 
 LARGEST = 1 << 31  # rows or columns: far beyond every memory, and their products still are floats
 UNITS = 100_000  # steps of a plan, some seconds of work for the event model
@@ -22,7 +22,7 @@ def _checker(good: Callable[[Any], bool], wanted: str) -> Callable[..., None]:
     def check(**values: Any) -> None:
         for name, value in values.items():
             if not good(value):
-                raise ValueError(f"{name} = {short(value)} has to {wanted}")
+                raise ValueError(f"{name} = {shortened(value)} has to {wanted}")
 
     return check
 
@@ -45,7 +45,7 @@ def check_type(kind: type, **values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, kind):
             where = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
-            raise TypeError(f"{name} has to be a {where}, not {short(value)}")
+            raise TypeError(f"{name} has to be a {where}, not {shortened(value)}")
 
 
 def check_precision(precision: str, where: str) -> None:

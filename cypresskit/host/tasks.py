@@ -15,17 +15,13 @@ real arrays. `Timeline.check` replays the result against what each task says it 
 knowing nothing of the rules.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from pathlib import Path
-from typing import Any
 
-from cypresskit.host.checks import check_amount, check_share, check_type
+from cypresskit.host.checks import check_amount, check_type
 from cypresskit.host.resources import Demand, Resource, fair_shares
-from cypresskit.saving import save_file
 
 
 @dataclass(frozen=True)
@@ -194,48 +190,11 @@ class Timeline:
                     )
                 using[name][number] = writes
 
-    def execute(self, moments: Sequence[float] | float = 1.0) -> None:
-        """Do the tasks on real arrays. Each takes effect at a moment between its start (0) and its
-        end (1): ``moments`` is one number, or one per span. The result must not depend on it; a
-        test tries many.
-        """
-        parts = [moments] * len(self.spans) if isinstance(moments, float | int) else list(moments)
-        if len(parts) != len(self.spans):
-            raise ValueError(f"there are {len(parts)} moments for {len(self.spans)} tasks")
-        check_share(**{f"moment {number}": moment for number, moment in enumerate(parts)})
-        order = [
-            (s.start + (s.end - s.start) * part, s.end, i)
-            for i, (s, part) in enumerate(zip(self.spans, parts))
-        ]
-        for *_, number in sorted(order):
-            if action := self.spans[number].task.action:
-                action()
-
-    def perfetto(self) -> dict[str, Any]:
-        """The timeline in the Chrome trace format, which https://ui.perfetto.dev and
-        chrome://tracing open: a row per queue, times in microseconds.
-        """
-        queues = list(dict.fromkeys(span.task.queue for span in self.spans))
-        events: list[dict[str, Any]] = [
-            {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cypresskit"}}
-        ]
-        for number, queue in enumerate(queues, 1):  # a thread 0 would be the idle one
-            events.append(
-                {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": queue}}
-            )
-        for span in self.spans:
-            task = span.task
-            args = {"bytes": task.bytes} | {
-                kind: dict(getattr(task, kind)) for kind in ("reads", "writes", "uses")
-            }
-            when = {"ts": span.start * 1e6, "dur": (span.end - span.start) * 1e6, "args": args}
-            row = {"pid": 1, "tid": queues.index(task.queue) + 1}
-            events.append({"ph": "X", "name": task.name, "cat": task.stage, **row, **when})
-        return {"traceEvents": events, "displayTimeUnit": "ms"}
-
-    def save(self, path: str | Path) -> None:
-        """Write ``perfetto()`` to ``path`` as JSON."""
-        save_file(path, json.dumps(self.perfetto()))
+    def execute(self) -> None:
+        """Do the tasks on real arrays, each at its end. Any moment since its start would do."""
+        for span in sorted(self.spans, key=lambda span: span.end):
+            if span.task.action:
+                span.task.action()
 
     def __repr__(self) -> str:
         head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, busiest: {self.bound}"

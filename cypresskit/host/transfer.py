@@ -9,6 +9,7 @@ between the kernel runs:
 `pipeline` add.
 """
 
+from cypresskit.devices import check_precision
 from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
@@ -98,6 +99,5 @@ def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double")
 
 
 def _bytes(precision: str) -> int:
-    if not isinstance(precision, str) or precision not in BYTES:
-        raise ValueError(f"precision {precision!r} is not one of {', '.join(BYTES)}")
+    check_precision(precision)
     return BYTES[precision]

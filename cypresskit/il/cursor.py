@@ -5,13 +5,20 @@ share.
 import re
 from typing import NoReturn
 
+from cypresskit.il.bits import ALL
 from cypresskit.il.foreign import operator_slip
 from cypresskit.il.opcodes import opcode_in
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
+BRACKETS = re.compile(r"\(([^()]*)\)")
 COLOURS = str.maketrans("rgba", "xyzw")
+
+
+def without_remark(line: str) -> str:
+    """A line of IL up to its remark, which begins with ``;`` or ``//``."""
+    return _COMMENT.split(line, maxsplit=1)[0].rstrip()
 
 
 class FaultAt(Exception):
@@ -26,8 +33,7 @@ class Line:
     """A cursor over one source line without its comment."""
 
     def __init__(self, text: str, number: int):
-        comment = _COMMENT.search(text)
-        self.text = text[: comment.start()].rstrip() if comment else text.rstrip()
+        self.text = without_remark(text)
         self.number = number
         self.at = 0
         self.skip()
@@ -80,7 +86,7 @@ def whole(text: str, line: Line, at: int) -> int:
     if len(text) > 10:
         line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
     value = int(text, 0) if text[:2].lower() == "0x" else int(text)
-    if value > 0xFFFFFFFF:
+    if value > ALL:
         line.fail(f"the number `{text}` does not fit in 32 bits", at)
     return value
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from cypresskit.il.program import Instruction, Program, Source
+from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
 Key = tuple[int, int]  # number of an r register, component
 # Number of the source (negative: an address of g[]), the source, the positions that are read
@@ -90,7 +90,7 @@ def components(source: Source, positions: Iterable[int]) -> list[int]:
     """The components of the register that the positions name; constants 0 and 1 of a swizzle are
     left out.
     """
-    return ["xyzw".index(source.swizzle[p]) for p in positions if source.swizzle[p] in "xyzw"]
+    return [LETTERS.index(source.swizzle[p]) for p in positions if source.swizzle[p] in LETTERS]
 
 
 def keys(operands: Iterable[Use]) -> set[Key]:

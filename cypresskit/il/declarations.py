@@ -4,6 +4,7 @@ import math
 import re
 import struct
 
+from cypresskit.il.bits import ALL
 from cypresskit.il.cursor import Line, count, end_of_line, whole
 from cypresskit.il.errors import nearest
 from cypresskit.il.opcodes import OPCODES, Opcode
@@ -133,7 +134,7 @@ def _bits(text: str, line: Line, at: int) -> int:
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():
         value = whole(bare, line, at)
-        return -value & 0xFFFFFFFF if text.startswith("-") else value
+        return -value & ALL if text.startswith("-") else value
     try:
         return struct.unpack("<I", struct.pack("<f", float(text.rstrip("fF"))))[0]
     except OverflowError:

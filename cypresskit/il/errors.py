@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+QUOTED = 60  # characters of something unknown that an error shows
 SHOWN = 20  # faults printed before the rest are only counted
 WIDTH = 160  # characters of a source line that are printed
 
@@ -65,6 +66,21 @@ class ILError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:  # so that an error crosses from one process to another
         return ILError, (self.name, list(self.faults))
+
+
+def shortened(given: object) -> str:
+    """Its ``repr``, cut off where it is long."""
+    text = repr(given)
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
+
+
+def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> None:
+    """Raise ``TypeError`` for the name of an option that ``caller`` doesn't take."""
+    options = list(taken)
+    for name in given:
+        if name not in options:
+            guess = nearest(name, options, 0.65)
+            raise TypeError(f"{caller} takes no `{name}`.{guess} It takes {', '.join(options)}")
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

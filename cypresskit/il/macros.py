@@ -12,7 +12,7 @@ from dataclasses import replace
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
 MAX_INSTRUCTIONS = 20_000  # after expansion
-MAX_DEPTH = 32  # macros called inside macros
+MAX_CALLS = 32  # macros called inside macros
 
 
 class _TooLong(Exception):
@@ -72,8 +72,8 @@ class MacroExpansion:
             return self._fail(call, f"there is no macro {number} (macros here: {known})")
         if number in inside:
             return self._fail(call, f"macro {number} calls itself")
-        if len(inside) >= MAX_DEPTH:
-            return self._fail(call, f"macros nest deeper than {MAX_DEPTH}")
+        if len(inside) >= MAX_CALLS:
+            return self._fail(call, f"macros nest deeper than {MAX_CALLS}")
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
             what = f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs"
             return self._fail(call, f"{what}, found {len(call.outputs)} and {len(call.sources)}")

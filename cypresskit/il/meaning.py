@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cypresskit.il import bits
 from cypresskit.il.fused import multiply_add
 from cypresskit.il.opcodes import OPCODES
 
-SIGN, INFINITY = np.uint32(0x80000000), np.uint32(0x7F800000)
-NAN = np.uint32(0x7FC00000)
+SIGN, INFINITY, NAN = np.uint32(bits.SIGN), np.uint32(bits.INFINITY), np.uint32(bits.NAN)
 NAN64 = np.uint64(0x7FF8000000000000)
-ONE = np.uint32(0x3F800000)
-TRUE, FALSE = np.uint32(0xFFFFFFFF), np.uint32(0)
+ONE = np.uint32(bits.ONE)
+TRUE, FALSE = np.uint32(bits.ALL), np.uint32(0)
 MIN_NORMAL = np.float32(2.0**-126)
 # What rounds to less than 2^-126 when the exponent has no bound lies below this
 TINY = 2.0**-126 * (1 - 2.0**-25)
@@ -237,7 +237,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "ftou": _to_integer(0.0, 2.0**32 - 1, np.uint32),
     "itof": lambda a: a.view(np.int32).astype(np.float32).view(np.uint32),
     "utof": lambda a: a.astype(np.float32).view(np.uint32),
-    "dmov": lambda a: a,
     "dadd": _doubles(np.add),
     "dmul": _doubles(np.multiply),
     "dmad": _doubles(lambda a, b, c: multiply_add(a, b, c)[0]),

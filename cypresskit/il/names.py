@@ -5,6 +5,7 @@ literals hold, written as the numbers they are.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from cypresskit.il.bits import ONE, SIGN
 from cypresskit.il.declarations import MAX_CONSTANTS
 from cypresskit.il.program import LETTERS, Instruction, Program, Register
 from cypresskit.il.registers import INPUTS
@@ -87,9 +88,7 @@ def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
             return register
         letter = address.swizzle[0]
         words = literals[address.register.index]
-        word = words[LETTERS.index(letter)] if letter in LETTERS else 0x3F800000 * int(letter)
-        return replace(
-            register, element=register.element + (word ^ 0x80000000) - 0x80000000, address=None
-        )
+        word = words[LETTERS.index(letter)] if letter in LETTERS else ONE * int(letter)
+        return replace(register, element=register.element + (word ^ SIGN) - SIGN, address=None)
 
     return [i.renamed(known) if any(r.address for r in i.registers) else i for i in block]

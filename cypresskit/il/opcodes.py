@@ -1,7 +1,7 @@
 """The instruction table, ``opcodes.txt``: every IL opcode, once.
 
-The parser reads what operands an opcode takes, the engines what it means, the compiler which VLIW
-slots may hold it, and `cypresskit il` prints it as documentation. Sources: the IL specification
+The parser reads what operands an opcode takes, the compiler which VLIW slots may hold it, and
+`cypresskit il` prints it, with what it means, as documentation. Sources: the IL specification
 v2.4 for meanings; AMD's Evergreen instruction set, chapters 4 and 9, and the APP guide, table 4.14,
 for slots. Float to integer is the exception: FLT_TO_INT runs in x y z w on Evergreen, in t on the
 chips before it, as the open r600 driver's two tables of operations have it; the APP guide counts
@@ -17,27 +17,10 @@ a ``mov`` of two components; a dash means that the compiler expands it into seve
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Relation(NamedTuple):
-    """A relation between two numbers: the one that holds with its operands exchanged (``flipped``),
-    and the one that holds where this one doesn't (``negated``; of floats only for eq and ne, since
-    a NaN fails all others).
-    """
-
-    flipped: str
-    negated: str
-
-
-RELATIONS = {
-    "lt": Relation("gt", "ge"),
-    "le": Relation("ge", "gt"),
-    "eq": Relation("eq", "ne"),
-    "ne": Relation("ne", "eq"),
-    "ge": Relation("le", "lt"),
-    "gt": Relation("lt", "le"),
-}
+#: Relations between two numbers, each with the one that holds with these exchanged.
+RELATIONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "ge": "le", "gt": "lt"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cypresskit.il.cursor import FaultAt, Line, count, end_of_line
+from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
 from cypresskit.il.foreign import block_role, statement_slip
@@ -36,7 +36,7 @@ MAX_TEXT = 4_000_000
 MAX_LINE = 2_000  # characters of one line
 MAX_FAULTS = 100
 #: Of loops and ifs: far beyond the chip's branch stack; time here grows with its square.
-MAX_DEPTH = 256
+MAX_NESTING = 256
 OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
 #: Their source's last component is the operand (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
@@ -55,7 +55,6 @@ RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACKETS = re.compile(r"\(([^()]*)\)")
 
 
 def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
@@ -259,8 +258,8 @@ class _Assembler:
                 stack.pop()
             if flow in ("loop", "if", "else"):
                 stack.append(i)
-                if len(stack) == MAX_DEPTH + 1 and flow != "else":
-                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_DEPTH}")
+                if len(stack) == MAX_NESTING + 1 and flow != "else":
+                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_NESTING}")
             if flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
@@ -387,7 +386,7 @@ def _head(line: Line) -> list[tuple[str, str]]:
     segments: list[tuple[str, str]] = []
     more = True
     while more and (match := line.take(_WORD)):
-        brackets = line.take(_BRACKETS)
+        brackets = line.take(BRACKETS)
         segments.append((match.group().lower(), brackets.group(1).strip() if brackets else ""))
         more = bool(brackets) and line.text.startswith("_", line.at)
     if not segments:

@@ -61,7 +61,7 @@ class Source:
     """
 
     register: Register
-    swizzle: str = "xyzw"
+    swizzle: str = LETTERS
     negate: str = ""
     abs: bool = False
     invert: bool = False
@@ -93,7 +93,7 @@ class Dest:
     """
 
     register: Register
-    mask: str = "xyzw"
+    mask: str = LETTERS
 
     @cached_property
     def written(self) -> tuple[int, ...]:
@@ -149,6 +149,11 @@ class Instruction:
     @cached_property
     def op(self) -> Opcode:
         return OPCODES[self.opcode]
+
+    @property
+    def id(self) -> tuple[int, tuple[int, ...]]:
+        """Its line, and the lines of the macro calls around it."""
+        return self.line, self.calls
 
     @property
     def registers(self) -> list[Register]:

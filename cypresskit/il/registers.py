@@ -7,7 +7,7 @@ place: ``y_1`` is ``_y_1``.
 
 import re
 
-from cypresskit.il.cursor import COLOURS, Line, whole
+from cypresskit.il.cursor import BRACKETS, COLOURS, Line, whole
 from cypresskit.il.errors import nearest
 from cypresskit.il.foreign import operand_slip
 from cypresskit.il.opcodes import Opcode, opcode_in
@@ -40,7 +40,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LEFT_OUT = re.compile(
     r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth"
 )
-_BRACKETS = re.compile(r"\(([^()]*)\)")
 _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
 
@@ -139,7 +138,7 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
     if (
         op.double
         and op.result == "d"
-        and not any(mask[p : p + 2] == "xyzw"[p : p + 2] for p in (0, 2))
+        and not any(mask[p : p + 2] == LETTERS[p : p + 2] for p in (0, 2))
     ):
         line.fail(f"`{op.name}` writes a double: its mask must hold xy or zw", start)
     return Dest(register, mask)
@@ -198,7 +197,7 @@ def source_operand(line: Line) -> Source:
             guess = nearest(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
             line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
         if name == "neg":
-            brackets = line.take(_BRACKETS)
+            brackets = line.take(BRACKETS)
             letters = LETTERS
             if brackets:
                 letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS)

@@ -1,7 +1,7 @@
 """The card for an answer: its products are computed outside of the answer's process.
 
-``ck.gemm`` and the matrix factory that an exercise hands over ask the process outside, which runs
-the simulated card and sees what was asked of it. So nothing that an answer does in its own process
+``ck.gemm`` and the card that an exercise hands over ask the process outside, which runs the
+simulated card and sees what was asked of it. So nothing that an answer does in its own process
 can make it seem that the card worked.
 """
 
@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.blas import CardMemoryError
 from cypresskit.isolated.plain import Other
+
+
+class CardMemoryError(MemoryError):
+    """The card has no room for a matrix; the text lists what holds its memory."""
+
 
 ERRORS: dict[str, type[Exception]] = {
     "CardMemoryError": CardMemoryError,
@@ -37,7 +41,7 @@ class Matrix:
 
 
 class CardOutside:
-    """A card as ``ck.open`` gives one, whose matrices and products are outside."""
+    """A card whose matrices and products are outside."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

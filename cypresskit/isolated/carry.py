@@ -1,24 +1,24 @@
 """A notebook's function as bytes, with the names that it uses.
 
-Python's own pickle writes a function as the name of its module, and a notebook has none. Here a
-function or class that is no installed package's is written by value: its code, its defaults, and
-those global names that its code mentions. Names that stand for something which can't be written,
-an open file or a picture, are left out, and the bare process says so if they are used. Lessons
-and their checks (``cypresskit.teach``) are never taken along.
+Python's own pickle writes a function as the name of its module, and a notebook has none. Here
+cloudpickle writes one that is no installed package's by value: its code, its defaults, and those
+global names that its code mentions. Names that stand for something which can't be written, an open
+file or a picture, are left out, and the bare process says so if they are used. Lessons and their
+checks (``cypresskit.teach``) are never taken along.
 """
 
-import builtins
 import importlib
 import io
 import linecache
-import marshal
 import pickle
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+import cloudpickle
 
 LESSONS = "cypresskit.teach"
 PACKAGE = Path(__file__).parents[1]
@@ -31,11 +31,15 @@ def carried(function: Callable) -> dict[str, Any]:
     their types, and the source ``lines`` of the files that its code comes from.
     """
     buffer = io.BytesIO()
-    missing = dict[str, str]()
-    files = set[str]()
-    _Carrier(buffer, missing, files).dump(function)
-    lines = {file: linecache.getlines(file)[:LINES] for file in files}
-    return {"pickle": buffer.getvalue(), "missing": missing, "lines": lines}
+    carrier = _Carrier(buffer)
+    before = cloudpickle.list_registry_pickle_by_value()
+    try:
+        carrier.dump(function)
+    finally:
+        for name in cloudpickle.list_registry_pickle_by_value() - before:
+            cloudpickle.unregister_pickle_by_value(sys.modules[name])
+    lines = {file: linecache.getlines(file)[:LINES] for file in carrier.files}
+    return {"pickle": buffer.getvalue(), "missing": carrier.missing, "lines": lines}
 
 
 def restored(data: bytes, absent: Callable[[str], Any]) -> Callable:
@@ -54,14 +58,15 @@ class _Restorer(pickle.Unpickler):
         return self.absent(str(name))
 
 
-class _Carrier(pickle.Pickler):
-    """Writes functions, classes and modules; see this module."""
+class _Carrier(cloudpickle.Pickler):
+    """Writes a function, and notes what is ``missing``, by name, and the ``files`` of its code."""
 
-    def __init__(self, buffer: io.BytesIO, missing: dict[str, str], files: set[str]) -> None:
+    def __init__(self, buffer: io.BytesIO, within: "_Carrier | None" = None) -> None:
         super().__init__(buffer)
-        self.missing, self.files = missing, files
-        self.trying: set[int] = set()
-        self.namespaces: dict[int, dict] = {}  # of functions that share their global names
+        self.missing: dict[str, str] = within.missing if within else {}
+        self.files: set[str] = within.files if within else set()
+        self.trying: set[int] = set()  # values of which somebody finds out if they can be written
+        self.copies: list[FunctionType] = []  # alive, since cloudpickle goes by their identity
 
     def persistent_id(self, value: Any) -> str | None:
         if isinstance(value, ModuleType):
@@ -73,67 +78,39 @@ class _Carrier(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, ModuleType):
             return importlib.import_module, (value.__name__,)
-        if isinstance(value, MappingProxyType):
-            return MappingProxyType, (dict(value),)
-        if isinstance(value, CellType):
-            return make_cell, (), _contents(value), None, None, fill_cell
         if isinstance(value, CodeType):
             self.files.add(value.co_filename)
-            return marshal.loads, (marshal.dumps(value),)
-        if isinstance(value, FunctionType) and not _importable(value):
-            return self._function(value)
-        if isinstance(value, type) and not _importable(value):
-            return self._class(value)
-        return NotImplemented
+        if isinstance(value, FunctionType | type) and not _installed(value):
+            if value.__module__ in sys.modules:
+                cloudpickle.register_pickle_by_value(sys.modules[value.__module__])
+            if isinstance(value, FunctionType):
+                value = self._without_missing(value)
+        return super().reducer_override(value)
 
-    def _function(self, function: FunctionType) -> tuple:
-        state = {
-            "globals": self._globals(function),
-            "defaults": function.__defaults__,
-            "keywords": function.__kwdefaults__,
-            "attributes": {k: v for k, v in vars(function).items() if k != "__wrapped__"},
-            "name": function.__name__,
-        }
-        namespace = self.namespaces.setdefault(id(function.__globals__), {})
-        made = (function.__code__, function.__closure__, namespace)
-        return make_function, made, state, None, None, fill_function
-
-    def _globals(self, function: FunctionType) -> dict[str, Any]:
-        """The global names that a function's code mentions, but for what can't be written."""
-        taken = {}
-        for name in sorted(_mentioned(function.__code__)):
-            if name not in function.__globals__:
-                continue
-            value = function.__globals__[name]
-            if self._can_be_written(value):
-                taken[name] = value
-            else:
-                self.missing[name] = type(value).__name__
-        return taken
+    def _without_missing(self, function: FunctionType) -> FunctionType:
+        """The function without those global names that can't be written."""
+        names = function.__globals__
+        used = [name for name in _mentioned(function.__code__) if name in names]
+        left = {name: names[name] for name in used if not self._can_be_written(names[name])}
+        if not left:
+            return function
+        self.missing |= {name: type(value).__name__ for name, value in left.items()}
+        kept = {name: names[name] for name in names if name not in left}
+        copy = FunctionType(function.__code__, kept, closure=function.__closure__)
+        copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        self.copies.append(copy)
+        return copy
 
     def _can_be_written(self, value: Any) -> bool:
         if isinstance(value, ModuleType) or id(value) in self.trying:
             return True
-        trial = _Carrier(io.BytesIO(), self.missing, self.files)
+        trial = _Carrier(io.BytesIO(), self)
         trial.trying = self.trying | {id(value)}
         try:
             trial.dump(value)
         except Exception:  # of whatever writes it
             return False
         return True
-
-    def _class(self, kind: type) -> tuple:
-        left = ("__dict__", "__weakref__")
-        members = {name: member for name, member in vars(kind).items() if name not in left}
-        made = (type(kind), kind.__name__, kind.__bases__)
-        return make_class, made, members, None, None, fill_class
-
-
-def _contents(cell: CellType) -> tuple:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:  # nothing was put there yet
-        return ()
 
 
 def _mentioned(code: CodeType) -> set[str]:
@@ -142,46 +119,10 @@ def _mentioned(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _importable(value: FunctionType | type) -> bool:
-    """Whether a new Python finds it by its name, in an installed package."""
+def _installed(value: FunctionType | type) -> bool:
+    """Whether it is Python's own or an installed package's."""
     module = sys.modules.get(value.__module__ or "")
-    if module is None or value.__module__ == "__main__" or "<locals>" in value.__qualname__:
-        return False
-    reached: Any = module
-    for part in value.__qualname__.split("."):
-        reached = getattr(reached, part, None)
-    if reached is not value:
-        return False
     file = getattr(module, "__file__", None)
+    if module is None or value.__module__ == "__main__":
+        return False
     return file is None or any(folder in INSTALLED for folder in Path(file).resolve().parents)
-
-
-def make_function(code: CodeType, closure: tuple | None, namespace: dict) -> FunctionType:
-    namespace |= {"__builtins__": builtins, "__name__": "__main__"}
-    return FunctionType(code, namespace, code.co_name, None, closure)
-
-
-def fill_function(function: FunctionType, state: dict) -> None:
-    function.__globals__.update(state["globals"])
-    function.__defaults__, function.__kwdefaults__ = state["defaults"], state["keywords"]
-    function.__name__ = state["name"]
-    vars(function).update(state["attributes"])
-
-
-def make_class(metaclass: type, name: str, bases: tuple) -> type:
-    return metaclass(name, bases, {"__module__": "__main__"})
-
-
-def fill_class(kind: type, members: dict) -> None:
-    for name, member in members.items():
-        if name not in ("__doc__", "__module__") or member is not None:
-            setattr(kind, name, member)
-
-
-def make_cell() -> CellType:
-    return CellType()
-
-
-def fill_cell(cell: CellType, content: tuple) -> None:
-    for value in content:
-        cell.cell_contents = value

@@ -24,11 +24,13 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import Queue
 from typing import Any, BinaryIO, NamedTuple
 
 from cypresskit.child import begin, end, python, read, write
@@ -36,7 +38,9 @@ from cypresskit.isolated import card, plain
 from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kept_files import home_cache
+from cypresskit.threads import processors
 
+MAIN = "cypresskit.isolated.runner"  # what a bare process runs
 HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't have
 #: Folders of the system that Python and its libraries need, as far as they are there.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
@@ -88,7 +92,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What a call may take: seconds of computing, seconds by the clock, and megabytes."""
+    """What a call may take: seconds of computing, seconds by the clock, which a busy machine needs
+    more of, and megabytes.
+    """
 
     seconds: float = 5.0
     wall: float = 20.0
@@ -108,18 +114,11 @@ class Family:
     """A warm process and the copy of it that serves an answer.
 
     walls : the sandbox in which it runs; None for none.
-    modules : what it imports before it is copied, for calls of the package's own functions. A
-        sandbox takes none: a module that it hides, such as a lesson, isn't there.
-
-    Raises ``ValueError`` for ``modules`` in a sandbox.
+    modules : what it imports before it is copied, for calls of the package's own functions; in a
+        sandbox none.
     """
 
     def __init__(self, walls: Walls | None = None, *, modules: Sequence[str] = ()) -> None:
-        if walls and modules:
-            raise ValueError(
-                f"a sandbox begins with no modules, and was given {', '.join(modules)}: leave out"
-                " `modules`, or `walls`"
-            )
         self.walls = walls
         self.modules = modules
         self.lock = threading.Lock()
@@ -141,10 +140,10 @@ class Family:
         environment = bare_environment(OUTSIDE if self.walls is None else ())
         environment["CYPRESSKIT_KEEP"] = "0"
         if self.walls is None:
-            return python(sys.path, modules=self.modules), environment
+            return python(sys.path, MAIN, modules=self.modules), environment
         command, warm = self.walls
         environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
-        inside = python([str(PACKAGE.parent), *libraries()], warm=WARM if warm else "")
+        inside = python([str(PACKAGE.parent), *libraries()], MAIN, warm=WARM if warm else "")
         return [*command, *scratch(warm=warm), *inside], environment
 
     def channel(self) -> socket.socket:
@@ -184,6 +183,32 @@ class Family:
         if self.control:
             self.control.close()
         self.process = self.control = None
+
+
+def in_families(
+    work: Callable[[Any, Family], Any], items: Iterable[Any], modules: Sequence[str]
+) -> Iterator[Any]:
+    """What ``work(item, family)`` gives for each item, in their order, as many at a time as there
+    are processors; a family has imported ``modules``.
+    """
+    count = processors()
+    free: Queue[Family] = Queue()
+    for _ in range(count):
+        free.put(Family(modules=modules))
+
+    def done(item: Any) -> Any:
+        family = free.get()
+        try:
+            return work(item, family)
+        finally:
+            free.put(family)
+
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            yield from pool.map(done, items)
+    finally:
+        while not free.empty():
+            free.get().end()
 
 
 def bare_environment(more: Sequence[str]) -> dict[str, str]:
@@ -253,8 +278,7 @@ def sandboxed() -> list[str] | None:
             walls += ["--ro-bind", place, place]
     for folder in _hidden():
         walls += ["--tmpfs", folder]
-    inside = python([str(PACKAGE.parent), *libraries()])[:2]
-    trial = [*walls, *scratch(), *inside, "-c", "import numpy"]
+    trial = [*walls, *scratch(), sys.executable, "-I", "-c", "import numpy"]
     try:
         done = subprocess.run(trial, capture_output=True, timeout=START, env=bare_environment(()))
     except (OSError, subprocess.TimeoutExpired):

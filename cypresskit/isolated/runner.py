@@ -2,8 +2,7 @@
 with cases, and hands back what came out, as plain data.
 
 ``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
-other; whatever an answer leaves running is ended with it. Messages go to and fro over one stream
-(see ``child``):
+other. Messages go to and fro over one stream (see ``child``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
@@ -36,7 +35,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
-from pathlib import Path
 from traceback import walk_tb
 from typing import Any, BinaryIO
 
@@ -52,8 +50,7 @@ from cypresskit.isolated.plain import decode, encode
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 FILE = 20_000_000  # bytes of a file that an answer writes
 TEXT = 2_000  # characters of an error's message
-#: Of prctl: orphans of this process's children become its own; it gets a signal as its parent ends.
-SUBREAPER, AT_PARENTS_END = 36, 1
+AT_PARENTS_END = 1  # of prctl: a process gets a signal as its parent ends
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
 #: What a first launch would import, in each copy of a process that forks.
@@ -97,7 +94,7 @@ class Server:
         self.reader, self.writer = reader, writer
         self.page = Page(lambda text: self.send({"print": text}))
         self.missing: dict[str, str] = {}
-        self.limits = {"seconds": 5.0, "megabytes": 500}
+        self.limits: dict[str, float] = {}  # "make" and "run" bring them
         self.answer: Any = None
 
     def send(self, message: dict) -> None:
@@ -358,7 +355,6 @@ def main() -> None:
 
 def serve_forks(control: socket.socket) -> None:
     """For each socket that comes, serve an answer in a copy of this process; send how it ended."""
-    tell_kernel(SUBREAPER, 1)
     silence()
     control.send(b"\0\0")
     for module in LAUNCHING:
@@ -379,7 +375,6 @@ def serve_forks(control: socket.socket) -> None:
             os._exit(0)
         os.close(sockets[0])
         status = status_of(child, control)
-        end_orphans()
         control.send(status.to_bytes(2, "big"))
 
 
@@ -400,18 +395,6 @@ def status_of(child: int, control: socket.socket) -> int:
         if control.fileno() in readable:
             os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
-
-
-def end_orphans() -> None:
-    """End whatever an answer has left running: it is this process's child by now."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    with suppress(OSError):
-        while running := children.read_text().split():
-            for process in map(int, running):
-                with suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
-                with suppress(OSError):
-                    os.waitpid(process, 0)
 
 
 def silence() -> None:

@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program, assemble
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import nearest, shortened
 from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
-
-QUOTED = 60  # characters of an unknown name that an error shows
 
 PLAINEST = Convention()  # until another is found
 
@@ -33,32 +31,26 @@ assembled = lru_cache(maxsize=64)(assemble)
 class Kernel:
     """A GEMM kernel: its IL ``text``, and the ``convention`` by which it is launched.
 
-    ``teaches``: why a student reads it. ``before``: lines in front of the text that reports don't
-    count. ``given``: the program itself, where there was one from the start.
+    ``teaches``: why a student reads it. ``given``: the program itself, where there was one from the
+    start.
     """
 
     name: str
     text: str
     convention: Convention = PLAINEST
     teaches: str = ""
-    before: str = ""
     given: Program | None = None
 
     def __repr__(self) -> str:
         """The name, how it is launched as far as that is unusual, and how long the text is."""
         values = ((field, getattr(self.convention, field.name)) for field in fields(Convention))
         unusual = "".join(f", {f.name}={value!r}" for f, value in values if value != f.default)
-        return f"Kernel({self.name!r}{unusual}; {len(self.whole.splitlines())} lines of IL)"
-
-    @property
-    def whole(self) -> str:
-        """The text with the lines before it."""
-        return self.before + self.text
+        return f"Kernel({self.name!r}{unusual}; {len(self.text.splitlines())} lines of IL)"
 
     @cached_property
     def program(self) -> Program:
         """The assembled kernel."""
-        return self.given or assembled(self.text, f"{self.name}.il", before=self.before)
+        return self.given or assembled(self.text, f"{self.name}.il")
 
     @property
     def precision(self) -> str:
@@ -234,10 +226,7 @@ class Catalogue(dict[str, Kernel]):
 
     def __missing__(self, name: str) -> Kernel:
         guess = nearest(str(name), self)
-        quoted = repr(name)
-        if len(quoted) > QUOTED:
-            quoted = f"{quoted[:QUOTED]}..."
-        raise KeyError(f"no kernel {quoted}.{guess} The catalogue has {', '.join(self)}.")
+        raise KeyError(f"no kernel {shortened(name)}.{guess} The catalogue has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

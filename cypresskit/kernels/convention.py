@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il.bits import ALL
+
 BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
+MATRICES = {0: "A", 1: "B"}  # by resource
 
 #: What each element of cb0 holds, in words.
 ELEMENTS = (
@@ -164,7 +167,7 @@ def constants(
     words[0, 3] = stride
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
     words[2:4] = scalars.view(np.uint32)
-    words[4, :3] = 0xFFFFFFFF if scalars[1].any() else 0, blocks[1], blocks[0]
+    words[4, :3] = ALL if scalars[1].any() else 0, blocks[1], blocks[0]
     words[5, : len(places)] = places
     return words
 

@@ -12,9 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cypresskit.il.dataflow import defines, keys, uses
+from cypresskit.il.dataflow import defines
+from cypresskit.il.errors import shortened
+from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.own import Source, resolve, shortened
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.probes import (
     MULTIPLY,
     Elements,
@@ -138,7 +140,6 @@ def trace_element(
     size: Size | None = None,
     alpha: float | None = None,
     beta: float | None = None,
-    seed: int = 12,
 ) -> ElementTrace:
     """Each term that went into an element of C, with the line that added it.
 
@@ -151,7 +152,7 @@ def trace_element(
     size
         m, n and k of the product: by default the first at which ``ck.verify`` finds the kernel
         wrong, or else the smallest that it tries.
-    alpha, beta, seed
+    alpha, beta
         As for ``ck.verify``.
 
     Returns
@@ -177,7 +178,7 @@ def trace_element(
     _check_place(row, column)
     alpha, beta = factors(known.program, alpha, beta)
     if size is None or row is None or column is None:
-        checked = verify(known, alpha=alpha, beta=beta, seed=seed)
+        checked = verify(known, alpha=alpha, beta=beta)
         if size is None:
             size = checked.size or blocks(known, 1, 2, 2)
         if row is None or column is None:
@@ -186,7 +187,7 @@ def trace_element(
     m, n, _ = size
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(TracedElement(product(known, size, alpha, beta, seed), row, column))
+    return _traced(TracedElement(product(known, size, alpha, beta), row, column))
 
 
 def _traced(traced: TracedElement) -> ElementTrace:
@@ -333,31 +334,6 @@ class _Judge:
         }
         return sorted({probes.line(s) for s in multiplied if not probes.instruction(s).op.double})
 
-    def _never_set(self) -> str:
-        """The nearest component behind the stored word that no line of the kernel sets, or ""."""
-        program = self.kernel.program
-        word = self.traced.place.word
-        waiting = [
-            key
-            for n, source, positions in uses(program, self.probes.instruction(self.store))
-            if n >= 0 and word in positions
-            for key in keys([(n, source, (word,))])
-        ]
-        seen = set(waiting)
-        while waiting:
-            number, component = waiting.pop(0)
-            setters = [
-                i
-                for i in program.body
-                if i.dest and i.dest.register.index == number and component in defines(i)
-            ]
-            if not setters:
-                return f"r{number}.{'xyzw'[component]}"
-            fresh = set().union(*(keys(uses(program, i)) for i in setters)) - seen
-            seen |= fresh
-            waiting += sorted(fresh)
-        return ""
-
     @property
     def store(self) -> int:
         return self.probes.steps.store
@@ -432,7 +408,7 @@ class _Judge:
                 continue
             line = self._line(stranger)
             product = " ".join(map(str, stranger))
-            note = f"{product} was added at line {line}, and doesn't belong into the sum."
+            note = f"{product} was added at line {line}, and doesn't belong in the sum."
             result.append(self._term("wrong", stranger, None, note, line))
         return result
 
@@ -480,20 +456,12 @@ class _Judge:
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
         """Why a term is missing, as the end of a sentence, and the line that is blamed for it."""
         probes = self.probes
-        if not self.times and (unset := self._never_set()):
-            store = self.line
-            return f": no line sets {unset}, which goes into what line {store} stores", store
         if elements == self.old:
-            return f": beta = {self.given.beta:g} times it belongs into the sum", 0
+            return f": beta = {self.given.beta:g} times it belongs in the sum", 0
         if line := self._low_at(elements):
             return f": line {line} takes the low part of one of them", line
         if made := probes.products(elements):
-            step, item = made[-1]
-            if step in probes.way:
-                line = probes.line(made[0][0])
-                other = self._lost_at(elements)
-                return f": what line {line} adds is taken away again at line {other}", other
-            return self._astray(elements, step, item)
+            return self._lost(elements, *made[-1])
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
             lines = f"line{'s' * (len(read) > 1)} {' and '.join(map(str, read))}"
@@ -519,16 +487,9 @@ class _Judge:
                 return self.probes.line(made[0][0])
         return 0
 
-    def _lost_at(self, elements: Elements) -> int:
-        """The line after which nothing on the way to the element has a term in it any more."""
-        probes = self.probes
-        last = max(step for step in probes.own_steps(elements) if step in probes.way)
-        ends = [step for step in probes.own_reads(elements) if step > last and step in probes.way]
-        return probes.line(min(ends, default=last))
-
-    def _astray(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
-        """Where a product went that never came to the element, as the end of a sentence, and the
-        line to mend.
+    def _lost(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
+        """Where a product that a work-item made at a step was lost, as the end of a sentence, and
+        the line to mend.
         """
         probes = self.probes
         line = probes.line(step)
@@ -536,23 +497,20 @@ class _Judge:
         assert dest is not None
         changes = {(c.step, c.item): c.what for c in probes.written(elements)}
         component = next(c for c in range(4) if changes[step, item] >> c & 1)
-        register = f"{dest.register}.{'xyzw'[component]}"
+        left = f": line {line} leaves it in {dest.register}.{LETTERS[component]}, which"
         for later in range(step + 1, len(probes.steps.at)):
             i = probes.instruction(later)
-            if not (i.dest and i.dest.register == dest.register and component in defines(i)):
+            has_it = changes.get((later, item), 0) >> component & 1
+            if has_it or not probes.steps.active[later][item]:
                 continue
-            if (
-                not probes.steps.active[later][item]
-                or changes.get((later, item), 0) >> component & 1
-            ):
-                continue
-            other = probes.line(later)
-            again = "the next turn" if other == line else f"line {other}"
-            return f": line {line} leaves it in {register}, which {again} overwrites", other
-        return f": line {line} leaves it in {register}, which isn't stored here", line
+            if i.dest and i.dest.register == dest.register and component in defines(i):
+                other = probes.line(later)
+                again = "the next turn" if other == line else f"line {other}"
+                return f"{left} {again} overwrites", other
+        return f"{left} isn't stored here", line
 
     def _steps_of(self, matrix: str) -> list[int]:
-        """The steps in which the work-item read elements of a matrix that belong into the sum."""
+        """The steps in which the work-item read elements of a matrix that belong in the sum."""
         probes = self.probes
         return sorted(
             steps[0]

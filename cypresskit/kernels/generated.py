@@ -6,12 +6,16 @@ from dataclasses import replace
 
 from cypresskit.devices import is_whole
 from cypresskit.il.parser import OFFSETS
+from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.tables import quantity
 
 MOST_STEPS = OFFSETS.stop  # each step's rows are fetched at an offset of their own
 LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers to a texel, and each texel at its offset
+# What a block may be
+SIDES = f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}"
+STEPS = f"steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
 
 
 def block_kernel(
@@ -28,9 +32,8 @@ def block_kernel(
     small = (rows, columns) in ((1, 1), (2, 2))
     if not (small or _in_texels(rows, columns)) or not is_whole(steps, MOST_STEPS):
         raise ValueError(
-            f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or rows and"
-            f" columns that are multiples of 4, as texels are, up to {LONGEST_SIDE}; steps are 1 to"
-            f" {MOST_STEPS}, as far as a fetch's offset goes"
+            f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or its"
+            f" {SIDES}; {STEPS}"
         )
     width = min(columns, 4)
     down, across = max(rows // 4, 1), max(columns // 4, 1)
@@ -39,7 +42,7 @@ def block_kernel(
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
     # Neighbours share their b, and read ports with it
     by_columns = sorted(block, key=lambda place: place[1])
-    mask = "" if width == 4 else "." + "xyzw"[:width].ljust(4, "_")
+    mask = "" if width == 4 else "." + LETTERS[:width].ljust(4, "_")
     fetches, products = [], []
     for step in range(steps):
         a = 2 + step * (down + across)
@@ -47,7 +50,7 @@ def block_kernel(
             fetch = f"sample_resource({texture})_sampler({texture})_aoffimmi"
             fetches += [f"{fetch}({t},{step},0) r{start + t}, r0.{letter}z00" for t in range(count)]
         products += [
-            f"mad r{r}{mask}, r{a + i // 4}.{'xyzw'[i % 4]}, r{a + down + t}, r{r}"
+            f"mad r{r}{mask}, r{a + i // 4}.{LETTERS[i % 4]}, r{a + down + t}, r{r}"
             for i, t, r in by_columns
         ]
     stores = [f"mov o{i}{mask}, r{r}" for i, _, r in block if streams]
@@ -110,10 +113,7 @@ def write(rows: int, columns: int, steps: int) -> Kernel:
     """
     whole = _in_texels(rows, columns) and is_whole(steps, MOST_STEPS)
     if not whole or rows * columns > 256:
-        limits = (
-            f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}, for at most"
-            f" 256 elements; steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
-        )
+        limits = f"{SIDES}, for at most 256 elements; {STEPS}"
         raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {quantity(steps, 'step')}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)

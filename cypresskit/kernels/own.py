@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.dataflow import uses
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import QUOTED, nearest, shortened
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.catalogue import KERNELS, QUOTED, Kernel, assembled
+from cypresskit.il.program import LETTERS
+from cypresskit.kernels.catalogue import KERNELS, Kernel, assembled
 from cypresskit.kernels.convention import BYTES, Convention, constants, scalars
 from cypresskit.kernels.products import share_right
 from cypresskit.machine import KernelError
@@ -37,7 +37,7 @@ LARGEST = 256  # rows or columns of a block, and steps of k in a turn
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 STRIDE = 1031  # of C in the survey, in elements of g[]: a prime, so that rows and columns part
 ROWS = 320  # of C in the survey
-LONGEST = 20_000  # instructions of a work-item in a survey
+SURVEY_INSTRUCTIONS = 20_000  # instructions of a work-item in a survey
 MOSTLY = 0.5  # share of C from which a wrong kernel is taken to be launched as it was tried
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 Source = str | Path | Program | Kernel
@@ -111,6 +111,8 @@ def kernel(
         tried. If most of C is right, the program is launched in that way, with a warning.
     ValueError
         For a ``like`` of the other mode, and for sizes that no kernel has.
+    KeyError
+        For the name of no kernel.
     OSError
         For a file that can't be read.
     TypeError
@@ -128,19 +130,14 @@ def kernel(
     check_sizes(block, k_step)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is what to call the kernel, a string, not {shortened(name)}")
-    if isinstance(source, str) and not _is_text(source) and source in KERNELS:
-        source = KERNELS[source]
-    convention = None if like is None else resolve(like, "like")
-    if isinstance(source, Kernel) and convention is None:
-        convention = source
-        if (block, k_step, name) == (None, None, None):
-            return source
-    bare = _bare(source, name)
-    sizes = block and (int(block[0]), int(block[1]))
-    with_convention, warning = _with_convention(bare, convention, sizes, k_step)
-    if warning:
-        warnings.warn(warning, stacklevel=_caller_level())
-    return with_convention
+    known, is_launchable = _meant(source, "source")
+    convention = known if is_launchable else None
+    if like is not None:
+        convention = resolve(like, "like")
+    elif is_launchable and (block, k_step, name) == (None, None, None):
+        return known
+    bare = Kernel(name or known.name, known.text, given=known.given)
+    return _launched(bare, convention, block and (int(block[0]), int(block[1])), k_step)
 
 
 def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
@@ -149,9 +146,9 @@ def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | 
 
     Raises ``ILError`` for a text that doesn't assemble.
     """
-    bare = _bare(source, name)
+    known, _ = _meant(source, "source")
     try:
-        best = likeliest(tried(bare))
+        best = likeliest(tried(replace(known, name=name or known.name)))
     except (KernelError, ValueError):
         return None, 0.0
     return (best.kernel, best.right) if best and best.right else (None, 0.0)
@@ -163,21 +160,38 @@ def resolve(given: object, argument: str = "kernel") -> Kernel:
     ``argument`` is what errors call it. Raises ``KeyError`` for a name that the catalogue doesn't
     have, ``TypeError`` for other types, and what ``kernel`` raises.
     """
+    known, is_launchable = _meant(given, argument)
+    return known if is_launchable else _launched(known)
+
+
+def resolve_program(given: object, argument: str = "kernel") -> Program:
+    """The program that is meant, where no launch convention is needed: what stands for a kernel is
+    the same as for ``resolve``, and errors are.
+    """
+    return _meant(given, argument)[0].program
+
+
+def _meant(given: object, argument: str) -> tuple[Kernel, bool]:
+    """The kernel that is meant, and whether it has its convention: not that of a text, a file or a
+    program.
+    """
     if isinstance(given, Kernel):
-        return given
-    if isinstance(given, (Program, Path)):
-        return kernel(given)
+        return given, True
+    if isinstance(given, Program):
+        return Kernel(given.name.removesuffix(".il"), str(given), given=given), False
+    if isinstance(given, str) and _is_text(given):
+        return Kernel("mine", given), False
+    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".il")):
+        path = Path(given)
+        return Kernel(path.stem, read_text(path)), False
     if not isinstance(given, str):
         raise TypeError(f"{argument} is {KINDS}, not {shortened(given)}")
-    if _is_text(given) or given.endswith(".il"):
-        return kernel(given)
     if given not in KERNELS:
-        guess = _guess(given)
         raise KeyError(
-            f"{argument} is {KINDS}: there is no kernel {shortened(given)}.{guess}"
+            f"{argument} is {KINDS}: there is no kernel {shortened(given)}.{_guess(given)}"
             f" The catalogue has {', '.join(KERNELS)}."
         )
-    return KERNELS[given]
+    return KERNELS[given], True
 
 
 def _is_text(given: str) -> bool:
@@ -191,11 +205,6 @@ def _guess(given: str) -> str:
     if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
         return f" Did you mean the file `{file}`?"
     return nearest(given, KERNELS)
-
-
-def shortened(given: object) -> str:
-    text = repr(given)
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def check_sizes(block: object, k_step: object) -> None:
@@ -240,21 +249,17 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def _bare(source: object, name: str | None) -> Kernel:
-    """A kernel with a text and a name, and no convention of its own yet."""
-    if isinstance(source, Kernel):
-        return Kernel(name or source.name, source.text, before=source.before, given=source.given)
-    if isinstance(source, Program):
-        return Kernel(name or source.name.removesuffix(".il"), str(source), given=source)
-    if isinstance(source, str) and _is_text(source):
-        return Kernel(name or "mine", source)
-    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".il")):
-        path = Path(source)
-        return Kernel(name or path.stem, read_text(path))
-    if isinstance(source, str):
-        guess = _guess(source)
-        raise ValueError(f"source is {KINDS}; found {shortened(source)}.{guess}")
-    raise TypeError(f"source is {KINDS}, not {shortened(source)}")
+def _launched(
+    bare: Kernel,
+    like: Kernel | None = None,
+    block: tuple[int, int] | None = None,
+    k_step: int | None = None,
+) -> Kernel:
+    """The kernel with a convention; warns if it isn't proved."""
+    launched, warning = _with_convention(bare, like, block, k_step)
+    if warning:
+        warnings.warn(warning, stacklevel=_caller_level())
+    return launched
 
 
 @lru_cache(maxsize=128)
@@ -352,8 +357,7 @@ def _inferred(bare: Kernel) -> tuple[Convention, str]:
     if best and best.right >= MOSTLY:
         warning = f"{program.name} doesn't multiply: {ended} It is taken to be launched as {best}."
         return best.kernel.convention, f"{warning} {say}"
-    guess = step_in_words(program) if trials else ""
-    raise ConventionError(f"how to launch {program.name} can't be found out: {ended}{guess} {say}")
+    raise ConventionError(f"how to launch {program.name} can't be found out: {ended} {say}")
 
 
 def _caller_level() -> int:
@@ -379,22 +383,6 @@ def _in_words(trials: list[Trial]) -> str:
         f"as {', '.join(ways)} with {blocks} and {steps} at best {100 * best.right:.0f} %"
         f" of C is right ({best})"
     )
-
-
-def resolve_program(given: object, argument: str = "kernel") -> Program:
-    """The program that is meant, where no launch convention is needed: what stands for a kernel is
-    the same as for ``resolve``, and errors are.
-    """
-    if isinstance(given, Program):
-        return given
-    if isinstance(given, (str, Path)) and (_is_source(given)):
-        return _bare(given, None).program
-    return resolve(given, argument).program
-
-
-def _is_source(given: str | Path) -> bool:
-    """Whether it is a text or the path of a file, not a name."""
-    return isinstance(given, Path) or _is_text(given) or given.endswith(".il")
 
 
 class _Stores(Observer):
@@ -433,7 +421,7 @@ def survey(program: Program, k: int) -> Survey:
         outputs=outputs,
         global_memory=memory,
         observers=[stores],
-        max_instructions=LONGEST,
+        max_instructions=SURVEY_INSTRUCTIONS,
         in_place=True,
     )
     loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
@@ -487,32 +475,6 @@ def k_step(program: Program) -> int | None:
     return estimate or None
 
 
-def step_in_words(program: Program) -> str:
-    """Why a turn of the loop is taken to do so many steps of k, as a sentence behind another, or
-    "" if no loop depends on k.
-    """
-    step = k_step(program)
-    line = _k_line(program)
-    if not step or not line:
-        return ""
-    more = "step" if step == 1 else f"{step} steps"
-    return (
-        f" The loop runs one more turn for every {more} of k, so a turn was taken to do {step}."
-        f" Line {line} reads cb0[0].z, which is k in numbers, not in turns or texels."
-    )
-
-
-def _k_line(program: Program) -> int:
-    """The first line that reads k, cb0[0].z, or 0 if none does."""
-    for i in program.body:
-        for _, source, positions in uses(program, i):
-            register = source.register
-            read = {source.swizzle[p] for p in positions}
-            if (register.kind, register.index, register.element) == ("cb", 0, 0) and "z" in read:
-                return i.line
-    return 0
-
-
 def conventions(program: Program) -> Iterator[Convention]:
     """The conventions that the program may follow, by what it says and what a survey shows.
 
@@ -564,7 +526,7 @@ def _reads_block_rows(program: Program) -> bool:
     """Whether the program reads cb0[4].z, which only packed kernels need."""
     sources = [s for i in program.body for s in i.sources]
     read = [s for s in sources if (s.register.kind, s.register.element) == ("cb", 4)]
-    return any("z" in s.swizzle and set(s.swizzle) != set("xyzw") for s in read)
+    return any("z" in s.swizzle and set(s.swizzle) != set(LETTERS) for s in read)
 
 
 def _streamed(plain: Convention, program: Program, count: int) -> Iterator[Convention]:

@@ -52,7 +52,7 @@ def low(element: MatrixElement) -> MatrixElement:
     return element._replace(matrix=element.matrix.lower())
 
 
-class Place(NamedTuple):
+class StoredAt(NamedTuple):
     """Where an element of C is stored: component ``word`` and the next of element ``number`` of
     ``g[]``; or, for output stream ``stream``, of the texel of work-item ``number``.
     """
@@ -95,7 +95,7 @@ class OutsideFetch(NamedTuple):
 class Stores(Observer):
     """Who stored the ``place`` last: ``writer`` is the instruction's index and the work-item."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
 
@@ -110,7 +110,7 @@ class Steps(Observer):
     the last step, ``store``, in which ``item`` stored a ``place``.
     """
 
-    def __init__(self, items: int, item: int, place: Place) -> None:
+    def __init__(self, items: int, item: int, place: StoredAt) -> None:
         self.items, self.item = items, item
         self.place = place._replace(number=item) if place.stream is not None else place
         self.store = -1
@@ -209,17 +209,17 @@ class TracedElement:
         return BYTES[self.kernel.precision] // 4
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> StoredAt:
         """Where the element of C is stored."""
         kernel = self.kernel
         _, n, _ = self.padded
         if not kernel.convention.streams:
-            return Place(*divmod((self.row * n + self.column) * self.words, 4), None)
+            return StoredAt(*divmod((self.row * n + self.column) * self.words, 4), None)
         rows, columns = kernel.block
         stripes = kernel.convention.streams // rows
         stripe, within = divmod(self.column % columns, columns // stripes)
         item = self.row // rows * (n // columns) + self.column // columns
-        return Place(item, within * self.words, self.row % rows * stripes + stripe)
+        return StoredAt(item, within * self.words, self.row % rows * stripes + stripe)
 
 
 class Probes:
@@ -393,11 +393,6 @@ class Probes:
     def own_steps(self, elements: Elements) -> list[int]:
         """The steps in which the work-item itself writes something else."""
         return [change.step for change in self.written(elements) if change.item == self.item]
-
-    def own_reads(self, elements: Elements) -> list[int]:
-        """The steps in which the work-item itself reads something else as data."""
-        changes = self.steps.read.get(self.copy.get(elements, 0), [])
-        return [change.step for change in changes if change.item == self.item]
 
     def factors_read(self, elements: Elements) -> set[tuple[int, int]]:
         """The steps and work-items that multiply something that has these elements in it."""

@@ -5,7 +5,6 @@ exact, with alpha and beta; then at larger ones, with other numbers of turns, fo
 A loop that doesn't end is ended by its instructions.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,12 +13,12 @@ import numpy as np
 from cypresskit.il import Program
 from cypresskit.il.dataflow import components, uses
 from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import TURNS, Product, Size, blocks, product, share_right
-from cypresskit.kernels.slips import mistakes
 from cypresskit.machine.checks import Findings, check
 
-NAMES = {0: "A", 1: "B", "g": "C"}
+NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products of one block by two, and two by one, with every check on
 ODD_TURNS = 3  # of the loop, in the second: a text may take two steps together
 NONE = Findings()
@@ -93,7 +92,7 @@ class Verification:
 
 
 def verify(
-    kernel: Source, *, alpha: float | None = None, beta: float | None = None, seed: int = 12
+    kernel: Source, *, alpha: float | None = None, beta: float | None = None
 ) -> Verification:
     """Whether a kernel multiplies rightly, with every check on.
 
@@ -103,9 +102,7 @@ def verify(
         A kernel, or its name, text, file or program.
     alpha, beta
         Whole numbers, with which C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0
-        for a kernel that never reads them.
-    seed
-        Of the random whole numbers from -4 to 4 in the matrices.
+        for a kernel that never reads them. The matrices hold whole numbers from -4 to 4.
 
     Returns
     -------
@@ -128,7 +125,7 @@ def verify(
     alpha, beta = factors(known.program, alpha, beta)
     passed: list[Size] = []
     for size in _sizes(known):
-        given = product(known, size, alpha, beta, seed)
+        given = product(known, size, alpha, beta)
         if len(passed) < SMALL or share_right(known, given) < 1:
             outcome = _verified(given, tuple(passed))
             if outcome is not None:
@@ -188,7 +185,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
         findings = check(
             kernel.program,
             **arguments,
-            **_answer(kernel, arguments, given.alpha, given.beta),
+            names=_names(given),
             max_instructions=given.longest,
             in_place=True,
         )
@@ -210,58 +207,9 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
 
 
-def _answer(kernel: Kernel, arguments: dict[str, Any], alpha: float, beta: float) -> dict[str, Any]:
-    """Keyword arguments of ``check``: what to call the arrays and, where C is global memory, what
-    it should hold, and which slips would give another C.
-    """
-    how = kernel.convention
-    if not _plainly_launched(kernel):
-        names = {0: "A", 1: "B", 2: "C"} if how.streams else NAMES
-        return {"names": {} if how.buffer else names}
-    stored = [arguments["inputs"][n].astype(np.float64) for n in (0, 1)]
-    flat = [matrix.reshape(len(matrix), -1) for matrix in stored]
-    left, right = how.operands(flat[0], flat[1])
-    old = arguments["global_memory"].astype(np.float64)
-    return {
-        "names": NAMES,
-        "expected": (alpha * (left @ right) + beta * old).astype(kernel.dtype),
-        "mistakes": dict(mistakes(kernel, left, right, old, alpha, beta)),
-    }
-
-
-def _plainly_launched(kernel: Kernel) -> bool:
-    """Whether it fetches A and B, in single or double precision, and stores one C to ``g[]``."""
-    how = kernel.convention
-    plain = how.precision in ("single", "double")
-    return plain and not (how.streams or how.buffer or how.packed)
-
-
-def check_gemm(
-    kernel: Kernel,
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    program: Program | None = None,
-    names: Mapping[Any, Any] = NAMES,
-    max_instructions: int | None = None,
-) -> Findings:
-    """Findings on ``kernel``, or on another ``program`` launched like it: a C other than alpha
-    op(A) op(B) + beta C, and unsound accesses. Matrices are as stored (see ``Kernel.arguments``).
-
-    ``names`` and ``max_instructions`` as for ``ck.check``. Raises ``ValueError`` for kernels that
-    write C through output streams, read their matrices from a buffer or compute packed products,
-    and for those in double-double.
-    """
-    if not _plainly_launched(kernel):
-        raise ValueError(
-            "check_gemm takes kernels that fetch A and B, in single or double precision, and store"
-            f" one C to g[]; {kernel.name} does not"
-        )
-    arguments = kernel.arguments(a, b, c, alpha, beta)
-    answer = _answer(kernel, arguments, alpha, beta) | {"names": names}
-    return check(
-        program or kernel.program, **arguments, **answer, max_instructions=max_instructions
-    )
+def _names(given: Product) -> dict[Any, str]:
+    """What to call the arrays of a product."""
+    how = given.kernel.convention
+    if how.buffer:
+        return {}
+    return MATRICES | {2: "C"} if how.streams else NAMES

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.bits import ALL
 from cypresskit.tables import quantity
 
 # A table, since asking numpy for a dtype's name takes long
@@ -112,15 +113,20 @@ def check_written(array: np.ndarray, name: str) -> None:
         room += stride * (size - 1)
 
 
+def check_unmasked(array: object, name: str) -> None:
+    """``TypeError`` for a masked array."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, and kernels know no mask: say what stands there,"
+            f" {name}.filled(0)"
+        )
+
+
 def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarray:
     """``array``, of so many dimensions, as uint32 words with a last axis of words per element."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
-    if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a masked array, and kernels know no mask: say what stands there,"
-            " array.filled(0)"
-        )
+    check_unmasked(array, name)
     if array.dtype not in DTYPES:
         known = ", ".join(DTYPES.values())
         raise TypeError(
@@ -179,4 +185,4 @@ def plain_numbers(values, n: int) -> np.ndarray:
         raise TypeError(
             f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}"
         )
-    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    return (array.astype(np.int64) & ALL).astype(np.uint32)

@@ -14,7 +14,7 @@ from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.machine import explain, fast
 from cypresskit.machine.launch import KernelError, Launch, prepare
-from cypresskit.machine.observer import Observer, onlookers
+from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import Run
 
 REPEATED = 50_000_000  # instructions that are stepped through to find which work-item fails first
@@ -78,7 +78,7 @@ def launch(
     an endless loop: all arrays are then as they were, but for those of ``in_place``. A fetch out of
     range gives 0 and is counted.
     Ctrl-C while results are copied back can leave some arrays new and others old. The limits of a
-    card, on texture sizes and memory, are checked by the ``upload`` of ``ck.open``, not here.
+    card, on texture sizes and memory, aren't checked.
     """
     arrays: dict[str, Any] = {
         "inputs": inputs,
@@ -112,15 +112,9 @@ def carry_out(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )
-    for onlooker in onlookers():
-        onlooker.start(checked)
     if engine == "fast" and not watching:
-        result = run(checked, threads)
-    else:
-        result = explain.run(checked, watching)
-    for onlooker in onlookers():
-        onlooker.finish(result)
-    return result
+        return run(checked, threads)
+    return explain.run(checked, watching)
 
 
 def run(launch: Launch, threads: int | None = None) -> Run:

@@ -16,9 +16,10 @@ import numpy as np
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
+from cypresskit.il.program import LETTERS
 from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
-from cypresskit.machine.masks import Masks, StackEntry
+from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import Run, tally
 
@@ -33,9 +34,9 @@ CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.u
 @cache
 def _chosen(letters: str) -> slice | list[int] | None:
     """The rows of those components of a register; None if constants are among them."""
-    if not set(letters) <= set("xyzw"):
+    if not set(letters) <= set(LETTERS):
         return None
-    rows = ["xyzw".index(letter) for letter in letters]
+    rows = [LETTERS.index(letter) for letter in letters]
     count = 1 if len(set(rows)) == 1 else len(rows)
     together = range(rows[0], rows[0] + count)
     return slice(together.start, together.stop) if rows[:count] == [*together] else rows
@@ -98,8 +99,8 @@ class Interpreter:
             if self.masks.count and i.op.flow not in ("else", "endif"):
                 self.executed[at] += self.masks.count
                 self.issued += 1
-                if self.issued > self.limit and self.masks.loops:
-                    self._check_end(self.masks.loops)
+                if self.issued > self.limit:
+                    self._check_end()
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
             if self.masks.count and i.dest and i.op.kind in ("alu", "fetch"):
@@ -114,16 +115,12 @@ class Interpreter:
             listener.finish(result)
         return result
 
-    def _check_end(self, loops: list[StackEntry]) -> None:
+    def _check_end(self) -> None:
         """Raise the error for a loop that is endless, or too long for so many work-items."""
-        issued = self.issued - loops[0].issued
-        # an inner loop that ends every time leads back here, too: the endless one is where most of
-        # them ran
-        inside = [loop for loop in loops if 2 * (self.issued - loop.issued) > issued]
-        if issued > self.limit:
-            at = (inside or loops[:1])[-1].at
+        loop = self.masks.loop_past_limit(self.issued, self.limit)
+        if loop is not None:
             item = int(np.argmax(self.masks.active))
-            raise self.launch.endless_error(at, item, self.limit, self.raised_by)
+            raise self.launch.endless_error(loop.at, item, self.limit, self.raised_by)
 
     # Control flow
 
@@ -180,7 +177,7 @@ class Interpreter:
         if chosen is not None:
             return base[chosen]
         rows = [
-            CONSTANT_ROW[c] if c in "01" else base["xyzw".index(c)][np.newaxis] for c in letters
+            CONSTANT_ROW[c] if c in "01" else base[LETTERS.index(c)][np.newaxis] for c in letters
         ]
         return np.concatenate(np.broadcast_arrays(*rows))
 
@@ -192,7 +189,7 @@ class Interpreter:
         rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
         if not source.modified:
             return rows
-        negated = np.array(["xyzw"[p] in source.negate for p in positions])[:, np.newaxis]
+        negated = np.array([LETTERS[p] in source.negate for p in positions])[:, np.newaxis]
         if i.op.float_modifiers(n):
             return modified(rows, source, negated)
         return np.where(negated, np.uint32(0) - rows, rows)
@@ -261,8 +258,7 @@ class Interpreter:
         surface = self.launch.textures[resource]
         dimensions = range(self.program.textures[resource])
         rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in dimensions]
-        place = places.coordinates(rows, surface, whole=i.op.sources[0] == "i")
-        x, y, inside = places.moved(place, offset)
+        x, y, inside = places.texel(rows, surface, offset, whole=i.op.sources[0] == "i")
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)

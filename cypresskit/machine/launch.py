@@ -141,10 +141,7 @@ class Launch:
         self, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
     ) -> KernelError:
         """An error of ``body[at]``, that work-item ``item`` made."""
-        i = self.program.body[at]
-        place = None if item is None else self.shape.place(item)
-        message = f"{self.program.located(i)}\n    {what}"
-        return KernelError(message, i.line, place, kind, at, advice)
+        return _error(self.shape, kind, at, what, item, advice)
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:
         """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that
@@ -169,10 +166,29 @@ class Launch:
         """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or
         ``count``.
         """
-        what = f"this loop has not ended after {count or self.max_instructions:,} instructions of "
-        why = "Does its break condition ever become true?"
         advice = f"{raised_by} raises the limit."
-        return self.error("endless", at, f"{what}{self.shape.item_name(item)}. {why}", item, advice)
+        return endless_error(self.shape, at, count or self.max_instructions, item, advice)
+
+
+def endless_error(
+    shape: Shape, at: int, count: int, item: int | None = None, advice: str = ""
+) -> KernelError:
+    """The error for a loop, opened at ``body[at]``, that has not ended after so many instructions
+    of work-item ``item``, or of any.
+    """
+    who = "a work-item" if item is None else shape.item_name(item)
+    why = "Does its break condition ever become true?"
+    what = f"this loop has not ended after {count:,} instructions of {who}. {why}"
+    return _error(shape, "endless", at, what, item, advice)
+
+
+def _error(
+    shape: Shape, kind: str, at: int, what: str, item: int | None, advice: str
+) -> KernelError:
+    i = shape.program.body[at]
+    place = None if item is None else shape.place(item)
+    message = f"{shape.program.located(i)}\n    {what}"
+    return KernelError(message, i.line, place, kind, at, advice)
 
 
 def prepare(

@@ -41,6 +41,17 @@ class Masks:
         self.active = active
         self.count = int(np.count_nonzero(active))
 
+    def loop_past_limit(self, issued: int, limit: int) -> StackEntry | None:
+        """The loop that is taken for endless, of which more than ``limit`` of all ``issued``
+        instructions ran, or None. An inner loop that ends every time leads back into it, too: the
+        endless one is the innermost where most of them ran.
+        """
+        loops = self.loops
+        if not loops or issued - loops[0].issued <= limit:
+            return None
+        most = issued - loops[0].issued
+        return [loop for loop in loops if 2 * (issued - loop.issued) > most][-1]
+
     @property
     def loops(self) -> list[StackEntry]:
         """The open loops, the innermost last."""

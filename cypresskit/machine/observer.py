@@ -2,13 +2,11 @@
 
 The machine never prints or draws. The explaining engine calls an observer's methods as a program
 runs; recorders, checkers and counters are observers. Arrays in an event cover all work-items of the
-launch, in the order of ``Launch.place``; they are views that the next instruction may change, so an
+launch, by number; they are views that the next instruction may change, so an
 observer copies what it keeps.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,24 +128,3 @@ def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., A
         for o in observers
         if getattr(type(o), event) is not getattr(Observer, event)
     ]
-
-
-_onlookers: ContextVar[tuple[Observer, ...]] = ContextVar("onlookers", default=())
-
-
-@contextmanager
-def watching_launches(*observers: Observer) -> Iterator[None]:
-    """Within this block, ``observers`` get ``start`` and ``finish`` of every launch of this thread,
-    whoever makes it; unlike those that are passed to a launch, they get nothing else, and the
-    engine stays what it is.
-    """
-    before = _onlookers.set((*_onlookers.get(), *observers))
-    try:
-        yield
-    finally:
-        _onlookers.reset(before)
-
-
-def onlookers() -> tuple[Observer, ...]:
-    """The observers that watch this thread's launches now."""
-    return _onlookers.get()

@@ -7,7 +7,6 @@ run on numpy arrays ask these, and so does the timing where an access looks.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,55 +18,24 @@ NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
 INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 
 
-class Coordinate(NamedTuple):
-    """One coordinate of fetches, rounded down: int64, or float64 where an int64 might not hold it;
-    the least and the most of it, and the texture's size along it.
-    """
-
-    place: np.ndarray
-    least: float
-    most: float
-    size: int
-
-
-def coordinates(rows: Sequence[np.ndarray], texture: Extent, *, whole: bool) -> list[Coordinate]:
-    """The coordinates ``rows``, one for each dimension. ``whole``: integers; else floats (0 if
-    subnormal).
-    """
-    places = []
-    for bits, size in zip(rows, (texture.width, texture.height)):
-        place = bits.view(np.int32) if whole else np.floor(flushed(bits))
-        least, most = float(place.min()), float(place.max())
-        usual = -(2.0**31) <= least and most < 2.0**31  # false for NaN
-        places.append(
-            Coordinate(place.astype(np.int64 if usual else np.float64), least, most, size)
-        )
-    return places
-
-
-def moved(
-    coordinates: Sequence[Coordinate], offset: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole coordinates x and y (int64, see ``integers``) of fetches with ``offset`` added, and
-    whether they lie in the texture.
-    """
-    whole = []
-    inside = np.ones(len(coordinates[0].place), bool)
-    for axis, more in zip(coordinates, offset):
-        place = axis.place + more if more else axis.place
-        if not (axis.least + more >= 0 and axis.most + more < axis.size):  # false for NaN
-            inside &= (place >= 0) & (place < axis.size)
-        whole.append(integers(place) if place.dtype == np.float64 else place)
-    return whole[0], whole[1] if len(whole) > 1 else np.zeros_like(whole[0]), inside
-
-
 def texel(
     rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for:
-    `coordinates` finds it, and it is `moved` by ``offset``; returned as by `moved`.
+    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: x and y
+    (int64, see ``integers``) with ``offset`` added, and whether they lie in the texture.
+    ``whole``: integers; else floats (0 if subnormal), which are rounded down.
     """
-    return moved(coordinates(rows, texture, whole=whole), offset)
+    axes = []
+    inside = np.ones(len(rows[0]), bool)
+    for bits, more, size in zip(rows, offset, (texture.width, texture.height)):
+        place = bits.view(np.int32) if whole else np.floor(flushed(bits))
+        least, most = float(place.min()), float(place.max())
+        fits = -(2.0**31) <= least and most < 2.0**31  # an int64; false for NaN
+        place = place.astype(np.int64 if fits else np.float64) + more
+        if not (least + more >= 0 and most + more < size):
+            inside &= (place >= 0) & (place < size)
+        axes.append(place if fits else integers(place))
+    return axes[0], axes[1] if len(axes) > 1 else np.zeros_like(axes[0]), inside
 
 
 def integers(place: np.ndarray) -> np.ndarray:
@@ -106,7 +74,7 @@ class Memories:
 
     def __init__(self, launch: Launch):
         self.launch = launch
-        self.group_of = np.arange(launch.shape.items) // launch.shape.group_items
+        self.group = np.arange(launch.shape.items) // launch.shape.group_items
         groups = 0 if launch.shape.pixels else math.prod(launch.shape.groups)
         self.lds = {
             n: np.zeros((groups, size // 4), np.uint32)
@@ -116,14 +84,14 @@ class Memories:
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """A word of LDS for each work-item, 0 where it isn't ``inside``."""
         if inside.all():
-            return self.lds[array][self.group_of, word]
+            return self.lds[array][self.group, word]
         row = np.zeros(len(inside), np.uint32)
-        row[inside] = self.lds[array][self.group_of[inside], word[inside]]
+        row[inside] = self.lds[array][self.group[inside], word[inside]]
         return row
 
     def store(self, array: int, word: np.ndarray, row: np.ndarray, active: np.ndarray) -> None:
         """Store a word to LDS for each active work-item."""
-        self.lds[array][self.group_of[active], word[active]] = row[active]
+        self.lds[array][self.group[active], word[active]] = row[active]
 
     def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
         """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its

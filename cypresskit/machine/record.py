@@ -10,6 +10,7 @@ what the other work-items did.
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Recording:
     ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4)
     holds step, register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5)
     step, resource, texel x and y, whether inside; ``stores`` (n, 2) step and 128-bit element of
-    global memory. All int64.
+    global memory. All int64. ``whole``: whether all steps are there.
     """
 
     shape: Shape
@@ -45,14 +46,20 @@ class Recording:
     writes: np.ndarray
     fetches: np.ndarray
     stores: np.ndarray
+    whole: bool
 
     def __len__(self) -> int:
         """Steps: instructions that the work-item executed."""
         return len(self.at)
 
     def __repr__(self) -> str:
-        did = f"{len(self)} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
+        did = f"{self.steps_said} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
         return f"Recording of {self.program.name}, work-item {self.place}: {did}"
+
+    @property
+    def steps_said(self) -> str:
+        """How many steps there are, in words: "92", or "the first 640"."""
+        return f"{'' if self.whole else 'the first '}{len(self)}"
 
     @property
     def program(self) -> Program:
@@ -88,10 +95,11 @@ class Recording:
     def bits(self) -> np.ndarray:
         """All registers after each step: 32-bit patterns, uint32 of shape (steps, registers, 4)."""
         registers = 1 + self.writes[:, 1].max(initial=-1)
-        bits = np.zeros((len(self), registers, 4), np.uint32)
-        for step, register, component, word in self.writes:
-            bits[step:, register, component] = word
-        return bits
+        last = np.zeros((len(self), registers, 4), np.int64)  # write so far, counted from 1
+        steps, numbers, components, words = self.writes.T
+        last[steps, numbers, components] = np.arange(1, 1 + len(words))
+        written = np.concatenate([[0], words]).astype(np.uint32)
+        return written[np.maximum.accumulate(last)]
 
     @cached_property
     def held(self) -> np.ndarray:
@@ -110,7 +118,7 @@ class Recording:
             count += words.size
         memory = np.zeros((1, 4 * self.elements), np.float32)
         members = group_of(self.shape, self.item)
-        again = Recorder(self.item - int(members[0]))
+        again = Recorder(self.item - int(members[0]), len(self))
         limit = 2 * len(self) * len(members)
         with suppress(KernelError):
             explain.run(copies(self.shape, self.item, numbered, memory, limit), (again,))
@@ -122,16 +130,17 @@ class Recording:
 
 class Recorder(Observer):
     """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its
-    number.
+    number. It is followed for ``most`` steps.
     """
 
-    def __init__(self, item: int | tuple[int, int] = 0) -> None:
+    def __init__(self, item: int | tuple[int, int] = 0, most: float = inf) -> None:
         place = item if isinstance(item, tuple) and len(item) == 2 else (item,)
         if not all(isinstance(n, (int, np.integer)) for n in place):
             raise TypeError(
                 f"a work-item is named by its number or its place (x, y), not by {item!r}"
             )
         self._wanted = item
+        self._most = most
         self._launch: Launch | None = None
 
     def start(self, launch: Any) -> None:
@@ -149,26 +158,34 @@ class Recorder(Observer):
             )
         self._launch = launch
         self._at: list[int] = []
+        self._whole = True
         self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in ROWS}
 
     def step(self, event: StepEvent) -> None:
-        if event.active[self._item]:
+        if not event.active[self._item]:
+            return
+        self._whole = len(self._at) < self._most
+        if self._whole:
             self._at.append(event.at)
 
     def wrote(self, event: WroteEvent) -> None:
-        if not event.active[self._item] or event.register.kind != "r":
+        if not self._follows(event.active) or event.register.kind != "r":
             return
         rows = np.broadcast_to(event.rows, (len(event.components), len(event.active)))
         for c, bits in zip(event.components, rows[:, self._item].tolist()):
             self._rows["writes"].append((len(self._at) - 1, event.register.index, c, bits))
 
+    def _follows(self, active: np.ndarray) -> bool:
+        """Whether what happens is the work-item's, in a step that is recorded."""
+        return self._whole and bool(active[self._item])
+
     def fetch(self, event: FetchEvent) -> None:
-        if event.active[self._item]:
+        if self._follows(event.active):
             x, y, inside = (int(a[self._item]) for a in (event.x, event.y, event.inside))
             self._rows["fetches"].append((len(self._at) - 1, event.resource, x, y, inside))
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.active[self._item] and event.store and event.space == "global":
+        if self._follows(event.active) and event.store and event.space == "global":
             self._rows["stores"].append((len(self._at) - 1, int(event.element[self._item])))
 
     @property
@@ -183,4 +200,4 @@ class Recorder(Observer):
         }
         at = np.array(self._at, np.int64)
         elements = len(self._launch.memory)
-        return Recording(self._launch.shape, elements, self._item, at, **arrays)
+        return Recording(self._launch.shape, elements, self._item, at, **arrays, whole=self._whole)

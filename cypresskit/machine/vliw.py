@@ -29,6 +29,7 @@ from cypresskit.compiler.assembly import (
 )
 from cypresskit.compiler.code import Code
 from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
+from cypresskit.il.program import LETTERS
 from cypresskit.machine import places
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
@@ -129,9 +130,12 @@ def execute(code: Code, launch: Launch) -> int:
     with np.errstate(all="ignore"):
         while code.controls[at].name != "END":
             following = processor.step(at)
-            if following <= at and processor.bundles > launch.max_instructions:
-                item = int(np.argmax(processor.masks.active))
-                raise launch.endless_error(code.controls[at].at, item)
+            if following <= at:
+                masks = processor.masks
+                loop = masks.loop_past_limit(processor.bundles, launch.max_instructions)
+                if loop is not None:
+                    item = int(np.argmax(masks.active))
+                    raise launch.endless_error(code.controls[loop.at].at, item)
             at = following
     return processor.bundles
 
@@ -191,7 +195,7 @@ class Processor:
             if masks.count:
                 self.store(control.store)
         elif name == "LOOP_START_DX10":
-            masks.begin_loop(at)
+            masks.begin_loop(at, self.bundles)
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
             masks.leave(masks.active, name == "LOOP_BREAK")
         elif name == "LOOP_END":
@@ -289,7 +293,7 @@ class Processor:
         """A register's component, or one of the constants 0 and 1.0."""
         if letter in "01" or register is None:
             return self.words.constant(np.array([ONE if letter == "1" else 0], np.uint32))
-        return self.registers.get((register, "xyzw".index(letter)), self.words.poison)
+        return self.registers.get((register, LETTERS.index(letter)), self.words.poison)
 
     # Memory
 
@@ -299,7 +303,7 @@ class Processor:
         texel = self.memory.fetch(f, coordinates, self.masks.active)
         for channel, component in enumerate(f.select):
             if component != "_":
-                self.write((f.dest, channel), texel["xyzw".index(component)])
+                self.write((f.dest, channel), texel[LETTERS.index(component)])
 
     def store(self, s: StoreInstruction) -> None:
         """Store a register to global memory or an output."""

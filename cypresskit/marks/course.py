@@ -1,4 +1,4 @@
-"""The lessons as marks need them: their exercises, and what is guessed.
+"""The lessons as marks need them: their exercises.
 
 They are read from the notebooks that students get, in a checkout or as installed: each cell of an
 exercise says in its metadata what it is (``tools/book.py`` writes that). A student's cells are
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cypresskit.editing.steps import step_texts
-from cypresskit.guessed import kept_guesses
 from cypresskit.teach import sentences
 
 PACKAGE = Path(__file__).parents[1]
@@ -21,7 +20,7 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 ENTRY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
-LONGEST = 1000  # characters of a sentence or a guess
+LONGEST = 1000  # characters of a sentence
 MOST = 2_000  # cells of a notebook; a lesson has less than two hundred
 LETTERS = 200_000  # of a cell, that are looked at
 SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
@@ -40,7 +39,6 @@ class Exercise(NamedTuple):
     check: str
     why: str
     good: str = ""
-    right: str = ""  # the code of a right answer
     step: str = ""  # of the climb, if the answer is what a workbench keeps
 
     @property
@@ -50,22 +48,12 @@ class Exercise(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """A lesson's cells, their entries by their ids, its exercises, and the true value of each guess
-    by its question.
-    """
+    """A lesson's cells, their entries by their ids, and its exercises."""
 
     name: str  # as in "09 The bus"
     cells: list[Cell]
     entries: Mapping[str, Mapping[str, Any]]
     exercises: tuple[Exercise, ...]
-    truths: dict[str, object]
-
-    def solved(self, exercise: Exercise) -> list[str]:
-        """The lesson's code with a known right answer to an exercise; empty if none is known."""
-        if not exercise.right:
-            return []
-        given = [c["source"] for c in self.cells if c["cell_type"] == "code" and not entry_of(c)]
-        return [*given, exercise.right]
 
 
 def folder() -> Path:
@@ -94,15 +82,13 @@ def read(path: Path) -> Lesson:
             parts["check"],
             parts["question"],
             parts.get("good", ""),
-            parts.get("right", ""),
             parts.get("step", ""),
         )
         for number, parts in found.items()
         if "check" in parts
     ]
-    truths = {question: truth for question, (_, truth) in kept_guesses(cells).items()}
     entries = {cell["id"]: entry_of(cell) for cell in cells}
-    return Lesson(name, cells, entries, tuple(exercises), truths)
+    return Lesson(name, cells, entries, tuple(exercises))
 
 
 def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:

@@ -3,7 +3,7 @@ feedback for each student.
 
 Tables are written before pages, and a page that can't be written stops nothing else. Sentences are
 read by the teacher: equal ones stand in one row of ``questions.csv``, whose points count for all
-who wrote it. Guesses stand there and on the pages, and count no points.
+who wrote it.
 """
 
 import csv
@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.guessed import kept_guesses, number
+from cypresskit.guessed import number
 from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
@@ -49,19 +49,12 @@ class Graded(NamedTuple):
     sentence: str = ""
 
 
-class Work(NamedTuple):
-    """A student's work on a lesson: the answers, and the guesses by their questions."""
-
-    answers: dict[Exercise, Graded]
-    guesses: dict[str, str]
-
-
 class Handed(NamedTuple):
     """What a student handed in of a lesson."""
 
     student: Student
     lesson: Lesson
-    work: Work
+    answers: dict[Exercise, Graded]
 
 
 @dataclass
@@ -72,7 +65,7 @@ class Class:
     """
 
     asked: dict[str, Lesson]
-    works: list[tuple[Student, dict[str, Work]]] = field(default_factory=list)
+    works: list[tuple[Student, dict[str, dict[Exercise, Graded]]]] = field(default_factory=list)
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
 
@@ -91,12 +84,11 @@ class Class:
 
     def mark(self, part: Handed) -> tuple[float, str]:
         """The points for a lesson, of 100, and in words where they come from."""
-        answers = part.work.answers.items()
-        sound = [answer for _, answer in answers if not answer.verdict.broken]
-        right = sum(answer.verdict.right for answer in sound)
+        answers = part.answers.items()
+        right = sum(answer.verdict.right for _, answer in answers)
         given = sum(self.given(*pair) or 0 for pair in answers)
         counts = {
-            "exercises": (right, len(sound)),
+            "exercises": (right, len(answers)),
             "explanations": (given, FULL * len(answers)),
         }
         asked = {name: count for name, count in counts.items() if count[1]}
@@ -141,11 +133,9 @@ def marks(class_: Class) -> Iterator[dict]:
         if not class_.sandboxed:
             row["how"] = UNSAFE
         for part in parts:
-            for exercise, answer in part.work.answers.items():
-                verdict = answer.verdict
-                row[exercise.name] = "" if verdict.broken else int(verdict.right)
+            for exercise, answer in part.answers.items():
+                row[exercise.name] = int(answer.verdict.right)
                 row[f"{exercise.name}, explanation"] = class_.given(exercise, answer)
-            row[f"{part.lesson.name}, guesses"] = len(part.work.guesses)
             row[f"{part.lesson.name}, of 100"] = class_.mark(part)[0]
         yield row
 
@@ -156,7 +146,7 @@ def explanations(class_: Class) -> list[dict]:
     """
     groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
     for part in class_.parts():
-        for exercise, answer in part.work.answers.items():
+        for exercise, answer in part.answers.items():
             if answer.sentence:
                 key = sentence_key(exercise, answer.sentence)
                 groups.setdefault(key, []).append((exercise, part.student, answer.sentence))
@@ -175,31 +165,6 @@ def explanations(class_: Class) -> list[dict]:
         }
         rows.append(row)
     return sorted(rows, key=lambda row: row["of"])
-
-
-def guesses(class_: Class) -> list[dict]:
-    """The rows of ``questions.csv`` on guesses: each question with its result, what was guessed,
-    and by how much a number was off.
-    """
-    rows = []
-    for part in class_.parts():
-        for question, guess in part.work.guesses.items():
-            truth = part.lesson.truths[question]
-            value = number(guess) if type(truth) in (int, float) else None
-            off = None
-            if value is not None and truth:
-                off = round(100 * (value / float(str(truth)) - 1), 1)
-            row = {
-                "of": f"{part.lesson.name}, guess",
-                "question": question,
-                "a good answer": truth,
-                "said": guess,
-                "students": 1,
-                "who": part.student.name,
-                "off by %": off,
-            }
-            rows.append(row)
-    return sorted(rows, key=lambda row: (row["of"], row["question"]))
 
 
 def table(rows: Iterable[dict]) -> bytes:
@@ -237,23 +202,20 @@ def stored_rows(sheet: Path) -> list[dict]:
 
 
 def feedback(class_: Class, student: Student) -> str:
-    """A student's page: for each lesson the total, the guesses, and a verdict on each exercise."""
+    """A student's page: for each lesson the total, and a verdict on each exercise."""
     texts = []
     total = 0.0
     most = 0
     for part in class_.parts(student):
         points, words = class_.mark(part)
-        truths = part.lesson.truths
-        guessed = [f"{q} You said {g}; it is {truths[q]}." for q, g in part.work.guesses.items()]
         texts.append(
             LESSON.format(
                 name=escape(part.lesson.name),
                 points=points,
                 words=words,
-                guesses="<br>".join(map(escape, guessed)),
             )
         )
-        for exercise, answer in part.work.answers.items():
+        for exercise, answer in part.answers.items():
             texts.append(_exercise(class_, exercise, answer))
         total = total + points
         most = most + 100
@@ -290,7 +252,7 @@ def write_all(class_: Class, folder: Path, lost: list[dict]) -> list[str]:
     lost : rows of ``questions.csv`` with points for what nobody has handed in any more; they are
         kept at its end.
     """
-    questions = [*explanations(class_), *lost, *guesses(class_)]
+    questions = [*explanations(class_), *lost]
     faults = try_to_save(folder / "marks.csv", table(marks(class_)))
     faults += try_to_save(folder / "questions.csv", table(questions))
     place = folder / "feedback"
@@ -307,12 +269,13 @@ def write_all(class_: Class, folder: Path, lost: list[dict]) -> list[str]:
 # -- from a student's cells to the work on a lesson
 
 
-def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]]]) -> Work:
-    """The work on a lesson from all notebooks of it that a student handed in: the better answers
-    count, and every sentence and guess.
+def combined(
+    lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]]]
+) -> dict[Exercise, Graded]:
+    """A student's answers to a lesson, from all notebooks of it that were handed in: the better
+    ones count, and every sentence.
     """
     answers: dict[Exercise, Graded] = {}
-    entered: dict[str, str] = {}
     for cells, verdicts in handed:
         code = course.answers(cells, lesson)
         steps = course.kept_steps(cells)
@@ -329,15 +292,4 @@ def combined(lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]
                 )
                 new = best._replace(sentence=new.sentence or old.sentence)
             answers[exercise] = new
-        for question, (guess, _) in kept_guesses(cells).items():
-            if question in lesson.truths and type(guess) in (int, float, str):
-                entered[question] = _entered(guess)
-    return Work(answers, {q: entered[q] for q in lesson.truths if q in entered})
-
-
-def _entered(guess: float | str) -> str:
-    """A guess as it is shown: a whole number with all its digits, another one without the noise of
-    its last bits.
-    """
-    text = f"{guess:.12g}" if isinstance(guess, float) else str(guess)
-    return text[: course.LONGEST].encode("utf-8", "replace").decode("utf-8")
+    return answers

@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cypresskit.blas import CardMemoryError
 from cypresskit.devices import HD5870, Device
 from cypresskit.isolated import Answer, Lost, Other, Raised
+from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.carry import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
@@ -37,9 +37,8 @@ from cypresskit.isolated.runner import described, error_text
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
-SECONDS = 5.0  # of processor time for a call of an answer
-WALL = 20.0  # seconds by the clock: a busy machine stops it later
-MEGABYTES = 500  # that it may take
+# What a call of an answer may take
+SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one turn of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
@@ -66,29 +65,6 @@ def seeded(seed: str) -> Iterator[None]:
         yield
     finally:
         _seed.pop()
-
-
-class CellChecks:
-    """Which checks were asked for a value in the notebook's cell that runs now."""
-
-    def __init__(self) -> None:
-        self.counts = False
-        self.asked = set[tuple[str, str]]()
-
-    def begin(self) -> None:
-        """A new cell of a notebook begins."""
-        self.counts = True
-        self.asked.clear()
-
-    def once(self, key: tuple[str, str]) -> None:
-        """End the check if it is asked again in this cell: in a loop it would find the value."""
-        finding = f"{key[1]} was asked before in this cell."
-        unless(key not in self.asked, finding, "find the value, and then check it once in a cell.")
-        if self.counts:
-            self.asked.add(key)
-
-
-cell = CellChecks()
 
 
 def draws(*parts: object) -> random.Random:
@@ -297,7 +273,6 @@ def exercise(
             f"`{check.__name__}({name})` checks {name}.",
         )
         if not needed:
-            cell.once((check.__module__, check.__name__))
             value = plain_value(arguments[0])
             finding = f"There is a number in {name} that is larger than all that is counted here."
             unless(not _without_end(value), finding, "how is it computed?")

@@ -22,7 +22,6 @@ from cypresskit.teach.kernels import fault, judge_kernel
 from cypresskit.timing import Report, simulate
 
 Check = Callable[..., Verdict]
-CLOSE = 1.005  # speeds nearer than this are equal: the model is no better than that
 
 
 def of_workbench(step: str) -> Callable[[Check], Check]:
@@ -96,7 +95,7 @@ def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
     term that spoiled it.
     """
     wrong, findings = seen.wrong, seen.findings
-    if wrong and not any(finding.kind != "answer" for finding in findings):
+    if wrong and not findings:
         place = wrong.row, wrong.column
         notes = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta).notes
         if notes:

@@ -1,23 +1,18 @@
 """From a student's kernel to a verdict: assemble it, run it, name the slip, hold it to a budget.
 
 ``judge_kernel`` assembles, and turns whatever is raised into a verdict; the lesson's function that
-it calls runs the program and judges it. ``check_gemm`` and ``run_gemm`` launch programs as kernels
-of the catalogue are launched.
+it calls runs the program and judges it.
 """
 
 from collections.abc import Callable
 from functools import wraps
 
-import numpy as np
-
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated.runner import error_text
-from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
-from cypresskit.kernels.products import LONGEST
-from cypresskit.machine import KernelError, Run, launch
+from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
 from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, refused
 
@@ -99,15 +94,3 @@ def fault(findings: Findings) -> Verdict | None:
         " next.)"
     )
     return Verdict(False, f"{sentence(first.message)}.{line}{more * (others > 0)}", first.advice)
-
-
-def run_gemm(
-    program: Program, kernel: Kernel, *matrices, alpha=1.0, beta=0.0
-) -> tuple[np.ndarray, Run]:
-    """(C, the run's counts) of a student's ``program``, launched like ``kernel`` on matrices A, B
-    and perhaps C.
-    """
-    a, b, c = (*matrices, None)[:3]
-    arguments = kernel.arguments(a, b, c, alpha, beta)
-    run = launch(program, **arguments, max_instructions=LONGEST)
-    return kernel.result(arguments, a.shape[kernel.trans_a], b.shape[not kernel.trans_b]), run

@@ -15,14 +15,15 @@ from html import escape
 from importlib import import_module
 from traceback import walk_tb
 
+from cypresskit.draw.theme import TOKENS
 from cypresskit.isolated.process import OWN
 from cypresskit.isolated.runner import error_text
 from cypresskit.teach import bindings
-from cypresskit.teach.check import Verdict, cell
+from cypresskit.teach.check import Verdict
 
 # On white: no colour of letters can be read on light and on dark pages alike
-BLUE = "#0072b2"
-ORANGE = "#b84f00"
+BLUE = TOKENS["a"][0]
+ORANGE = TOKENS["wrote"][0]
 
 
 def unread(
@@ -149,10 +150,6 @@ def install(shell) -> None:
         final = shown(verdict)
         return html(final, progress(known, verdict.check, final.right))
 
-    def begins(_) -> None:
-        cell.begin()
-
-    shell.events.register("pre_run_cell", begins)
     shell.events.register("post_run_cell", ran)
     shell.set_custom_exc((NameError,), unnamed)
     if hasattr(shell, "kernel"):  # an IPython in a terminal may be left

@@ -143,26 +143,26 @@ class Seen:
 
 def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, part: float) -> Seen:
     """What the ``ledger`` says of each line, in a launch of which ``paths`` are a ``part``."""
-    sources = [(i.line, tuple(i.calls)) for i in code.program.body]
+    instructions = code.program.body
     waits: dict[LineId, float] = defaultdict(float)
     moves: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(MOVES, 0.0))
     clause_at, stream_at = 0, 0
     for body in (body for path in paths for body, _ in path.segments):
         stores: list[tuple[int, Stream]] = []  # that leave together with the next
         for clause in body:
-            waits[sources[_last(code, clause)]] += float(ledger.waited[clause_at]) / part
+            waits[instructions[_last(code, clause)].id] += float(ledger.waited[clause_at]) / part
             clause_at += 1
             for stream, at in zip(clause.streams, clause.sources, strict=True):
                 read, written = float(ledger.read[stream_at]), float(ledger.written[stream_at])
                 stream_at += 1
-                moves[sources[at]]["DRAM"] += read * line_bytes / part
+                moves[instructions[at].id]["DRAM"] += read * line_bytes / part
                 if clause.kind == WRITE:
                     stores.append((at, stream.whole or stream))
                 if written:
                     asked = sum(len(own.line) for _, own in stores)
                     for store, own in stores:
                         lines = written * len(own.line) / asked
-                        moves[sources[store]]["written"] += lines * line_bytes / part
+                        moves[instructions[store].id]["written"] += lines * line_bytes / part
                     stores = []
     return Seen(dict(waits), dict(moves))
 
@@ -211,18 +211,18 @@ def lines_of_work(
 ) -> tuple[LineWork, ...]:
     """The work of ``scale`` times as many wavefronts as are on ``paths``, by lines in order."""
     runs: dict[tuple[LineId, int], int] = defaultdict(int)  # by line and clause
-    sources = [(i.line, tuple(i.calls)) for i in code.program.body]
-    clocks = {sources[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
+    instructions = code.program.body
+    clocks = {instructions[at].id: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
     for clause, turns, wavefronts in clause_runs(paths):
         times = turns * wavefronts
         ran = set()
         for at, share in bundle_shares(code, clause):
-            clocks[sources[at]]["ALU"] += times * bundle_clocks * share
-            ran.add(sources[at])
+            clocks[instructions[at].id]["ALU"] += times * bundle_clocks * share
+            ran.add(instructions[at].id)
         unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
         for stream, at in zip(clause.streams, clause.sources, strict=True):
-            clocks[sources[at]][unit] += stream_clocks(stream, turns)
-            ran.add(sources[at])
+            clocks[instructions[at].id][unit] += stream_clocks(stream, turns)
+            ran.add(instructions[at].id)
         for source in ran:
             runs[source, clause.control] += times
     most: dict[LineId, int] = defaultdict(int)

@@ -15,6 +15,7 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
+from cypresskit.machine.shape import WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, fetched_together
@@ -83,7 +84,7 @@ class ClauseMaker:
             """What a row says of the members; one number is for all."""
             if np.size(row) == 1:
                 return row
-            return row.reshape(-1, 64)[members].ravel()
+            return row.reshape(-1, WAVEFRONT)[members].ravel()
 
         streams = []
         pixels = cut(self.x), cut(self.y)

@@ -16,8 +16,8 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.il.program import Register
 from cypresskit.machine.engines import run
-from cypresskit.machine.launch import KernelError, prepare
-from cypresskit.machine.shape import Shape, input_registers, lanes
+from cypresskit.machine.launch import KernelError, endless_error, prepare
+from cypresskit.machine.shape import WAVEFRONT, Shape, input_registers, lanes
 
 COPIED = "dcl_literal", "dcl_cb"
 
@@ -32,7 +32,7 @@ def endless_loop(shape: Shape, wavefronts: np.ndarray) -> KernelError | None:
     kept = [at for at, i in enumerate(program.body) if _decides(program, at)]
     branches = _reading_ids(program, kept, tuple(ids))
 
-    count = -(-int(np.count_nonzero(exist)) // 64) * 64
+    count = -(-int(np.count_nonzero(exist)) // WAVEFRONT) * WAVEFRONT
     records = np.stack([row.T for row in ids.values()], axis=1).reshape(-1, 4 * len(ids))
     memory = np.resize(records, (count, 4 * len(ids)))  # whole workgroups: the first ids again
     launch = prepare(
@@ -42,13 +42,7 @@ def endless_loop(shape: Shape, wavefronts: np.ndarray) -> KernelError | None:
         run(launch)
     except KernelError as error:
         at = kept[error.at - (len(branches.body) - len(kept))]
-        i = program.body[at]
-        what = (
-            f"this loop has not ended after {launch.max_instructions:,} instructions of a work-item"
-        )
-        advice = "Does its break condition ever become true?"
-        message = f"{program.located(i)}\n    {what}. {advice}"
-        return KernelError(message, i.line, kind="endless", at=at)
+        return endless_error(shape, at, launch.max_instructions)
     return None
 
 

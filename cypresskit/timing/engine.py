@@ -65,12 +65,6 @@ class Outcome:
         """The clocks for which wavefronts are on the chip, those of all together."""
         return float((self.end - self.start).sum())
 
-    def when(self, clauses: np.ndarray, noted: np.ndarray) -> np.ndarray:
-        """The value of a ``noted`` series, at the clocks of ``progress``, once so many clauses were
-        over.
-        """
-        return np.interp(clauses, np.arange(len(noted)) * self.pace, noted)
-
 
 def run(
     work: Packed,
@@ -136,7 +130,8 @@ def run_chip(chip, room, until):
         if over >= 0:
             note_clause(chip, e, s, kind, now, over)
             note_waits(chip, e, s, over)
-            now = slots.came[e, s] = over + chip.clocks.switch
+            pause = chip.clocks.switch + chip.work.clauses[slots.clause[e, s]].pause
+            now = slots.came[e, s] = over + pause
             ended = next_clause(chip, e, s, over)
         if ended:
             retire(chip)

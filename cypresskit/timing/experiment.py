@@ -63,12 +63,12 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
     parts: dict[Part, dict[LineId, float]] = defaultdict(lambda: defaultdict(float))
     accesses: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     units: dict[int, tuple] = {}
-    sources = [(i.line, tuple(i.calls)) for i in code.program.body]
+    instructions = code.program.body
     for clause, turns, wavefronts in clause_runs(paths):
         times = float(turns * wavefronts)
         for at, share in bundle_shares(code, clause):
             part = parts[clause.control, clause.first]
-            part[sources[at]] += times * device.bundle_clocks * share
+            part[instructions[at].id] += times * device.bundle_clocks * share
         for stream, at in zip(clause.streams, clause.sources, strict=True):
             whole = stream.whole or stream
             per_access = turns * len(whole.line) / whole.phases
@@ -80,7 +80,7 @@ def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand
     ]
     for at, (runs, clocks, touched) in accesses.items():
         kind = *units[at], runs, round(clocks / runs, 1), round(touched / runs, 1)
-        demands.append(Demand(kind, Experiment({}, frozenset({at})), {sources[at]: clocks}))
+        demands.append(Demand(kind, Experiment({}, frozenset({at})), {instructions[at].id: clocks}))
     return demands
 
 

@@ -14,6 +14,7 @@ from cypresskit.timing.engine import Outcome
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Use, read_only
 from cypresskit.timing.sampling import sample
+from cypresskit.timing.units.l2 import l2_clocks
 
 INTERVALS = 64  # of ``Report.use``, at most
 SHORTEST = 500  # clocks of such an interval, at least
@@ -93,12 +94,12 @@ def find_time(question: Question, launch: TimedLaunch) -> LaunchTime:
         counts={what: count / result.part for what, count in outcome.counts.items()},
         channels=list(zip(sending.tolist(), waiting.tolist())),
         events=outcome.timeline,
-        use=_use(outcome, device),
+        use=use_of(outcome, device),
         seen=seen,
     )
 
 
-def _use(out: Outcome, device: Device) -> Use:
+def use_of(out: Outcome, device: Device) -> Use:
     """How busy each part was, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
     # The log notes a clause's start when it is over, so that clocks may go back.
@@ -110,18 +111,14 @@ def _use(out: Outcome, device: Device) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in out.done.items()
     }
-    through = did["l2_asked"] + did["l2_passed"]
-    slices = through * device.line_bytes / device.l2_slice_bytes_clock
+    slices = l2_clocks(did["l2_asked"] + did["l2_passed"], device)
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     # A channel sends a line or waits for a row, never both: what begins in an interval and can't be
     # done in it is left for the next, and each keeps its share of that.
     asked = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
     shares["DRAM"], shares["DRAM rows"] = _served_together(asked)
-    shares |= {
-        f"{level.upper()} hits": _hits(did[f"{level}_asked"], did[f"{level}_missed"])
-        for level in ("l1", "l2")
-    }
+    shares |= {f"{level.upper()} hits": hit_rate(did, level) for level in ("l1", "l2")}
     return Use(bounds, read_only(shares), np.stack([out.engine, out.start, out.end], axis=1))
 
 
@@ -149,6 +146,10 @@ def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return served[..., 0], served[..., 1]
 
 
-def _hits(asked: np.ndarray, missed: np.ndarray) -> np.ndarray:
+def hit_rate(counts: Mapping[str, Any], level: str) -> np.ndarray:
+    """The share of a cache's lines that were there when they were asked for; NaN if none was."""
+    asked = counts[f"{level}_asked"]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(asked > 0, np.clip(1 - missed / asked, 0, 1), np.nan)
+        return np.where(
+            asked > 0, np.clip(1 - np.divide(counts[f"{level}_missed"], asked), 0, 1), np.nan
+        )

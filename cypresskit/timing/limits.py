@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cypresskit.devices import Device
-from cypresskit.tables import quantity, table
+from cypresskit.tables import table
 from cypresskit.threads import processors
 from cypresskit.timing.account import TimedLaunch
-from cypresskit.timing.prices import price
 from cypresskit.timing.report import Report, kept_with_report
 from cypresskit.timing.simulate import ask
 
@@ -32,10 +31,9 @@ UNITS = "fetches, stores and their units"
 SLOTS = "slots without a multiply-add"
 TAIL = "empty wavefront slots"
 LAUNCH = "the launch itself"
-WAVEFRONT = "room for one more wavefront"
-REGISTER = "one register fewer"
+ONE_MORE = "room for one more wavefront"
+ONE_FEWER = "one register fewer"
 TIMES = 10  # as fast, from which on a gain isn't told in per cent
-WORTH = 0.01  # of a launch: the least gain that `why` names
 
 
 @dataclass(frozen=True)
@@ -81,17 +79,6 @@ class WhatIf:
         if name not in names:
             raise KeyError(f"there is no limit {name!r}; there are {', '.join(names)}")
         return self.steps[names.index(name)]
-
-    @property
-    def losses(self) -> list[tuple[float, Limit]]:
-        """Gflop/s that are lost at each step down, the largest first."""
-        before = self.report.peak_gflops
-        losses = []
-        for step in self.steps:
-            if step.reached is not None:
-                losses.append((before - step.reached, step))
-                before = step.reached
-        return sorted(losses, key=lambda loss: -loss[0])
 
     def __repr__(self) -> str:
         rows = [self._names, *self._rows()]
@@ -147,8 +134,8 @@ def what_if(report: Report) -> WhatIf:
         "open": replace(device, **NO_CONFLICTS, **no_rows),
         "near": replace(device, **NO_CONFLICTS, **no_rows, **near),
         "free": replace(device, **NO_CONFLICTS, **no_rows, **near, **no_switches),
-        WAVEFRONT: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
-        REGISTER: _with_room(device, launch, launch.active_with(max(launch.code.gprs - 1, 1))),
+        ONE_MORE: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
+        ONE_FEWER: _with_room(device, launch, launch.active_with(max(launch.code.gprs - 1, 1))),
     }
     boards = dict.fromkeys(board for board in asked.values() if board != device)
     with ThreadPoolExecutor(processors()) as pool:
@@ -177,102 +164,15 @@ def what_if(report: Report) -> WhatIf:
         alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
         without(TAIL, _filled(report), launched, tail, _gflops(report, report.clocks)),
         without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
-        alone(WAVEFRONT, None, "04"),
-        alone(REGISTER, None, "04"),
+        alone(ONE_MORE, None, "04"),
+        alone(ONE_FEWER, None, "04"),
     ]
     return WhatIf(report, tuple(steps))
-
-
-@kept_with_report
-def why(report: Report) -> str:
-    """Why a launch isn't faster, in two sentences: where the chip's peak went, and what would help,
-    the dearest line at last. Takes some seconds the first time.
-    """
-    losses = [(lost, step) for lost, step in what_if(report).losses if lost >= 1][:2]
-    named = [step for _, step in losses] if report.flops else []
-    return f"{_where_it_went(report, losses)}. {_what_would_help(report, named)}."
-
-
-def _where_it_went(report: Report, losses: list[tuple[float, Limit]]) -> str:
-    board = report.device.name
-    if not report.flops:
-        clocks = f"{report.clocks:,.0f} clocks"
-        return f"{report.kernel} takes {clocks} of the {board}, bound by {report.bound}"
-    parts = [
-        f"{lost:,.0f} go to {_in_words(report, step)} (lesson {step.lesson})"
-        for lost, step in losses
-    ]
-    reached = f"{report.gflops:,.0f} of the {report.peak_gflops:,.0f} Gflop/s"
-    return f"{report.kernel} reaches {reached} of the {board}: of the rest, {' and '.join(parts)}"
-
-
-def _in_words(report: Report, step: Limit) -> str:
-    """The name of a limit; of empty slots, why they are."""
-    if step.name != TAIL or not _too_few(report):
-        return step.name
-    verb = "is" if report.wavefronts == 1 else "are"
-    wavefronts = quantity(report.wavefronts, "wavefront")
-    return f"{step.name}, since there {verb} {wavefronts} for {report.launch.round} slots"
-
-
-def _what_would_help(report: Report, named: list[Limit]) -> str:
-    """The limit whose lack alone would gain most, if it isn't ``named`` yet; room for one more
-    wavefront, if that would gain something; and the dearest line.
-    """
-    chips = what_if(report)
-    line = price(report).dearest
-    gains = []
-    limits = [step for step in chips if step.name not in (WAVEFRONT, REGISTER)]
-    best = max(limits, key=lambda step: step.gain or 0.0)
-    if best not in named:
-        gains.append((f"without {_in_words(report, best)} (lesson {best.lesson})", best.gain))
-    gains.append((f"with {_room_for_more(report)}", chips[WAVEFRONT].gain))
-    dearest = (
-        f"its dearest line is {line.line}, `{line.text}`: done in no time, it would end the launch"
-        f" {line} sooner"
-    )
-    worth = [(change, gain) for change, gain in gains if gain and gain >= WORTH]
-    if not worth:
-        return dearest[0].upper() + dearest[1:]
-    (change, gain), *more = worth
-    faster = [f"{change}, it would be {_faster(gain)}"]
-    faster += [f"{change}, {_faster(gain)}" for change, gain in more]
-    sentence = f"{', and '.join(faster)}; {dearest}"
-    return sentence[0].upper() + sentence[1:]
 
 
 def _gain_in_words(gain: float) -> str:
     """A gain in a table: "+3.1 %", or "x 180"."""
     return f"{100 * gain:+.1f} %" if gain < TIMES - 1 else f"x {1 + gain:,.0f}"
-
-
-def _faster(gain: float) -> str:
-    """A gain in a sentence."""
-    if gain < TIMES - 1:
-        return f"{100 * gain:.1f} % faster"
-    return f"{1 + gain:,.0f} times as fast"
-
-
-def _room_for_more(report: Report) -> str:
-    """Room for another workgroup on an engine, and what would make it."""
-    launch = report.launch
-    room = f"room for {quantity(launch.shape.group_wavefronts, 'more wavefront')} an engine"
-    fewer = registers_for_more(report)
-    if fewer:
-        return f"{room} ({fewer[0]} registers for {report.registers})"
-    return f"{room} (more LDS)" if _uses_lds(launch) else room
-
-
-def registers_for_more(report: Report) -> tuple[int, int] | None:
-    """The most registers with which more wavefronts share an engine, and how many these are; None
-    if registers aren't what limits them.
-    """
-    launch = report.launch
-    for registers in range(report.registers - 1, 0, -1):
-        more = launch.active_with(registers)
-        if more > report.active:
-            return registers, more
-    return None
 
 
 def _too_few(report: Report) -> bool:

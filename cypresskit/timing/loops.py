@@ -23,6 +23,7 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
+from cypresskit.machine.shape import WAVEFRONT
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.surfaces import Motion
@@ -49,8 +50,8 @@ COUNTABLE = re.compile(
     r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*"
 )
 
-Register = tuple[int, int]  # number, channel
-Registers = dict[Register, Value]
+Place = tuple[int, int]  # number, channel
+Registers = dict[Place, Value]
 Turns = int | np.ndarray  # the same for all lanes, or of each lane
 
 
@@ -169,7 +170,7 @@ class CountedLoop:
         remaining_motions = iter(motions)
         for control, accesses in first.accesses.items():
             by_control[control] = [(access, next(remaining_motions)) for access in accesses]
-        counts = np.broadcast_to(turns, stay.shape).reshape(-1, 64).max(axis=1)
+        counts = np.broadcast_to(turns, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
         return Counted(counts * _wavefronts(stay), by_control), after
 
     def _after(self, first: _Turn, second: _Turn, last: _Turn, turns: Turns) -> Registers:
@@ -251,7 +252,7 @@ class CountedLoop:
         self,
         first: _Turn,
         motions: list[Motion],
-        moving: "dict[Register, Moving]",
+        moving: "dict[Place, Moving]",
         registers,
         turn: Turns,
         turns: Turns,
@@ -301,8 +302,8 @@ def _meetings(
         for turn in (meet, meet + 1):
             turn = np.where((turn >= 2) & (turn <= MOST_TURNS), turn, NO_TURN)
             if turn.size > 1:
-                turn = np.where(stay, turn, NO_TURN).reshape(-1, 64)
-            turns_met.append(turn.reshape(turn.size // 64 or 1, -1))
+                turn = np.where(stay, turn, NO_TURN).reshape(-1, WAVEFRONT)
+            turns_met.append(turn.reshape(turn.size // WAVEFRONT or 1, -1))
     return turns_met
 
 
@@ -378,7 +379,7 @@ def _of_lanes(values: np.ndarray, used: np.ndarray) -> Turns:
     """
     if (values[used] == values[used][0]).all():
         return int(values[used][0])
-    return np.repeat(np.where(used, values, 1), 64).astype(np.int64)
+    return np.repeat(np.where(used, values, 1), WAVEFRONT).astype(np.int64)
 
 
 def _of_active(row: np.ndarray, active: np.ndarray) -> np.ndarray:
@@ -388,9 +389,9 @@ def _of_active(row: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 def _wavefronts(lanes: np.ndarray) -> np.ndarray:
     """Which wavefronts have a lane among these (bool)."""
-    return np.any(lanes.reshape(-1, 64), axis=1)
+    return np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
 
 
 def _by_lane(wavefronts: np.ndarray) -> np.ndarray:
     """A value of each wavefront for each of its lanes."""
-    return np.repeat(wavefronts, 64)
+    return np.repeat(wavefronts, WAVEFRONT)

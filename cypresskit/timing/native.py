@@ -7,7 +7,6 @@ nothing can be kept (a read-only installation and home, a full disk) or a kept f
 code is compiled again, with one warning.
 """
 
-import hashlib
 import pickle
 import sys
 import warnings
@@ -21,7 +20,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
-from cypresskit.kept_files import sealed, unsealed
+from cypresskit.kept_files import SourceFiles, sealed, unsealed
 from cypresskit.timing.progress import SILENT
 
 OPTIONS: dict = {
@@ -129,7 +128,7 @@ class DiskCache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         base = f"{self._impl.filename_base}.sealed"
-        self._cache_file = SealedFiles(self._cache_path, base, source_hash())
+        self._cache_file = SealedFiles(self._cache_path, base, SOURCES.key())
 
     def load_overload(self, sig, target_context):
         """The compiled form for these types, or None; the first time that there is none, a line
@@ -156,12 +155,17 @@ class DiskCache(FunctionCache):
             self.disable()
 
 
-@cache
-def source_hash(folder: Path = Path(__file__).parent) -> str:
-    """A hash of this file and of those in ``folder`` that have native code in them."""
-    sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
-    native_ones = [source for source in sources if b"from cypresskit.timing.native" in source]
-    return hashlib.sha256(b"\0".join([Path(__file__).read_bytes(), *native_ones])).hexdigest()
+def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
+    """This file and those in ``folder`` that have native code in them."""
+    native_ones = (
+        path
+        for path in folder.rglob("*.py")
+        if b"from cypresskit.timing.native" in path.read_bytes()
+    )
+    return [Path(__file__), *native_ones]
+
+
+SOURCES = SourceFiles(native_sources)
 
 
 @cache

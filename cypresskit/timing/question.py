@@ -19,8 +19,8 @@ class Question:
 
     A GEMM kernel has its ``size`` (m, n, k), its ``beta`` and the ``count`` of products in one
     launch; any other program, assembled or compiled, has its launch as a ``shape``. ``layout``,
-    ``flops``, ``precision``, ``exact``, ``style`` and ``progress`` as for ``simulate``; ``policy``
-    says how much of a long launch is simulated.
+    ``flops``, ``precision``, ``exact`` and ``progress`` as for ``simulate``; ``policy`` says how
+    much of a long launch is simulated.
     """
 
     kernel: Kernel | Program | Code
@@ -33,7 +33,6 @@ class Question:
     flops: float = 0.0
     precision: str = "single"
     exact: bool = False
-    style: str = "amd"
     progress: bool = field(default=False, compare=False)
     policy: Policy = POLICY
 
@@ -50,7 +49,7 @@ class Question:
         if isinstance(self.kernel, Code):
             return self.kernel
         program = self.kernel.program if isinstance(self.kernel, Kernel) else self.kernel
-        return compile(program, self.device, self.style)
+        return compile(program, self.device)
 
     def _shape(self) -> Shape:
         if isinstance(self.kernel, Kernel):

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.il.errors import shortened
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.own import shortened
 from cypresskit.tables import quantity, table
 from cypresskit.timing import stored
 from cypresskit.timing.account import (
@@ -94,7 +94,7 @@ class Report:
     device
         the board.
     size
-        (m, n, k) of a catalogue kernel, else None.
+        (m, n, k) of a GEMM kernel, else None.
     clocks
         core clocks, from the first wavefront's start to the last store's end.
     seconds
@@ -151,7 +151,7 @@ class Report:
     seen
         what each line waited for and moved, for ``lines``.
     explanations
-        what ``price``, ``what_if`` and ``why`` said of it, once they were asked.
+        what ``price`` and ``what_if`` said of it, once they were asked.
     """
 
     kernel: str

@@ -25,6 +25,7 @@ from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.progress import SILENT
 from cypresskit.timing.steady import STEADY, Steady
+from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.work import ALU, TEX, Clause, Path, clause_runs, pack
 
 HALF = 0.5  # of the clauses: who has to simulate more saves nothing
@@ -197,12 +198,10 @@ def least_clocks(outcome: Outcome, device: Device) -> float:
     units of that kind: no launch takes less.
     """
     counts = outcome.counts
-    lines = counts["l2_asked"] + counts["l2_passed"]
-    slices = lines * device.line_bytes / device.l2_slice_bytes_clock
     return max(
         _asked_clocks(outcome, device),
         (counts["dram"] + counts["dram_rows"]) / device.memory_channels,
-        slices / device.l2_slices,
+        l2_clocks(counts["l2_asked"] + counts["l2_passed"], device) / device.l2_slices,
     )
 
 

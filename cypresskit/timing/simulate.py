@@ -3,34 +3,36 @@
 What is asked becomes a ``Question``; ``ask`` answers it with a ``Report``. The compiled code is
 followed without data, which gives every wavefront's clauses and the cache lines of their accesses
 (``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace
-(``sampling``, ``steady``). What explains a report is a function of it: ``prices.price``,
-``limits.what_if``, ``limits.why``.
+(``sampling``, ``steady``). What explains a report is a function of it: ``prices.price`` and
+``limits.what_if``.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cypresskit.compiler import Code
-from cypresskit.devices import HD5870, Device, is_whole
+from cypresskit.devices import HD5870, Device, check_device, is_whole
 from cypresskit.il import Program
+from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing import stored
 from cypresskit.timing.account import TimedLaunch
-from cypresskit.timing.launch_time import LaunchTime, find_time, time_from_plain
+from cypresskit.timing.launch_time import LaunchTime, find_time, hit_rate, time_from_plain
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Report, bound, read_only
-from cypresskit.timing.slicing import address_slice
+from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.walk import forget_walks, keep
 
-LONGEST = 1 << 20  # of a vector
+MAX_VECTOR = 1 << 20  # of a vector
 KEPT_REPORTS = 64
 _reports: dict[Question, Report] = {}
 KEPT_TIMES = 16  # launches, for the same program under another name
@@ -51,7 +53,6 @@ def simulate(
     flops: float | None = None,
     precision: str | None = None,
     exact: bool = False,
-    style: str = "amd",
     progress: bool = True,
     **unknown: Any,
 ) -> Report:
@@ -77,29 +78,26 @@ def simulate(
         products in one launch, for a packed kernel.
     flops
         floating-point operations of the launch, for Gflop/s; 2 m n k times ``count`` for a
-        catalogue kernel.
+        GEMM kernel.
     precision
         of a program's flops, "single" (if not given), "double" or "double-double", for per
-        cent of peak. A catalogue kernel has its own.
+        cent of peak. A GEMM kernel has its own.
     exact
         simulate every turn of every wavefront. Else a long launch is simulated in part; its
         report states by how much it may be off (``Report.error``: a bound for the worst of
         thousands of launches; most are off by about a hundredth of it). Where that is more than
         10 %, ``Report.steady`` is False. Such a launch is simulated whole all the same, if that
         takes no more than some five seconds.
-    style
-        in which it is compiled, "amd" or "best" (``ck.compile``), of which the faster counts: code
-        with fewer bundles may take longer.
     progress
         show a bar if it takes more than two seconds.
 
-    Returns a ``Report``. A catalogue kernel's is kept, and given again to whoever asks for the
+    Returns a ``Report``. A GEMM kernel's is kept, and given again to whoever asks for the
     same. Raises ``TypeError`` and ``ValueError`` for arguments that make no sense, and
     ``DataDependentError`` for a kernel whose addresses or branches depend on data.
 
         ck.simulate("sgemm_tn", 2048).gflops
     """
-    check_options("simulate", unknown, ["n"])
+    check_options("simulate", unknown, ["n", *OPTIONS])
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
     question = Question(
         kernel,  # type: ignore[arg-type]
@@ -109,7 +107,6 @@ def simulate(
         flops=flops or 0.0,
         precision=precision or "single",
         exact=exact,
-        style=style,
         progress=progress,
     )
     if launch is not None:
@@ -130,18 +127,14 @@ def simulate(
     )
 
 
+#: The options that ``simulate`` takes by name.
+OPTIONS = tuple(simulate.__kwdefaults__ or ())
+
+
 def ask(question: Question) -> Report:
-    """The report on what is asked: of style "best", on the faster of the two styles. That on a GEMM
-    kernel is kept, and given again to whoever asks for the same.
+    """The report on what is asked. That on a GEMM kernel is kept, and given again to whoever asks
+    for the same.
     """
-    report = _asked(question)
-    if question.style != "best" or isinstance(question.kernel, Code):
-        return report
-    return min(report, _asked(replace(question, style="amd")), key=lambda each: each.clocks)
-
-
-def _asked(question: Question) -> Report:
-    """The report on what is asked, in its own style."""
     by_kernel = question.shape is None
     kept = _reports.get(question) if by_kernel else None  # once: another thread may drop it
     if kept is not None:
@@ -149,7 +142,7 @@ def _asked(question: Question) -> Report:
     launch = question.launch()
     _check_shape(launch.shape, question.device)
     _check_work(launch.code, question.name)
-    lines = tuple((i.line, tuple(i.calls)) for i in launch.code.program.body)
+    lines = tuple(i.id for i in launch.code.program.body)
     code = launch.code.program, launch.code.controls, launch.code.gprs, lines
     part = question.exact, question.policy
     key = *code, launch.shape.domain, launch.surfaces.key, question.device, *part
@@ -167,19 +160,6 @@ def forget_reports() -> None:
     _reports.clear()
     _times.clear()
     forget_walks()
-    address_slice.cache_clear()
-
-
-def check_options(caller: str, options: Iterable[str], own: Sequence[str] = ()) -> None:
-    """Raise ``TypeError`` if an option that ``caller`` hands on is none of ``simulate``'s, nor one
-    of its ``own``.
-    """
-    taken = [*own, *(simulate.__kwdefaults__ or ())]
-    for name in options:
-        if name not in taken:
-            close = get_close_matches(name, taken, 1, 0.7)
-            meant = f"Did you mean `{close[0]}`? " if close else ""
-            raise TypeError(f"{caller} takes no `{name}`. {meant}It takes {', '.join(taken)}")
 
 
 def _checked(
@@ -198,11 +178,7 @@ def _checked(
             f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, IL text, a"
             " file FILE.il, or a Program"
         )
-    if not isinstance(device, Device):
-        raise TypeError(
-            "device is one of cypresskit.devices.DEVICES or made from one by replace, not"
-            f" {device!r}"
-        )
+    check_device(device)
     if layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
     numbers = all(isinstance(value, Real) for value in (beta, 0 if flops is None else flops))
@@ -216,9 +192,9 @@ def _checked(
         isinstance(kernel, Program) and launch is None and n is not None
     ):
         if precision is not None:
-            raise ValueError("a catalogue kernel has its own precision: leave it out")
+            raise ValueError("a GEMM kernel has its own precision: leave it out")
         if launch is not None:
-            raise ValueError("a catalogue kernel has its own launch: pass n, or its program")
+            raise ValueError("a GEMM kernel has its own launch: pass n, or its program")
         return
     if not isinstance(launch, Shape):
         raise ValueError(
@@ -275,7 +251,7 @@ def _size(
     if not is_whole(count):
         raise ValueError(f"{kernel.name}: count = {count!r} has to be a whole number of at least 1")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    most = LONGEST if kernel.vector else 4 * device.texture_side
+    most = MAX_VECTOR if kernel.vector else 4 * device.texture_side
     if not all(is_whole(s, most) for s in size):
         raise ValueError(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
@@ -289,9 +265,12 @@ def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report
     active = launch.active
     wavefronts = launch.shape.wavefronts
     clocks, counts = time.clocks, time.counts
-    busy = _busy(counts, clocks, device)
+    busy = busy_shares(counts, clocks, device)
     occupied = time.lived_seen / (time.clocks_seen * device.simd_engines * active)
     rounds = wavefronts / (active * device.simd_engines)
+    # Where nobody asks a cache, its hits are said to be none.
+    levels = ("l1", "l2")
+    hits = {level.upper(): float(np.nan_to_num(hit_rate(counts, level))) for level in levels}
     # A report may be given again, so nobody may change it: its tables are read-only.
     return Report(
         kernel=question.name,
@@ -307,8 +286,8 @@ def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report
         wavefronts=wavefronts,
         simulated=time.share,
         busy=read_only(busy),
-        hits=read_only({level.upper(): _hit_rate(counts, level) for level in ("l1", "l2")}),
-        bytes=read_only(_bytes(counts, device)),
+        hits=read_only(hits),
+        bytes=read_only(bytes_moved(counts, device)),
         error=time.error,
         lived=time.lived,
         use=time.use,
@@ -319,26 +298,19 @@ def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report
     )
 
 
-def _busy(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:
+def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:
     """The share of the time, 0 to 1, in which each unit is busy, on average over its copies."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    line_clocks = device.line_bytes / device.l2_slice_bytes_clock
-    through = counts["l2_asked"] + counts["l2_passed"]
-    busy["L2"] = through * line_clocks / (clocks * device.l2_slices)
+    through = l2_clocks(counts["l2_asked"] + counts["l2_passed"], device)
+    busy["L2"] = through / (clocks * device.l2_slices)
     channel_clocks = clocks * device.memory_channels
     busy["DRAM"] = counts["dram"] / channel_clocks
     busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
     return busy
 
 
-def _hit_rate(counts: Mapping[str, float], level: str) -> float:
-    """The share of a cache's lines that were there when they were asked for; 0 if none was."""
-    asked = counts[f"{level}_asked"]
-    return 1 - counts[f"{level}_missed"] / asked if asked else 0.0
-
-
-def _bytes(counts: Mapping[str, float], device: Device) -> dict[str, float]:
+def bytes_moved(counts: Mapping[str, float], device: Device) -> dict[str, float]:
     """Bytes that L1, L2 and DRAM gave, and bytes written."""
     read = counts["l2_missed"] + counts["l2_passed"]
     lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}

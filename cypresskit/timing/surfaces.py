@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
 from cypresskit.machine import places
-from cypresskit.machine.shape import TILE, Shape
+from cypresskit.machine.shape import TILE, WAVEFRONT, Shape
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
@@ -111,7 +111,7 @@ class Surfaces:
         side = TILE if self.layout == "tiled" else 1
         base = self.bases[resource] // self.line
         made = self._stream(address, x, y, on & inside, motion=motion, base=base, side=side)
-        items = on.reshape(-1, 64).sum(axis=1)  # who looks beside the texture gets zeros
+        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # who looks beside the texture gets zeros
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
 
@@ -142,8 +142,8 @@ class Surfaces:
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
         """The clocks of an LDS operation on the words at ``byte``, (words, work-items)."""
-        wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, 64).transpose(1, 0, 2))
-        clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, 64))
+        wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, WAVEFRONT).transpose(1, 0, 2))
+        clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, WAVEFRONT))
         none = np.zeros(0, np.int64)
         bounds = np.zeros(len(clocks) + 1, np.int64)
         return Stream(of_cost(clocks), bounds, none, none.astype(np.int32))
@@ -178,10 +178,10 @@ class Surfaces:
         phases = min(phases, int(np.max(motion.turns)))
 
         addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)])
-        entries = addresses.reshape(phases, -1, 64).transpose(1, 0, 2).reshape(-1, 64)
+        entries = addresses.reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2).reshape(-1, WAVEFRONT)
         return stream(
             entries,
-            np.repeat(on.reshape(-1, 64), phases, axis=0),
+            np.repeat(on.reshape(-1, WAVEFRONT), phases, axis=0),
             banks=self.geometry.texture_banks,
             quads_per_clock=self.geometry.quads_per_clock,
             line_bytes=self.line,

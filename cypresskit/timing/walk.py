@@ -3,9 +3,9 @@ access.
 
 How it works:
 
-1. Only what addresses and branches depend on is computed: a ``Processor`` runs that slice of the
-   code (``slicing``) on words that say whether they came from memory (``words``), and a memory that
-   notes where it is asked (``requests``). A test or an address from memory is an error.
+1. Nothing is computed of data: a ``Processor`` runs the code on words that say whether they came
+   from memory (``words``), and a memory that notes where it is asked (``requests``). A test or an
+   address from memory is an error.
 2. All wavefronts go at once, as the lanes of one wavefront do: where they part, both ways are run,
    one after the other, each under the mask of those that go there. ``History`` notes each clause
    with its ``members``, the wavefronts that ran it, and makes the paths of that in the end.
@@ -36,13 +36,13 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
+from cypresskit.machine.shape import WAVEFRONT
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing.clauses import ClauseMaker
 from cypresskit.timing.endless import endless_loop
 from cypresskit.timing.history import History
 from cypresskit.timing.loops import CountedLoop, can_count, loop_body
 from cypresskit.timing.requests import MemoryRequest, Requests
-from cypresskit.timing.slicing import address_slice
 from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.words import MarkedWords, NotCounted
 from cypresskit.timing.work import Path
@@ -144,7 +144,7 @@ class _Walk:
         self.words = MarkedWords(code.program)
         self.memory = Requests(self.words)
         self.processor = Processor(
-            address_slice(code),
+            code,
             shape.input_registers(surfaces.shape, x, y),
             surfaces.shape.constants,
             self.words,
@@ -198,7 +198,7 @@ class _Walk:
     def members(self, lanes: np.ndarray) -> np.ndarray:
         """Which wavefronts (bool) have one of these lanes."""
         if lanes is not self._asked_lanes:
-            members = np.any(lanes.reshape(-1, 64), axis=1)
+            members = np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
             if not np.array_equal(members, self._members):
                 self._members = members  # one array for equal members, as History compares them
             self._asked_lanes = lanes
@@ -224,7 +224,7 @@ class _Walk:
             return
         self.counted |= {at}
         members = counted.turns > 0
-        active = self.processor.masks.active & np.repeat(members, 64)
+        active = self.processor.masks.active & np.repeat(members, WAVEFRONT)
         for n, accesses in counted.accesses.items():
             self._record(n, accesses, active, members)
         self.history.end_segment(members, counted.turns)
@@ -247,9 +247,8 @@ class _Walk:
         return following
 
     def _let_go(self, loop: _RunningLoop) -> None:
-        """Note a turn's end, and a segment's for those that have left the loop in it."""
+        """Note a segment's end for those that have left the loop in this turn."""
         running = self.members(self.processor.masks.loops[-1].running.copy())  # changes in place
-        self.history.end_turn(loop.members)
         ended = loop.members & ~running
         if ended.any():
             self.history.end_segment(ended)

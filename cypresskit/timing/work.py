@@ -32,7 +32,7 @@ def _row(*fields: str) -> np.dtype:
 
 # The rows of Packed's tables. ``first`` to ``end`` are rows of another: a clause's streams, a
 # segment's clauses, a pattern's lines; a stream's ``first`` is its first entry.
-CLAUSE = _row("kind", "bundles", "first", "end")
+CLAUSE = _row("kind", "bundles", "first", "end", "pause")
 SEGMENT = _row("first", "end", "turns")
 STREAM = _row("first", "phases", "step", "uncached")
 ENTRY = _row("pattern", "moved")  # moved by so many lines
@@ -89,7 +89,8 @@ class Clause:
 
     Where it comes from: bundles ``first``, ``first`` + 1, ... of ``Code.controls[control]``, and
     for each stream its instruction, an index into ``Program.body`` (``sources``). The engine needs
-    none of that.
+    none of that. A wavefront pauses for so many clocks after it: what a warp waits for its own
+    results.
     """
 
     kind: int
@@ -98,6 +99,7 @@ class Clause:
     control: int = 0
     first: int = 0
     sources: tuple[int, ...] = ()
+    pause: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,7 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
     """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a
     workgroup.
     """
-    clauses: list[tuple[int, int, int, int]] = []
+    clauses: list[tuple[int, ...]] = []
     streams: list[Stream] = []
     segments: list[tuple[int, int, int]] = []
     bounds = [0]
@@ -163,9 +165,9 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         for body, repeats in path.segments:
             segments.append((len(clauses), len(clauses) + len(body), repeats))
             for clause in body:
-                clauses.append(
-                    (clause.kind, clause.bundles, len(streams), len(streams) + len(clause.streams))
-                )
+                first = len(streams)
+                end = first + len(clause.streams)
+                clauses.append((clause.kind, clause.bundles, first, end, clause.pause))
                 streams += clause.streams
         bounds.append(len(segments))
     everyone = np.concatenate([path.wavefronts for path in paths])

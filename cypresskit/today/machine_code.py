@@ -324,15 +324,15 @@ def machine_code(kernel: Source, chip: str = "RX 9070") -> TodaysCode:
     return TodaysCode(chip, processor, assembly, registers, waves, code, loop)
 
 
-def assembled(module: str, triple: str, processor: str, level: int = 3) -> str:
-    """LLVM's assembly of a module, after its passes of a ``level``; loops stay as they are."""
+def assembled(module: str, triple: str, processor: str) -> str:
+    """LLVM's assembly of a module, after its passes; loops are not unrolled."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     parsed = llvm.parse_assembly(module)
     parsed.verify()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, opt=3)
     machine.set_asm_verbosity(True)
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_unrolling = False
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(parsed, passes)

@@ -291,54 +291,30 @@ define internal i32 @SETGT_DX10(float %a, float %b) alwaysinline {
   %r = sext i1 %t to i32
   ret i32 %r
 }
-define internal i1 @PRED_SETGT(float %a, float %b) alwaysinline {
-  %r = fcmp ogt float %a, %b
-  ret i1 %r
-}
 define internal i32 @SETGE_DX10(float %a, float %b) alwaysinline {
   %t = fcmp oge float %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
-}
-define internal i1 @PRED_SETGE(float %a, float %b) alwaysinline {
-  %r = fcmp oge float %a, %b
-  ret i1 %r
 }
 define internal i32 @SETE_DX10(float %a, float %b) alwaysinline {
   %t = fcmp oeq float %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
 }
-define internal i1 @PRED_SETE(float %a, float %b) alwaysinline {
-  %r = fcmp oeq float %a, %b
-  ret i1 %r
-}
 define internal i32 @SETNE_DX10(float %a, float %b) alwaysinline {
   %t = fcmp une float %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
-}
-define internal i1 @PRED_SETNE(float %a, float %b) alwaysinline {
-  %r = fcmp une float %a, %b
-  ret i1 %r
 }
 define internal i32 @SETGT_INT(i32 %a, i32 %b) alwaysinline {
   %t = icmp sgt i32 %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
 }
-define internal i1 @PRED_SETGT_INT(i32 %a, i32 %b) alwaysinline {
-  %r = icmp sgt i32 %a, %b
-  ret i1 %r
-}
 define internal i32 @SETGE_INT(i32 %a, i32 %b) alwaysinline {
   %t = icmp sge i32 %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
-}
-define internal i1 @PRED_SETGE_INT(i32 %a, i32 %b) alwaysinline {
-  %r = icmp sge i32 %a, %b
-  ret i1 %r
 }
 define internal i32 @SETE_INT(i32 %a, i32 %b) alwaysinline {
   %t = icmp eq i32 %a, %b
@@ -363,18 +339,10 @@ define internal i32 @SETGT_UINT(i32 %a, i32 %b) alwaysinline {
   %r = sext i1 %t to i32
   ret i32 %r
 }
-define internal i1 @PRED_SETGT_UINT(i32 %a, i32 %b) alwaysinline {
-  %r = icmp ugt i32 %a, %b
-  ret i1 %r
-}
 define internal i32 @SETGE_UINT(i32 %a, i32 %b) alwaysinline {
   %t = icmp uge i32 %a, %b
   %r = sext i1 %t to i32
   ret i32 %r
-}
-define internal i1 @PRED_SETGE_UINT(i32 %a, i32 %b) alwaysinline {
-  %r = icmp uge i32 %a, %b
-  ret i1 %r
 }
 define internal i32 @SETGT_64(double %a, double %b) alwaysinline {
   %t = fcmp ogt double %a, %b

@@ -112,7 +112,7 @@ class Channel {
     const {like, text} = this
     const parts = ["text", "code"]
     const named = {name: `${like}.il`, edit: "page-0"}
-    return {type: "state", ...named, like, text, words, parts, n: 0, history: []}
+    return {type: "state", ...named, text, words, parts, history: []}
   }
 
   /** Let the address hold the kernel. */

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from itertools import count, takewhile
 
 import cypresskit as ck
-from cypresskit.compiler import STYLES
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
@@ -128,11 +127,10 @@ def valid(rng: random.Random) -> None:
 
 
 def walk(rng: random.Random) -> None:
-    """Try a walk through memory, compiled in one of the styles."""
+    """Try a walk through memory."""
     text, launch = random_walk(rng, statements=rng.choice((6, 12, 20)))
     note(text)
-    style = rng.choice([*STYLES])
-    agree(ck.assemble(text), launch, styles=[style], steps=WALKED)
+    agree(ck.assemble(text), launch, steps=WALKED)
 
 
 def nearly_valid(rng: random.Random) -> None:

@@ -1,16 +1,15 @@
 """Do all engines agree? The explaining one, the fast one on memory between guard pages, and the
-compiled code of either style, which has to keep the chip's rules: the same bits, and on the first
-two the same counts.
+compiled code, which has to keep the chip's rules: the same bits, and on the first two the same
+counts.
 """
 
 import copy
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.compiler import STYLES, CompileError, compile
+from cypresskit.compiler import CompileError, compile
 from cypresskit.machine.explain import WORK, Interpreter
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.vliw import execute
@@ -30,10 +29,10 @@ def agree(
     *,
     defined: bool = True,
     flush: str | None = None,
-    styles: Iterable[str] = STYLES,
     steps: int = STEPS,
 ) -> None:
-    """Run a program on all engines; raise ``Wrong`` if they differ.
+    """Run a program on all engines; raise ``Wrong`` if they differ. The compiler has to say why it
+    refuses the program, or its code has to end as the program does, with the same bits.
 
     Parameters
     ----------
@@ -43,9 +42,6 @@ def agree(
         Whether its results are. Those of a race are not: then it need only run.
     flush
         The guard that arrays touch, "end" or "begin"; by default one that follows from the program.
-    styles
-        Those that it is compiled in. The compiler has to say why it refuses the program, or its
-        code has to end as the program does, with the same bits.
     steps
         Instructions of a work-item after which a loop is taken for endless.
     """
@@ -64,22 +60,21 @@ def agree(
             f" {_name(fast_ending)}"
         )
     _compare(explained, fast, "fast")
-    for style in styles:
-        prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
-        try:
-            code = compile(program, style=style)
-            if broken := legality.check(code):
-                raise Wrong(f"compiled as {style}, it breaks a rule: {broken[0]}")
-            execute(code, prepared)
-        except CompileError as error:
-            in_words(error)
-            continue
-        except ck.KernelError:  # it may give up later or sooner: it counts bundles
-            continue
-        if isinstance(ending, ck.KernelError):
-            raise Wrong("the compiled code ends, the program does not")
-        written = {f"o{n}": surface.words for n, surface in prepared.outputs.items()}
-        _compare(explained, written | {"g": prepared.memory}, f"compiled as {style}")
+    prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
+    try:
+        code = compile(program)
+        if broken := legality.check(code):
+            raise Wrong(f"compiled, it breaks a rule: {broken[0]}")
+        execute(code, prepared)
+    except CompileError as error:
+        in_words(error)
+        return
+    except ck.KernelError:  # it may give up later or sooner: it counts bundles
+        return
+    if isinstance(ending, ck.KernelError):
+        raise Wrong("the compiled code ends, the program does not")
+    written = {f"o{n}": surface.words for n, surface in prepared.outputs.items()}
+    _compare(explained, written | {"g": prepared.memory}, "compiled")
 
 
 Ending = list[int] | ck.KernelError  # of a launch: its counts, or its fault

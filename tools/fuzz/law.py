@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.compiler import STYLES, Code, CompileError, compile
+from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import write
@@ -329,14 +329,11 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 def any_launch(rng: random.Random) -> tuple:
     """Arguments of ``simulate`` and the shape of a launch: a kernel, a contest entry or a program,
-    of any size, board, style and layout. Raises ``CompileError`` or ``ValueError`` if the board
+    of any size, board and layout. Raises ``CompileError`` or ``ValueError`` if the board
     can't do it.
     """
-    board, style, layout = (
-        rng.choice(BOARDS),
-        rng.choice(list(STYLES)),
-        rng.choice(("linear", "linear", "tiled")),
-    )
+    board = rng.choice(BOARDS)
+    layout = rng.choice(("linear", "linear", "tiled"))
     kind = rng.randrange(3)
     if kind < 2:
         kernel = rng.choice(list(ck.kernels.values())) if kind else write(*rng.choice(ENTRIES))
@@ -351,8 +348,8 @@ def any_launch(rng: random.Random) -> tuple:
         shape = kernel.shape(m, n, k, 1.0, beta)
     else:
         shape = accesses(rng)
-        options = {"kernel": compile(shape.program, board, style), "launch": shape}
-    return options | {"device": board, "style": style, "layout": layout}, shape
+        options = {"kernel": compile(shape.program, board), "launch": shape}
+    return options | {"device": board, "layout": layout}, shape
 
 
 ENTRIES = [(4, 4, 2), (4, 8, 4), (8, 8, 1), (8, 8, 3), (12, 8, 2), (8, 16, 1), (16, 4, 2)]

@@ -13,7 +13,6 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.machine import explain
-from cypresskit.machine.checks.answers import AnswerCheck, Mistakes
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
@@ -35,9 +34,6 @@ def check(
     global_memory: np.ndarray | None = None,
     max_instructions: int | None = None,
     names: Mapping[Any, Any] | None = None,
-    expected: np.ndarray | None = None,
-    tolerance: float | np.ndarray | None = None,
-    mistakes: Mistakes | None = None,
     in_place: bool = False,
 ) -> Findings:
     """Run ``program`` with every check on; the arrays stay as they are, unless ``in_place``: then
@@ -48,11 +44,6 @@ def check(
     ----------
     names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a
         name, as {0: "A", "g": "C"}.
-    expected: what global memory, or else the first output, should hold afterwards: an array of
-        the same shape and type.
-    tolerance: the error allowed per element (a number or an array; by default 32 roundings of
-        the largest element).
-    mistakes: sentences that complete "comes out if ..." to functions that give what does.
 
     Returns the findings, empty if there is nothing to report; ``ended_early`` says whether the run
     was ended by a store out of range, a barrier or a loop.
@@ -79,10 +70,6 @@ def check(
         checks.append(unset)
     if any(i.op.kind == "fence" for i in program.body):
         checks.append(BarrierCheck(naming))
-    if expected is not None:
-        checks.append(
-            AnswerCheck(naming, outputs or {}, global_memory, expected, tolerance, mistakes or {})
-        )
     ended_early = False
     try:
         explain.run(launch, tuple(checks))

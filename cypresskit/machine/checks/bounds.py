@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cypresskit.il.bits import ALL
 from cypresskit.il.dataflow import components, read_positions
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
 
-TINY = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
+SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
 
 
 # What a work-item does, advice, and the element that it does it to
@@ -55,7 +56,7 @@ class MemoryCheck(Check):
         rows = (
             event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
         ) - np.uint32(1)
-        if (tiny := rows < TINY).any():
+        if (tiny := rows < SUBNORMAL).any():
             does = f"samples at {register}, which holds a whole number: as a float that is 0"
             advice = (
                 "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole"
@@ -192,7 +193,7 @@ class MemoryCheck(Check):
 
 def _float_advice(place: int) -> str:
     """Advice for an address or coordinate that is a float's bits."""
-    value = float(np.array(place & 0xFFFFFFFF, np.uint32).view(np.float32))
+    value = float(np.array(place & ALL, np.uint32).view(np.float32))
     if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
         return f"These are the bits of a float, {value:g}: make it a whole number with `ftoi`."
     return ""

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il.cursor import without_remark
 from cypresskit.il.errors import pointed
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.places import INFINITE, NOWHERE
@@ -30,9 +32,8 @@ class Finding:
     (its place in the domain, or None) with ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more``
     counts further work-items or places; ``other`` is the other side of a race and ``other_line``
     its line; ``advice`` the likely mistake and its cure; ``also`` has further lines with the same
-    fault; ``calls`` the macro calls that led to the line, the innermost first. Of a wrong answer,
-    ``index`` is the first wrong element's, which is ``got`` and should be ``wanted``; of an endless
-    loop, ``limit`` is what raises the limit that it ran into, as a sentence.
+    fault; ``calls`` the macro calls that led to the line, the innermost first; of an endless loop,
+    ``limit`` is what raises the limit that it ran into, as a sentence.
     """
 
     kind: str
@@ -49,9 +50,6 @@ class Finding:
     other_line: int = 0
     also: tuple[int, ...] = ()
     calls: tuple[str, ...] = ()
-    index: tuple[int, ...] = ()
-    got: float | None = None
-    wanted: float | None = None
     limit: str = ""
 
     def __str__(self) -> str:
@@ -171,7 +169,7 @@ class Naming:
         16..19]`` if named.
         """
         if "g" not in self.names:
-            return f"g[{element}]" + ("" if word is None else f".{'xyzw'[word]}")
+            return f"g[{element}]" + ("" if word is None else f".{LETTERS[word]}")
         size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
         first = (element * 16 + 4 * (word or 0)) // size
         count = 16 // size if word is None else 1
@@ -266,7 +264,7 @@ def column(text: str, word: str) -> int:
     """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a
     comma before it, it is rather a source than the destination.
     """
-    code = re.split(r";|//", text, maxsplit=1)[0]
+    code = without_remark(text)
     pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
     source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None
     match = (source or pattern.search(code)) if word else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.il.dataflow import Key, defines, uses
 from cypresskit.il.parser import comment_message, instruction_in_comment
-from cypresskit.il.program import Instruction, Source
+from cypresskit.il.program import LETTERS, Instruction, Source
 from cypresskit.machine.checks.findings import Check, Finding, Naming
 
 SUBNORMAL = 1 << 23  # words below it are subnormal floats, which count as 0
@@ -93,9 +93,9 @@ class KindCheck(Check):
     def _origin(self, source: Source, position: int) -> _Origin | None:
         letter = source.swizzle[position]
         register = source.register
-        if letter not in "xyzw":
+        if letter not in LETTERS:
             return None
-        c = "xyzw".index(letter)
+        c = LETTERS.index(letter)
         if register.kind == "r":
             return self.held.get((register.index, c))
         if register.kind == "g":
@@ -130,7 +130,7 @@ class KindCheck(Check):
         """Report negations at positions that their instruction doesn't read."""
         for at, i in enumerate(self.program.body):
             for _, source, positions in uses(self.program, i):
-                read = "".join("xyzw"[p] for p in positions)
+                read = "".join(LETTERS[p] for p in positions)
                 if not source.negate or set(source.negate) & set(read):
                     continue
                 self.report(

@@ -20,6 +20,7 @@ import numpy as np
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, is_address, keys, uses
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
@@ -151,7 +152,7 @@ class UninitialisedCheck(Check):
         for n, source, positions in self.needs.uses[event.at]:
             passed = i.op.copies and n in i.op.passed
             for p in positions:
-                key = source.register.index, "xyzw".find(source.swizzle[p])
+                key = source.register.index, LETTERS.find(source.swizzle[p])
                 for mark in tuple(self.marks.get(key, ())):
                     users = mark.holders & event.active
                     if passed and len(i.op.sources) > 1:
@@ -261,7 +262,7 @@ class UninitialisedCheck(Check):
 def _zero_literal(program: Program) -> str:
     """The first component of a literal that is 0, such as ``l0.z``, or "..." if there is none."""
     for number, words in sorted(program.literals.items()):
-        for letter, word in zip("xyzw", words, strict=True):
+        for letter, word in zip(LETTERS, words, strict=True):
             if word == 0:
                 return f"l{number}.{letter}"
     return "..."
@@ -278,4 +279,4 @@ def _carry(marks: dict, key: object, mark: Mark) -> None:
 
 def _named(key: Key) -> str:
     """``r1.x``."""
-    return f"r{key[0]}.{'xyzw'[key[1]]}"
+    return f"r{key[0]}.{LETTERS[key[1]]}"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, defines, is_address
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.uniformity import Uniformity, literal
 from cypresskit.machine.fast.webs import Webs
 
@@ -135,7 +136,7 @@ def _copied_pairs(webs: Webs) -> list[tuple[tuple[int, int], tuple[int, int]]]:
                     and letters in ("xy", "zw")
                     and i.dest.mask[c : c + 2] in ("xy", "zw")
                 ):
-                    first = "xyzw".index(letters[0])
+                    first = LETTERS.index(letters[0])
                     origin = webs.used[at, 0, first], webs.used[at, 0, first + 1]
                     copies.append((origin, (webs.defined[at, c], webs.defined[at, c + 1])))
     return copies
@@ -187,9 +188,9 @@ class Analysis:
         component and no more.
         """
         source = self.body[at].sources[n]
-        if source.register.kind != "r" or source.modified or source.swizzle[k] not in "xyzw":
+        if source.register.kind != "r" or source.modified or source.swizzle[k] not in LETTERS:
             return None
-        web = self.webs.used.get((at, n, "xyzw".index(source.swizzle[k])))
+        web = self.webs.used.get((at, n, LETTERS.index(source.swizzle[k])))
         return None if web is None else self.cell(web)
 
     def _cells_read(self, at: int) -> set[Cell]:
@@ -259,7 +260,7 @@ class Analysis:
                 self.kinds[root].add("b")
         elif source.register.kind == "r" and not source.modified and self._keeps_kind(at, n, c):
             moves.append(
-                (self.webs.find(self.webs.used[at, n, "xyzw".index(source.swizzle[c])]), root)
+                (self.webs.find(self.webs.used[at, n, LETTERS.index(source.swizzle[c])]), root)
             )
         else:
             self.kinds[root].add("b")
@@ -280,7 +281,7 @@ class Analysis:
         whole double.
         """
         i = self.body[at]
-        origin = self.cell(self.webs.used[at, n, "xyzw".index(i.sources[n].swizzle[c])])
+        origin = self.cell(self.webs.used[at, n, LETTERS.index(i.sources[n].swizzle[c])])
         first = c & 2
         whole = i.dest and i.dest.mask[first : first + 2] in ("xy", "zw")
         whole = whole and i.sources[n].swizzle[first : first + 2] in ("xy", "zw")
@@ -311,6 +312,8 @@ class Analysis:
             return True
         # where the copy is of the same kind, its own cell answers for it
         copied = [
-            c for c in i.dest.written if source.register.kind == "r" and source.swizzle[c] in "xyzw"
+            c
+            for c in i.dest.written
+            if source.register.kind == "r" and source.swizzle[c] in LETTERS
         ]
         return not all(self._keeps_kind(at, n, c) for c in copied)

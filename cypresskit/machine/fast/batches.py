@@ -8,8 +8,10 @@ depends on y.
 import math
 
 from cypresskit.il import Program
+from cypresskit.il.bits import ONE
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.memory_access import lds_layout
-from cypresskit.machine.fast.register_file import ONE, Gang
+from cypresskit.machine.fast.register_file import Gang
 from cypresskit.machine.fast.routine import BAND, Routine
 from cypresskit.machine.fast.vec import Vec
 
@@ -93,7 +95,7 @@ class Batches:
         within, count = self._in_a_row(base, total)
         item = within + group * total
         inputs = {(kind, "w"): zero for kind in ("vTidInGrp", "vThreadGrpId", "vAbsTid")}
-        for letter in "xyzw":
+        for letter in LETTERS:
             inputs["vTidInGrpFlat", letter], inputs["vAbsTidFlat", letter] = within, item
             inputs["vThreadGrpIdFlat", letter] = group
         for axis, letter in enumerate("xyz"):

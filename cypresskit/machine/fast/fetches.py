@@ -9,28 +9,22 @@ counts is known as a whole number, and fetches of neighbours read whole lines.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.routine import Routine
 from cypresskit.machine.fast.texel_layout import IN_ORDER, LINE, TexelLayout
 from cypresskit.machine.fast.vec import Vec, pick
 
 
-@dataclass
+@dataclass(frozen=True)
 class Axis:
     """One coordinate of fetches, in every lane or (a scalar) the same in all: ``place`` (a whole
-    double), as an integer ``index`` (i64). ``limit`` (double): the texture's size. ``low``,
-    ``high``: the least and the largest that is added to it.
+    double), as an integer ``index`` (i64). ``limit`` (double): the texture's size.
     """
 
     place: Vec
     index: Vec
     limit: Vec
-    low: int = 0
-    high: int = 0
-
-    def fits(self) -> Vec:
-        """i1: in every lane it lies inside, with all that is added to it."""
-        return (self.inside(self.low) & self.inside(self.high)).all()
 
     def inside(self, offset: int) -> Vec:
         """i1 in each lane: exactly whether the place at that offset lies inside."""
@@ -76,20 +70,17 @@ class Coordinates:
         """Begin a group of fetches: registers may have been written since the last one."""
         self.axes = {}
 
-    def axis(self, resource: int, at: int, k: int, offset: int) -> Axis:
+    def axis(self, resource: int, at: int, k: int) -> Axis:
         """The whole coordinate ``k`` of a fetch; one for all fetches of a group that use the same
         operand.
         """
         i = self.body[at]
         source = i.sources[0]
-        sign = ("xyzw"[k] in source.negate and "x") or ""
+        sign = (LETTERS[k] in source.negate and "x") or ""
         key = resource, k, i.opcode, replace(source, swizzle=source.swizzle[k] * 4, negate=sign)
-        axis = self.axes.get(key) or self._new_axis(
-            at, k, self.routine.slot(f"t{resource}_{'wh'[k]}")
-        )
-        axis.low, axis.high = min(axis.low, offset), max(axis.high, offset)
-        self.axes[key] = axis
-        return axis
+        if key not in self.axes:
+            self.axes[key] = self._new_axis(at, k, self.routine.slot(f"t{resource}_{'wh'[k]}"))
+        return self.axes[key]
 
     def _new_axis(self, at: int, k: int, size: Vec) -> Axis:
         i = self.body[at]

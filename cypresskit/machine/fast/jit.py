@@ -102,11 +102,11 @@ def object_code(text: str, target: Target) -> bytes:
 # On disk
 
 
-ROOMS = Path(__file__).parent, Path(il.__file__).parent
+FOLDERS = Path(__file__).parent, Path(il.__file__).parent
 
 
 SOURCES = SourceFiles(
-    lambda: (file for room in ROOMS for file in room.glob("*.*"))
+    lambda: (file for folder in FOLDERS for file in folder.glob("*.*"))
 )  # of translation
 
 

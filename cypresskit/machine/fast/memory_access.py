@@ -45,7 +45,7 @@ class MemoryAccess:
     def __init__(self, routine: Routine, registers: RegisterFile, coordinates: Coordinates):
         self.routine, self.registers, self.coordinates = routine, registers, coordinates
         self.program, self.body, self.lanes = registers.program, registers.body, registers.lanes
-        self.analysis, self.webs = registers.analysis, registers.webs
+        self.webs = registers.webs
         self.uniformity = registers.analysis.uniformity
         self.layouts = layouts(registers.analysis)
 
@@ -111,13 +111,9 @@ class MemoryAccess:
             return [
                 load_texel(place, half, align) for place, half in zip(places, halves, strict=True)
             ]
-        if self.analysis.doubles:  # one by one: each for all lanes LLVM broadcasts as it loads
-            return [
-                vector(
-                    [place.load("i64", 0, 4) for place in (places[0], places[0].at(halves[0]))]
-                ).bits("i32")
-            ]
-        return [vector([places[0].at(4 * c).load("i32", 0, 4) for c in range(4)])]
+        # One by one: each for all lanes LLVM broadcasts as it loads
+        parts = places[0], places[0].at(halves[0])
+        return [vector([part.at(4 * c).load("i32", 0, 4) for part in parts for c in range(2)])]
 
     def _deliver(self, at: int, texels: list[Vec]) -> None:
         dest, fixed = self.registers.dest(at), self.registers.fixed(at)
@@ -146,8 +142,7 @@ class MemoryAccess:
         base = self.routine.slot(f"t{resource}", "ptr")
         pitch = self.routine.slot(f"t{resource}_pitch")
         axes = [
-            self.coordinates.axis(resource, at, k, offsets[k])
-            for k in range(self.program.textures[resource])
+            self.coordinates.axis(resource, at, k) for k in range(self.program.textures[resource])
         ]
         layout = self.layouts[resource]
 

@@ -13,9 +13,10 @@ observed. On hosts without a fused multiply-add LLVM calls the C library's, whic
 from collections.abc import Callable, Sequence
 
 from cypresskit.il import OPCODES, Source
+from cypresskit.il.bits import INFINITY, NAN, SIGN
+from cypresskit.il.meaning import TINY
 from cypresskit.machine.fast.vec import Emitter, Vec
 
-TINY = 2.0**-126 * (1 - 2.0**-25)  # what rounds to less than 2^-126 lies below this
 # The kind of an operand, by its letter
 KIND = {
     "f": "float",
@@ -35,7 +36,7 @@ class Floats:
     def flush(self, value: Vec) -> Vec:
         """A float with subnormals made zero, whatever the host's mode."""
         bits = value.bits("i32")
-        return (bits & 0x7F800000).cmp("eq", 0).select(bits & -0x80000000, bits).bits("float")
+        return (bits & INFINITY).cmp("eq", 0).select(bits & -SIGN, bits).bits("float")
 
     def taken(self, value: Vec) -> Vec:
         """An operand: flushed here unless the host does it."""
@@ -119,8 +120,8 @@ def canonical(value: Vec) -> Vec:
     """
     if value.kind == "float":
         kind = "i32"
-        infinity = 0x7F800000
-        nan = 0x7FC00000
+        infinity = INFINITY
+        nan = NAN
     else:
         kind = "i64"
         infinity = 0x7FF << 52
@@ -205,7 +206,7 @@ def _rcp(f: Floats, a: Vec) -> Vec:
 
 def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
     turns = f.taken(f.multiply("mul", a, _rcp(f, b))).call("trunc")
-    return f.mad((turns.bits("i32") ^ -0x80000000).bits("float"), b, a)
+    return f.mad((turns.bits("i32") ^ -SIGN).bits("float"), b, a)
 
 
 def _rsq(f: Floats, a: Vec) -> Vec:
@@ -281,7 +282,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "ftou": _to_integer("fptoui"),
     "itof": lambda f, a: a.cast("sitofp", "float"),
     "utof": lambda f, a: a.cast("uitofp", "float"),
-    "dmov": lambda f, a: a,
     "dadd": _two("add"),
     "dmul": _two("mul"),
     "dmad": _call("fma"),

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cypresskit.il import Dest, Source
+from cypresskit.il.bits import ONE, SIGN
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.native_meaning import Floats, canonical
 from cypresskit.machine.fast.routine import Routine
 from cypresskit.machine.fast.vec import Vec, pick
-
-ONE = 0x3F800000  # 1.0
 
 
 @dataclass
@@ -114,10 +114,10 @@ class RegisterFile:
             return value
         if i.op.float_modifiers(n):
             value = self.floats.modified(value.bits("float"), source).bits("i32")
-            opposite = value ^ -0x80000000
+            opposite = value ^ -SIGN
         else:
             opposite = self.routine.ir.const(0, "i32", value.n) - value
-        negated = ["xyzw"[p] in source.negate for p in positions]
+        negated = [LETTERS[p] in source.negate for p in positions]
         return value if not any(negated) else chosen(negated, opposite, value)
 
     def raw(self, at: int, n: int, source: Source, position: int) -> Vec:
@@ -128,7 +128,7 @@ class RegisterFile:
         letter = source.swizzle[position]
         if letter in "01":
             return self.routine.literal(ONE if letter == "1" else 0)
-        c = "xyzw".index(letter)
+        c = LETTERS.index(letter)
         if register.kind == "l":
             return self.routine.literal(self.program.literals[register.index][c])
         if register.kind == "cb":
@@ -159,7 +159,7 @@ class RegisterFile:
         """An operand's first two positions as i64."""
         first, second = source.swizzle[0], source.swizzle[1]
         if source.register.kind == "r" and first + second in ("xy", "zw"):
-            web = self.webs.used[at, n, "xyzw".index(first)]
+            web = self.webs.used[at, n, LETTERS.index(first)]
             if self.analysis.cell(web).double:
                 return self._cell_value(at, n, web)
         return join_words(self.raw(at, n, source, 0), self.raw(at, n, source, 1))
@@ -173,20 +173,20 @@ class RegisterFile:
 
     def _whole_source(self, at: int, n: int, source: Source, shown: list[int]) -> Vec:
         letters = [source.swizzle[p] for p in shown]
-        if source.register.kind == "r" and set(letters) <= set("xyzw"):
-            webs = [self.webs.used[at, n, "xyzw".index(x)] for x in letters]
+        if source.register.kind == "r" and set(letters) <= set(LETTERS):
+            webs = [self.webs.used[at, n, LETTERS.index(x)] for x in letters]
             if self.analysis.cell(webs[0]).wide and len({self.webs.find(web) for web in webs}) == 1:
                 whole = self._cell_value(at, n, webs[0])
-                if "".join(letters) == "xyzw":
+                if "".join(letters) == LETTERS:
                     return whole
                 return whole[
-                    [4 * lane + "xyzw".index(x) for lane in range(self.lanes) for x in letters]
+                    [4 * lane + LETTERS.index(x) for lane in range(self.lanes) for x in letters]
                 ]
-        if source.register.kind == "g" and set(letters) <= set("xyzw"):
+        if source.register.kind == "g" and set(letters) <= set(LETTERS):
             texels = self.elements[n]
             every = range(self.lanes)
             return pick(
-                texels, [(lane % len(texels), "xyzw".index(x)) for lane in every for x in letters]
+                texels, [(lane % len(texels), LETTERS.index(x)) for lane in every for x in letters]
             )
         parts = {
             letter: self.raw(at, n, source, p)

@@ -6,9 +6,8 @@ another. What a gang still needs is stored when a region ends and loaded when th
 
 from cypresskit.machine.fast.register_file import RegisterFile
 from cypresskit.machine.fast.routine import Routine
+from cypresskit.machine.fast.texel_layout import LINE
 from cypresskit.machine.fast.vec import SIZES, Vec
-
-LINE = 64  # bytes at whose multiples the memory of a gang begins
 
 
 class SpilledRegisters:

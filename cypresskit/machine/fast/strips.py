@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from cypresskit.il.dataflow import defines
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.analysis import Analysis, Cell
 from cypresskit.machine.fast.fetches import Coordinates, LaneLoads, beside
 from cypresskit.machine.fast.register_file import RegisterFile
@@ -148,7 +149,7 @@ def _break_test(
     webs = analysis.webs
     if i.opcode != "break_logicalnz" or not analysis.plain(at, 0, 0):
         return None
-    web = webs.find(webs.used[at, 0, "xyzw".index(i.sources[0].swizzle[0])])
+    web = webs.find(webs.used[at, 0, LETTERS.index(i.sources[0].swizzle[0])])
     definitions = [
         (k, c)
         for k in inside
@@ -170,9 +171,9 @@ def _break_test(
 def _never_changes(analysis: Analysis, inside: range, at: int, n: int, k: int) -> bool:
     """Whether source ``n`` of ``at`` is the same in every turn at position ``k``."""
     source = analysis.body[at].sources[n]
-    if source.register.kind != "r" or source.swizzle[k] not in "xyzw":
+    if source.register.kind != "r" or source.swizzle[k] not in LETTERS:
         return source.register.kind != "g"
-    cell = analysis.cell(analysis.webs.used[at, n, "xyzw".index(source.swizzle[k])])
+    cell = analysis.cell(analysis.webs.used[at, n, LETTERS.index(source.swizzle[k])])
     return not any(cell in analysis.written[m] for m in inside)
 
 
@@ -192,8 +193,8 @@ def safe_turns(loop: StripLoop, registers: RegisterFile, coordinates: Coordinate
     3. Every counter that is a coordinate, with what is added to it before the fetch and by the
        fetch, is at least 0 in the first turn and below the texture's size in the last: it only
        grows, so it lies between in the others.
-    4. Every other coordinate, which never changes, lies inside in every lane, with the least and
-       the greatest that any of the loop's fetches adds to it.
+    4. Every other coordinate, which never changes, lies inside in every lane, with what the fetch
+       adds to it.
     5. Of fetches that are read by lines, lane k reads the texels behind lane k - 1's, and those of
        the first lane begin a line. They lie in one row, since only their column varies.
     """
@@ -219,19 +220,18 @@ def safe_turns(loop: StripLoop, registers: RegisterFile, coordinates: Coordinate
         for axis in range(analysis.program.textures[resource]):
             counted = _counter_of(analysis, loop.counters, at, axis)
             if counted is None:
-                coordinates.axis(resource, at, axis, offsets[axis])
+                place = coordinates.axis(resource, at, axis)
+                safe = safe & place.inside(offsets[axis]).all()
                 continue
             added = offsets[axis] + counted.before(at)
             name = counted.cell.name
             size = routine.slot(f"t{resource}_{'wh'[axis]}")
             ends[name].append(size - added)
             safe = safe & counts[name].cmp("sge", -added)
-    for unchanging in coordinates.axes.values():
-        safe = safe & unchanging.fits()
     for group in loop.in_lines:
         first = group[0]
         resource = analysis.body[first.at].controls.resource
-        columns = coordinates.axis(resource, first.at, 0, first.column)
+        columns = coordinates.axis(resource, first.at, 0)
         safe = safe & beside(first, columns)
     turns = []
     for name, counter in loop.counters.items():

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.il.bits import ONE
 from cypresskit.machine.fast.analysis import Analysis
 from cypresskit.machine.fast.vec import Vec
 
@@ -73,7 +74,7 @@ class TexelLayout:
             full = np.zeros((height, memory.shape[1] * self.group, 4), np.uint32)
             full[:, :width, :words] = texels
             if single and words < 4:
-                full[..., 3] = 0x3F800000
+                full[..., 3] = ONE
             texels = full
         memory[...] = texels.reshape(-1).view(memory.dtype).reshape(memory.shape)
 

@@ -13,10 +13,10 @@ from functools import cached_property, reduce
 from operator import or_
 
 from cypresskit.il import Instruction, Program, Source
+from cypresskit.il.bits import ALL, ONE
 from cypresskit.il.dataflow import address_number, components, defines
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.webs import Webs
-
-ALL = 0xFFFFFFFF
 
 
 def literal(program: Program, source: Source, position: int = 0) -> int | None:
@@ -25,9 +25,9 @@ def literal(program: Program, source: Source, position: int = 0) -> int | None:
     if source.modified:
         return None
     if letter in "01":
-        return 0x3F800000 if letter == "1" else 0
+        return ONE if letter == "1" else 0
     if source.register.kind == "l":
-        return program.literals[source.register.index]["xyzw".index(letter)]
+        return program.literals[source.register.index][LETTERS.index(letter)]
     return None
 
 
@@ -121,7 +121,7 @@ class Uniformity:
         elif kind not in ("l", "cb"):
             for p in positions:
                 bits |= (
-                    self._input_bits(kind, source.swizzle[p]) if source.swizzle[p] in "xyzw" else 0
+                    self._input_bits(kind, source.swizzle[p]) if source.swizzle[p] in LETTERS else 0
                 )
         return ALL if bits and source.modified else bits
 

@@ -1,4 +1,4 @@
-"""Lesson 00, the chip: its checks and helpers."""
+"""Lesson 00, Start here: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 

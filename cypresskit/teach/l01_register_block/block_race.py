@@ -20,11 +20,7 @@ FRAMES = 128
 # In pixels: an element of C, an element of A or B along k, where A and B begin, the gap to C.
 CELL, THIN, LEFT, TOP, GAP = 20, 10, 16, 66, 8
 SHADES_EACH = 9  # of a matrix
-SHADES = [
-    f"rgba({hue},{0.1 + 0.1125 * n:.2f})"
-    for hue in ("0,114,178", "201,133,0", "0,158,115")
-    for n in range(SHADES_EACH)
-]
+SHADES = [f"{matrix} {0.1 + 0.1125 * n:.2f}" for matrix in "abc" for n in range(SHADES_EACH)]
 
 
 def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:

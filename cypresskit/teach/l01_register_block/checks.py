@@ -11,7 +11,6 @@ from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.check import Verdict, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise, of_turn
-from cypresskit.teach.kernels import run_gemm
 
 SIZES = (1, 2, 4, 8, 12, 16)
 
@@ -56,8 +55,9 @@ def words_per_flop(size: int, n: int = 48) -> float:
     kernel = block_kernel(size, size)
     rng = np.random.default_rng(0)
     a, b = rng.integers(-3, 4, (2, n, n)).astype(np.float32)
-    c, run = run_gemm(kernel.program, kernel, a, b)
-    if not np.array_equal(c, a.T @ b):
+    arguments = kernel.arguments(a, b, None, alpha=1, beta=0)
+    run = launch(kernel.program, **arguments)
+    if not np.array_equal(kernel.result(arguments, n, n), a.T @ b):
         raise ArithmeticError(f"C of {kernel.name} isn't numpy's")
     return run.fetch_bytes / 4 / (2 * n**3)
 
@@ -74,7 +74,7 @@ def bandwidths(sizes: Sequence[int], device: Device = HD5870) -> dict[str, dict[
 
 
 def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
-    """Recordings of all work-items for ``draw.block_race``: a product of n x n matrices with a
+    """Recordings of all work-items for ``block_race``: a product of n x n matrices with a
     block of each of ``sizes``, by the block's name, "2 x 2".
     """
     runs = {}

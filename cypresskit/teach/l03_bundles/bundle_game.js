@@ -116,10 +116,7 @@ export function beginGame(host, data, _place, ends) {
     host.dataset.left = rest.length
   }
   const count = () => bundles.filter((bundle) => bundle.length).length
-  const score = () => [
-    ...Object.entries(level.needs).map(([style, n]) => `${style}: ${n}`),
-    `lower bound: ${level.least}`,
-  ]
+  const score = () => [`AMD's way: ${level.compiled}`, `lower bound: ${level.least}`]
   const helped = () => (hints ? `, ${hints} hint${hints > 1 ? "s" : ""}` : "")
   const finished = () =>
     `Done: ${count()} bundles${helped()}. ${score().join(". ")}.` +

@@ -1,16 +1,16 @@
 """The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
 
 Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the
-operations, their dependences, and how many bundles both compiler styles need. ``bundle_rules.js``
-decides what a bundle may hold, with the tables of ``compiler.isa``. Left out: registers stay
-those that the compiler gave, and never run out.
+operations, their dependences, and how many bundles the compiler needs. ``bundle_rules.js`` decides
+what a bundle may hold, with the tables of ``compiler.isa``. Left out: registers stay those that the
+compiler gave, and never run out.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cypresskit.compiler import Bundle, Code, Operation, Read, compile
+from cypresskit.compiler import Bundle, Operation, Read, compile
 from cypresskit.compiler.isa import (
     SCALAR_SWIZZLES,
     SLOT_SETS,
@@ -21,7 +21,9 @@ from cypresskit.draw import svg, theme
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
+from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
+from cypresskit.teach.l03_bundles.checks import working
 
 # registers from here on: results that the compiler handed on over PV or PS and never stored
 UNSTORED = 1000
@@ -30,7 +32,6 @@ TABLES = {
     "swizzles": {"vector": VECTOR_SWIZZLES, "t": SCALAR_SWIZZLES},
     "sets": SLOT_SETS,
 }
-STYLES = {"amd": "AMD's way", "best": "Looking ahead"}
 
 
 def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
@@ -167,21 +168,12 @@ def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
     return ((r.index, r.channel) for r in reads if r.kind == "gpr")
 
 
-def _bundles(code: Code) -> list[Bundle]:
-    """The bundles of the main loop; of code without a loop, all that do more than copy values."""
-    bundles = [bundle for clause in code.main_loop or code.controls for bundle in clause.bundles]
-    return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
-
-
 def level(name: str, program: Program) -> dict:
-    """A level, for the script: the operations of the style that needs fewer, their lines of IL, how
-    many bundles each style needs, and a lower bound.
+    """A level, for the script: the operations of the main loop, or of all code without a loop,
+    their lines of IL, how many bundles the compiler needs, and a lower bound.
     """
-    packed = {style: _bundles(compile(program, style=style)) for style in STYLES}
-    deck = min(
-        map(cards, packed.values()),
-        key=lambda hand: (len(hand), sum(len(card.waits) for card in hand)),
-    )
+    bundles = working(compile(program).main_loop)
+    deck = cards(bundles)
     lines = sorted({card.parts[0].line for card in deck})
     colours = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
     longest: list[int] = []
@@ -191,7 +183,7 @@ def level(name: str, program: Program) -> dict:
     return {
         "name": theme.readable(f"{name}: {len(deck)} operations"),
         "cards": [card.as_dict(colours[card.parts[0].line]) for card in deck],
-        "lines": {n: theme.readable(program.lines[n - 1].split(";")[0].strip()) for n in lines},
-        "needs": {STYLES[style]: len(bundles) for style, bundles in packed.items()},
+        "lines": {n: theme.readable(without_remark(program.lines[n - 1]).strip()) for n in lines},
+        "compiled": len(bundles),
         "least": max(fewest_bundles(slots), *longest),
     }

@@ -24,7 +24,7 @@ MOST = 40  # places that are drawn at most
 ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
     3
 )  # a place without a digit, with a right one, with an error's
-FILLS = ["rgba(128,128,128,0.07)", "rgba(0,114,178,0.28)", "rgba(230,120,0,0.62)"]
+FILLS = "faint 0.5", "read 0.28", "wrote 0.45"
 
 
 class Ruler(NamedTuple):

@@ -4,19 +4,18 @@ banks conflict.
 From the recorded LDS accesses of a wavefront during one turn of the loop. Sixteen work-items ask at
 a time, each for up to two words; a bank gives one word a clock, to all who want it. Several layouts
 race on one clock: the one with the lower stacks over its banks is done first. A frame is a clock.
-Left out: other wavefronts, and how long a barrier takes; only its place is marked.
+Left out: other wavefronts, and barriers.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import listened
@@ -35,7 +34,6 @@ STACK = 232  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
 COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
-SUMS = [f"rgba(0,158,115,{alpha})" for alpha in (0.08, 0.3, 0.5, 0.75, 1)]  # by terms added
 ROWS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
 ROWS += [(f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES) if n]
 
@@ -65,38 +63,22 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     for clock in range(most + 1):
         sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
         captions.append(f"Clock {clock}. {sentences}")
-    legend = sheet.legend(
-        *ROWS, ("waits for a clock, or longer", "wait", "ring"), ("a barrier", "ink", "box")
-    )
+    legend = sheet.legend(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
     return sheet.player(
         captions,
         [f"work-item {ITEM_SHOWN} is followed"],
-        marks=sorted({request.begin for request in panels[0].requests}),
         step="Clock",
         below=[legend],
-        guess=_guess(panels),
         seconds=14,
+        still_frame=len(captions) // 12,
     )
 
 
-def _about(panels: "Sequence[Layout]", element: int) -> list[tuple[int, str]]:
-    """What a click on an element of A says: where it goes in each layout; in the end, when, too."""
+def _about(panels: "Sequence[Layout]", element: int) -> str:
+    """What a click on an element of A says: where it goes in each layout, and when."""
     row, k = divmod(element, STEPS)
-    stories = [panel.story(element) for panel in panels]
-    where = f"**A[{row}, k = {k}]**. {' '.join(words for words, _ in stories)}"
-    last = max(clock for _, clocks in stories for clock in clocks)
-    when = [f"{panel.name} at {clocks}" for panel, (_, clocks) in zip(panels, stories)]
-    return [(0, where), (last + 2, f"{where} Stored and loaded in clocks: {' and '.join(when)}.")]
-
-
-def _guess(panels: "Sequence[Layout]") -> Guess | None:
-    """The question which layout is done first, if there are several."""
-    if len(panels) < 2:
-        return None
-    first, *others = sorted(panels, key=lambda panel: panel.clocks)
-    later = ", ".join(f"{panel.name} after {panel.clocks} clocks" for panel in others)
-    truth = f"after {first.clocks} clocks; {later}."
-    return Guess("Which one is done first?", [p.name for p in panels], truth, first.name)
+    stories = " ".join(panel.story(element) for panel in panels)
+    return f"**A[{row}, k = {k}]**. {stories}"
 
 
 def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) -> None:
@@ -190,15 +172,15 @@ class Layout:
             depth[bank] += 1
         self.clocks += max(depth.values(), default=0)
 
-    def story(self, element: int) -> tuple[str, list[int]]:
+    def story(self, element: int) -> str:
         """A sentence on an element: which work-items store and load it, and in which clocks."""
         stored = next(r for r in self.requests if r.store and r.element == element)
         loaded = next(r for r in self.requests if not r.store and r.element == element)
-        words = (
+        return (
             f"{self.name}: stored by work-item {_span(stored.items)} in word {stored.word}, bank"
-            f" {stored.word % BANKS}"
+            f" {stored.word % BANKS}, in clock {stored.clock}, loaded by work-items"
+            f" {_span(loaded.items)} in clock {loaded.clock}."
         )
-        return f"{words}, loaded by work-items {_span(loaded.items)}.", [stored.clock, loaded.clock]
 
     def say(self, clock: int) -> str:
         """What happens in a clock."""
@@ -216,26 +198,12 @@ class Layout:
             f" {depth} per bank"
         )
 
-    def barriers(self) -> list[int]:
-        """The LDS clocks at which there is a barrier."""
-        body = self.run.launch.program.body
-        begins = {r.access: r.begin for r in reversed(self.requests)}
-        places = [0, *(access.at for access in self.accesses)]
-        between = enumerate(body[a:b] for a, b in pairwise(places))
-        return [begins[n] for n, lines in between if any(line.op.kind == "fence" for line in lines)]
-
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
         """Draw the layout in a panel, on a clock on which the last one takes ``most`` clocks."""
         frames = most + 2
         so_far = np.arange(frames).clip(1, self.clocks + 1) - 1
         title = f"{self.name}: clocks of the LDS alone"
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
-        begins = np.array(self.barriers())
-        is_past = np.arange(frames)[:, np.newaxis] > begins
-        walls = np.where(is_past, left + PANEL * begins / most, np.nan)
-        words = ["a barrier"] * len(begins)
-        sheet.boxes(f"barriers {self.name}", walls, 34, 3, 18, ink="ink", words=words)
-
         self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
         sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=12)
@@ -285,21 +253,16 @@ class Layout:
         sheet.boxes(f"lds {self.name}", *self._word_box(left, word), **look)
 
     def _draw_arrived(self, sheet: Sheet, left: float, frames: int) -> None:
-        """Draw the eight numbers that the chosen work-item loads in each step, and the block of C
-        that they update.
-        """
+        """Draw the eight numbers that the chosen work-item loads in each step."""
         first = 8 * (self.item // 8)  # of its rows of A
         row = np.tile(first + np.arange(8), STEPS)
         step = np.repeat(np.arange(STEPS), 8)
         element = STEPS * row + step
         colour = np.full((frames, 8 * STEPS), NOTHING)
-        terms = np.zeros((frames, 64), int)
         loads = [r for r in reversed(self.requests) if not r.store and self.item in r.items]
         arrived = {load.element: load.clock + 2 for load in loads}
         for loaded, frame in arrived.items():
-            own_row = loaded // STEPS - first
             colour[frame:, element == loaded] = loaded // STEPS % NOTHING
-            terms[frame:, 8 * own_row : 8 * own_row + 8] += 1
 
         sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
@@ -313,22 +276,6 @@ class Layout:
             "fill": (COLOURS, colour),
         }
         sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, **look)
-        self._draw_sums(sheet, left, first, terms)
-
-    def _draw_sums(self, sheet: Sheet, left: float, first: int, terms: np.ndarray) -> None:
-        """Draw the work-item's block of C by the ``terms`` (frames, elements) added so far, and its
-        place in the workgroup's tile.
-        """
-        heads = ["its 8 x 8 of C", "in its group's 64 x 64"]
-        sheet.words([left + 240, left + 350], BELOW + 12, heads, size=12)
-        down, across = np.divmod(np.arange(64), 8)
-        x, y = left + 246 + 10.5 * across, BELOW + 28 + 9.5 * down
-        column = 8 * (self.item % 8)
-        words = [f"C[{first + j}, {column + i}]" for j, i in zip(down, across)]
-        sheet.boxes(f"block {self.name}", x, y, 9.5, 8.5, fill=(SUMS, terms), words=words)
-        words = [f"work-item {n}: rows {8 * j} to {8 * j + 7} of C" for n, j in enumerate(down)]
-        shade = np.where(np.arange(64) == self.item, 4, 1)
-        sheet.boxes(f"tile {self.name}", x + 110, y, 9.5, 8.5, fill=(SUMS, shade), words=words)
 
     def _draw_requests(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw requests on their way: to the stack over their bank, down a layer a clock, then to

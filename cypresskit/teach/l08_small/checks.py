@@ -6,14 +6,16 @@ import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import KERNELS
+from cypresskit.kernels.products import Product, product
 from cypresskit.kernels.samples import run
-from cypresskit.kernels.verification import NAMES, check_gemm
+from cypresskit.kernels.verification import NAMES
+from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, chance, slip
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import kernel_exercise, run_gemm
+from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
 
 REDUCE = "sgemv_n_reduce2"
@@ -86,32 +88,29 @@ def check_ceiling(r, s):
 def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
     kernel = KERNELS[REDUCE]
-    rng = np.random.default_rng(16)
     for m, k in ((128, 8), (256, 24)):
-        a, x, y = (
-            rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (1, k), (m, 1))
-        )
-        findings = check_gemm(
-            kernel, a, x, y, alpha=2.0, beta=-1.0, program=program, names=NAMES | {"g": "y"}
-        )
+        given = product(kernel, (m, 1, k), seed=16)
+        arguments = given.arguments()
+        findings = check(program, **arguments, names=NAMES | {"g": "y"}, in_place=True)
         if findings:
             finding = findings[0]
-            told = str(finding)
             hint = "the line it names."
-            if finding.kind == "answer":  # its line is the given store
-                told = f"{finding.message}."
-                hint = _reduction_slip(program, kernel, a, x, y)
-            elif finding.kind == "race":
+            if finding.kind == "race":
                 hint = "what that work-item read, and who had to write it before."
-            return Verdict(False, f"For {m} x {k}:\n{told}", hint)
+            return Verdict(False, f"For {m} x {k}:\n{finding}", hint)
+        y = given.result(arguments)
+        if (wrong := given.wrong(y)).any():
+            row = int(wrong.argmax())
+            what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
+            told = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
+            return Verdict(False, told, _reduction_slip(program, given, y))
     return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
 
 
-def _reduction_slip(
-    program: Program, kernel: Kernel, a: np.ndarray, x: np.ndarray, y: np.ndarray
-) -> str:
+def _reduction_slip(program: Program, given: Product, result: np.ndarray) -> str:
     if mixed := _mixed_kinds(program):
         return mixed
+    a, x, y = given.a, given.b, given.c
     odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
     leaders = a @ (x[0] * (1 - odd))
     helpers = a @ (x[0] * odd)
@@ -126,7 +125,6 @@ def _reduction_slip(
         "its helper's lie 16 bytes further.": (2 * leaders),
         "y has the helpers' sums twice.": leaders + 2 * helpers,
     }
-    result, _ = run_gemm(program, kernel, a, x, y, alpha=2.0, beta=-1.0)
     hint = (
         "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
         " helper's."

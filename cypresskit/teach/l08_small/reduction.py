@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Guess, Player
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -61,23 +61,13 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     helped.draw(sheet, frames)
 
     names = ["leader", *["helper"] * (parts - 1)]
-    sheet.about = {
-        n: f"**Work-item {n}**, the {names[n % parts]} of group {n // parts}." for n in range(64)
-    }
     legend = sheet.legend(
         *((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
         (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
         ("a line that is asked for", "ink", "ring"),
     )
-    steps = len(plain.steps) / len(helped.steps)
-    guess = Guess(
-        "The same rows: about how many times as many steps does it take without helpers?",
-        [f"{times} times" for times in range(max(1, parts - 2), parts + 1)],
-        f"{len(plain.steps)} steps instead of {len(helped.steps)}.",
-        f"{steps:.0f} times",
-    )
     captions = _captions(plain, helped, frames)
-    return sheet.player(captions, step="Step", below=[legend], guess=guess)
+    return sheet.player(captions, step="Step", below=[legend], still_frame=frames // 2)
 
 
 def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
@@ -213,7 +203,6 @@ class _Side:
         has_sums = bool(stored.any())
         if has_sums:
             heads |= {LDS: "LDS: their sums", SUMS - 10: "leaders' sums"}
-            self._draw_branches(sheet, added)
         size = self.side, self.side
         self._draw_parts(sheet, "item", self.item_places(), size, busy, round=int(self.side / 2))
         if has_sums:
@@ -225,29 +214,10 @@ class _Side:
 
     def _draw_parts(self, sheet: Sheet, name: str, place, size, lit: np.ndarray, **look) -> None:
         """Draw a box for each work-item, in the colour of its part where it is ``lit``."""
-        row, part = self.places
+        _, part = self.places
         words = [f"work-item {n}: {WORDS[name]}" for n in range(64)]
         fill = TINTS, np.where(lit, part, NOTHING)
-        key = row * self.columns + part
-        sheet.boxes(f"{name} {self.name}", *place, *size, words=words, key=key, fill=fill, **look)
-
-    def _draw_branches(self, sheet: Sheet, added: np.ndarray) -> None:
-        """Draw an arrow from a word of the LDS to the leader's sum for each that was added;
-        ``added`` counts the steps that add before each frame.
-        """
-        word_x, word_y = self.word_places()
-        _, sum_y = self.sum_places()
-        is_added = self._is_added(added)
-        start = word_x + 42, word_y
-        end = np.full(64, self.left + SUMS - 14), sum_y
-        sheet.arrows(
-            "branches",
-            [np.where(is_added, place, np.nan) for place in start],
-            [np.where(is_added, place, np.nan) for place in end],
-            ink="soft",
-            width=1.5,
-            size=5,
-        )
+        sheet.boxes(f"{name} {self.name}", *place, *size, words=words, fill=fill, **look)
 
     def _is_added(self, added: np.ndarray) -> np.ndarray:
         """Whether each helper's sum was added, of shape (frames, work-items)."""

@@ -1,4 +1,4 @@
-"""Lesson 10: a small card that counts its work, and the checks of the three exercises."""
+"""Lesson 10: the checks of the three exercises."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -7,18 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from cypresskit.blas import CardMemoryError, MatrixFactory
-from cypresskit.blas.factory import OnCard
 from cypresskit.devices import HD5870
 from cypresskit.host import Machine, blocked_time, largest_block
 from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
-from cypresskit.isolated.card import HANDLE
+from cypresskit.isolated.card import HANDLE, CardMemoryError
 from cypresskit.published import host as published
 from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l10_larger.watched_card import MARK, WatchedCard
 
-TINY = replace(HD5870, name="tiny card", memory_bytes=600_000)
+SMALL = replace(HD5870, name="tiny card", memory_bytes=600_000)
 
 
 def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
@@ -154,72 +153,6 @@ def _shown(blocks: list) -> str:
     return (" ".join(map(str, blocks[:8])) or "it has none") + " and so on" * (len(blocks) > 8)
 
 
-class WatchedCard:
-    """A small card on which an answer computes: what the answer may ask for, done here.
-
-    To what is uploaded it adds a little that nobody else knows: some 10^-9 of each number, drawn
-    for each value. So a result shows whether its numbers came from the card: ``marked`` gives what
-    a matrix became there.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.gpu = MatrixFactory(TINY)
-        self.flops: list[int] = []
-        self._held: dict[int, OnCard] = {}
-        self._seed = seed
-
-    def services(self) -> dict[str, Callable]:
-        """What the answer may ask for, by name."""
-        return {
-            "card.upload": self._upload,
-            "card.download": lambda number: self.gpu.download(self._matrix(number)),
-            "card.free": lambda number: self.gpu.free(self._matrix(number)),
-            "card.multiply": self._multiply,
-            "card.used": lambda: self.gpu.used,
-            "card.text": lambda: repr(self.gpu),
-            "card.clear": lambda: self.gpu.__exit__(),
-        }
-
-    def marked(self, matrix: np.ndarray) -> np.ndarray:
-        """A matrix as it is on the card. Zeros stay zeros, and -x is marked as x is."""
-        values, places = np.unique(np.abs(matrix), return_inverse=True)
-        parts = [np.random.default_rng((self._seed, *key)).random() for key in _keys(values)]
-        factors = 1 + MARK * (0.5 + np.array(parts))
-        return matrix * factors[places].reshape(matrix.shape)
-
-    def _upload(self, array: np.ndarray, name: str) -> tuple:
-        if array.dtype == np.float64:
-            array = self.marked(array)
-        return self._noted(self.gpu.upload(array, name))
-
-    def _multiply(self, a: int, b: int, c: int | None, **options) -> tuple:
-        left, right = self._matrix(a), self._matrix(b)
-        third = None if c is None else self._matrix(c)
-        result = self.gpu.multiply(left, right, third, **options)
-        depth = left.shape[not options.get("trans_a")]
-        self.flops.append(2 * result.shape[0] * result.shape[1] * depth)
-        return self._noted(result)
-
-    def _noted(self, matrix: OnCard) -> tuple:
-        number = len(self._held)
-        self._held[number] = matrix
-        return number, matrix.name, matrix.shape, matrix.precision, matrix.bytes
-
-    def _matrix(self, number: int) -> OnCard:
-        if number not in self._held:
-            raise ValueError("there is no such matrix on this card")
-        return self._held[number]
-
-
-MARK = 1e-9  # how far a number on the watched card is off, relative
-
-
-def _keys(values: np.ndarray) -> list[tuple[int, ...]]:
-    """Whole numbers that stand for the bits of floats."""
-    words = np.ascontiguousarray(values, np.float64).view(np.uint32).reshape(-1, 2)
-    return [tuple(pair) for pair in words.tolist()]
-
-
 SERVICES = "card.upload card.download card.free card.multiply card.used card.text card.clear"
 
 
@@ -231,7 +164,7 @@ def check_product(product: Answer) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        card = WatchedCard(chance.getrandbits(32))
+        card = WatchedCard(SMALL, chance.getrandbits(32))
         call = f"product(gpu, a, b, {block})"
         product.services.update(card.services())
         hint = f"the call was {call} with {n} x {n} matrices."
@@ -262,10 +195,10 @@ def check_product(product: Answer) -> Verdict:
             lacks,
             "gpu.download gives a product that the card computed.",
         )
-        held = f"{where}{card.gpu.used:,} bytes are still in use:\n{card.gpu}"
-        unless(not card.gpu.used, held, "gpu.free what you uploaded, and the products.")
+        held = f"{where}{card.used:,} bytes are still in use:\n{card}"
+        unless(not card.used, held, "gpu.free what you uploaded, and the products.")
     finding = (
-        f"The product is right at two sizes, on a card of {TINY.memory_bytes:,} bytes, and left it"
+        f"The product is right at two sizes, on a card of {SMALL.memory_bytes:,} bytes, and left it"
         " empty."
     )
     return Verdict(True, finding)

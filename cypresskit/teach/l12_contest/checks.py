@@ -17,8 +17,9 @@ Tampering with the judge in a notebook changes no leaderboard: ``cypresskit cont
 judges it in a process of its own.
 """
 
+import json
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -28,7 +29,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.editing.measured_answers import judged_kernel
-from cypresskit.editing.steps import FILE, STEPS
+from cypresskit.editing.steps import CLOSE, FILE, STEPS
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
@@ -39,7 +40,6 @@ from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.climb import (
-    CLOSE,
     climb_exercise,
     of_workbench,
     unless_empty,
@@ -61,10 +61,9 @@ PHOTO = 1.02
 BAR = write(12, 8, 3)  # the fastest that it makes
 
 
-@cache
 def bar_gflops() -> float:
-    """The bar's speed, simulated whole: it is one number, whatever it is compared with."""
-    return timed(BAR, N, exact=True).gflops
+    """The bar's speed, simulated whole, which is stored."""
+    return json.loads(Path(__file__).with_name("bar.json").read_text())
 
 
 def save(kernel: Kernel, path: str | Path, name: str) -> str:
@@ -74,7 +73,7 @@ def save(kernel: Kernel, path: str | Path, name: str) -> str:
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
-    text += kernel.whole.strip() + "\n"
+    text += kernel.text.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
 
@@ -166,7 +165,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         "stuck": "do block and k_step fit the text?",
         "crowded": "fewer registers: a smaller block, fewer steps.",
     }
-    verdict = judge_kernel(kernel.text, f"{name}.il", judged, before=kernel.before, **hints)
+    verdict = judge_kernel(kernel.text, f"{name}.il", judged, **hints)
     return Score(name, verdict, *reports)
 
 

@@ -1,5 +1,5 @@
 """The contest's leaderboard: kernels, and entries from files, judged, ranked, and shown as lines,
-as CSV, and as a page for a projector.
+and as a page for a projector.
 
 An entry's file is text: a kernel in IL below a head of comments, which ``contest.save`` writes,
 
@@ -8,10 +8,9 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     ; steps: 2
     il_ps_2_0 ...
 
-or just ``(rows, columns, steps)``, for which ``contest.write`` makes the kernel. Nothing of it is
-run as Python. Each file is judged in a process of its own: a fault in one entry stands in its row,
-and the others are judged all the same. Each row names its file, which rows for comparison don't
-have, so nobody can pass for the published figure.
+Nothing of it is run as Python. Each file is judged in a process of its own: a fault in one entry
+stands in its row, and the others are judged all the same. Each row names its file, which rows for
+comparison don't have, so nobody can pass for the published figure.
 """
 
 import re
@@ -27,15 +26,14 @@ from textwrap import shorten
 
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
+from cypresskit.editing.steps import CLOSE
 from cypresskit.isolated import Lost, Raised, call
 from cypresskit.isolated.process import CallLimits, Family
 from cypresskit.kernels import Kernel, generated
 from cypresskit.teach.check import BROKEN, REPORT, seeded
-from cypresskit.teach.climb import CLOSE
 from cypresskit.teach.l12_contest import checks as contest
 
 HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
-SHAPE = re.compile(r"\s*\(?\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*,\s*(-?\d{1,3})\s*\)?\s*")
 LONGEST = 100_000  # characters of an entry
 SECONDS = 120.0  # for an entry
 MEGABYTES = 4_000  # likewise
@@ -71,8 +69,6 @@ def read(text: str, name: str = "entry") -> Kernel:
     """
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
-    if shape := SHAPE.fullmatch(text):
-        return generated.write(*map(int, shape.groups()))
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(
@@ -126,18 +122,16 @@ def row(
     file: str,
     n: int = contest.N,
     *,
-    seconds: float = SECONDS,
     seed: str = "",
     family: Family | None = None,
 ) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises.
 
     n : it is timed at n x n x n.
-    seconds : of processor time that it may take; by the clock, four times that.
     seed : what the judge's random numbers belong to; by default other ones each time.
     family : where the process comes from; by default a new one.
     """
-    limits = CallLimits(seconds, 4 * seconds, MEGABYTES)
+    limits = CallLimits(SECONDS, 4 * SECONDS, MEGABYTES)
     where = "cypresskit.teach.l12_contest.leaderboard", "judged"
     own = family or Family()
     try:
@@ -189,6 +183,7 @@ Entry = Kernel | str
 def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
     """Kernels or their names, or pairs of one and a chip, judged and listed, the best first and
     equal lines once, with the published figure among them. Wrong ones come last, with the reason.
+    It has neither the bar nor shared places, which a class's page has (``ranked``).
     """
     pairs = [
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
@@ -212,19 +207,6 @@ def line(row: Row) -> str:
         return f"     -  {name:20} {shorten(tables.one_line(why), 80)}"
     more = [f"{row.registers:3} registers", row.bound, row.file]
     return f"{row.gflops:6.0f}  {name:20} {', '.join(filter(None, more))}"
-
-
-def table(rows: Sequence[Row], n: int = contest.N) -> str:
-    """The leaderboard as CSV, a row for each entry."""
-    shown = []
-    for place, row in ranked(rows, n):
-        fields = {name: value for name, value in vars(row).items() if name != "code"}
-        shown.append({"place": place} | {name: _cell(value) for name, value in fields.items()})
-    return tables.as_csv(shown)
-
-
-def _cell(value: object) -> object:
-    return f"{value:.1f}" if isinstance(value, float) else value or ""
 
 
 # -- the page

@@ -16,7 +16,6 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.block import Update, find_block
-from cypresskit.draw.element import LAST, Element, follow, wavefront_of
 from cypresskit.draw.player import Player, short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.draw.wavefronts import DOING
@@ -26,7 +25,7 @@ from cypresskit.machine.record import Recorder, Recording
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
-SIDE = LAST + 1  # of the matrices
+SIDE = 256  # of the matrices
 KERNEL = "sgemm_tn"
 ZOOMS, CLOSEST = 40, 64  # frames of a zoom, and the clocks that the last one shows
 # The stage, in pixels: its size, the lanes' edges and top, a lane, and a bar.
@@ -70,13 +69,15 @@ class Part(NamedTuple):
 
 def life(element: tuple[int, int] = (5, 3)) -> Player:
     """A player of the life of an element of C, by its row and column, in a product of 256 x 256 by
-    ``sgemm_tn``. The wheel or the arrow keys zoom, to a multiply-add or to a fetch in the middle of
+    ``sgemm_tn``. Arrow keys zoom, to a multiply-add or to a fetch in the middle of
     the loop. Raises ``ValueError`` for an element outside.
     """
-    element = follow(element)
+    row, column = element
+    if not (0 <= row < SIDE and 0 <= column < SIDE):
+        raise ValueError(f"C{list(element)}: give a row and a column from 0 to {SIDE - 1}")
     parts = list(_parts(element))
     whole = max(part.end for part in parts)
-    sheet = Sheet(f"The life of C[{element.row}, {element.column}]")
+    sheet = Sheet(f"The life of C[{row}, {column}]")
     sheet.stage(f"{sheet.title}: a strip of time with a lane for each place", WIDTH, HEIGHT)
     starts, spans = _windows(parts, whole)
     _draw_lanes(sheet, parts, starts[:, np.newaxis], spans[:, np.newaxis])
@@ -92,15 +93,14 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
         ("A", "a", "dim"),
         ("B", "b", "dim"),
         ("C", "c", "dim"),
-        ("its own", "star", "star"),
+        ("its own", "ink", "ring"),
     )
     return sheet.player(
         [_say(parts, start, span) for start, span in zip(starts, spans)],
         [total],
-        below=[sheet.note(f"**{total}** The wheel zooms, after a click. More: {lessons}."), legend],
+        below=[sheet.note(f"**{total}** More: {lessons}."), legend],
         scenes=[("to a multiply-add", ZOOMS), ("to a fetch", ZOOMS)],
         step="Zoom",
-        wheel=True,
         seconds=10,
         still_frame=ZOOMS // 2,
     )
@@ -131,7 +131,7 @@ def _about(parts: Sequence[Part]) -> dict[int, str]:
     return about
 
 
-def _parts(element: Element) -> Iterator[Part]:
+def _parts(element: tuple[int, int]) -> Iterator[Part]:
     """All events, from the host inwards."""
     report = simulate(KERNEL, SIDE)
     machine = host.Machine(HD5870)
@@ -149,12 +149,14 @@ def _parts(element: Element) -> Iterator[Part]:
         yield part._replace(start=first + part.start * CLOCK, end=first + part.end * CLOCK)
 
 
-def _on_chip(report: Report, element: Element) -> Iterator[Part]:
+def _on_chip(report: Report, element: tuple[int, int]) -> Iterator[Part]:
     """Events of the element's wavefront, in clocks; of its middle turn also fetches, bundles and
     multiply-adds.
     """
-    number = wavefront_of(element, KERNELS[KERNEL], (SIDE,) * 3)
-    assert report.use and number is not None
+    row, column = element
+    down, across = (8 * side for side in KERNELS[KERNEL].block)
+    number = row // down * (SIDE // across) + column // across
+    assert report.use
     engine, start, end = report.use.wavefronts[number]
     story = f"wavefront {number} runs on SIMD engine {engine:.0f}"
     yield Part(CHIP, start, end, "c", f"wavefront {number}", story, True)
@@ -163,7 +165,7 @@ def _on_chip(report: Report, element: Element) -> Iterator[Part]:
     events = [event for event in report.timeline if event.wavefront == 0]
     yield from _clauses(events, is_another=number > 0)
 
-    recorder = Recorder((element.column // 8, element.row // 8))
+    recorder = Recorder((column // 8, row // 8))
     run(KERNELS[KERNEL], SIDE, SIDE, SIDE, recorder)
     recording = recorder.recording
     fetches = [n for n, event in enumerate(events) if event.kind == "TEX"]
@@ -259,7 +261,7 @@ def _multiply_add(recording: Recording, update: Update) -> str:
 
 def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np.ndarray) -> None:
     """Draw a lane for each place, with the events long enough to be seen in the strip of time that
-    each frame shows, and stars on the element's own.
+    each frame shows, and frames around the element's own.
     """
     y = TOP + LANE * (np.arange(len(LANES)) + 0.5)
     names, stems = zip(*LANES)
@@ -307,14 +309,14 @@ def _draw_events(
         key=np.where(lane == CLAUSES, -1, numbers),
         words=[event.story for event in events],
         alpha=0.6,
-        columns={"above": y - 20},
+        columns={"mine": 3 * mine},
     )
+    sheet.ring(source, "w", BAR, "mine", "ink")
     names = ["", *dict.fromkeys(event.name for event in events if event.name)]
     has_room = width > [theme.LETTER * len(event.name) for event in events]
     label = np.where(has_room, [names.index(event.name) for event in events], 0)
     sheet.track(source, "label", label, text="named", names=names)
     sheet.words("x", "y", "named", source=source, align="center", size=12)
-    sheet.star(source, mine, y="above")
 
 
 def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:

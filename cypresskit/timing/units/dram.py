@@ -3,8 +3,8 @@
 Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870 the channel is bits
 10:8, the bank bits 14:11. Images are spread: channel and bank are folded from all higher bits, as
 tiled surfaces are; global memory is not, so that a stride of 2 KB keeps to one channel. A channel
-sends one line after another; a bank has one row open and needs ``row_clocks`` to open another. Left
-out: refresh, and the cost of turning from reads to writes (it is in ``dram_efficiency``).
+sends one line after another; a bank has one row open and needs ``dram_row_clocks`` to open another.
+Left out: refresh, and the cost of turning from reads to writes (it is in ``dram_efficiency``).
 """
 
 from typing import NamedTuple

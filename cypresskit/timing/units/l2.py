@@ -6,6 +6,7 @@ the next address bits choose among them. Lines of global memory pass
 through a slice, which takes its clocks, but are not kept there.
 """
 
+from cypresskit.devices import Device
 from cypresskit.timing.native import part
 from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.dram import GLOBAL, place, read_dram
@@ -48,3 +49,8 @@ def read_l2(chip, stream, line, clock):
         way = -1 - way
         l2.line[way], l2.used[way], l2.ready[way] = line, used, come
     return come
+
+
+def l2_clocks(lines, device: Device):
+    """Clocks for which so many lines keep their slices, asked of L2 or passing it by."""
+    return lines * device.line_bytes / device.l2_slice_bytes_clock

@@ -14,6 +14,7 @@ from cypresskit.devices import Device
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import Geometry, geometry, line_clocks
+from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.work import Packed
 
 NEVER = 1e300
@@ -42,6 +43,7 @@ class Clocks(NamedTuple):
     dram_row: float
     slice_line: float
     dram_line: float
+    in_order: float  # 1: data of fetches come back in the order of asking
 
 
 class Engines(NamedTuple):
@@ -201,7 +203,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     places = (device.simd_engines, -(-slots // LANES) * LANES)
     groups = total // work.group
     turns = device.result_clocks // device.bundle_clocks
-    clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-2]]
+    clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-3]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(places, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
     done = np.zeros(6 * e + 3 * device.l2_slices + 2 * device.memory_channels + 1)
@@ -212,7 +214,7 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     return Chip(
         work,
         Clocks._make(
-            [*clocks, device.line_bytes / device.l2_slice_bytes_clock, line_clocks(device)]
+            [*clocks, l2_clocks(1, device), line_clocks(device), float(device.fetches_in_order)]
         ),
         blank(
             Engines,

@@ -89,7 +89,9 @@ def fetch(chip, e, stream, pattern, moved, now, uncached):
     tally.delivered[e] += work.patterns[pattern].delivered
     if not uncached and memory.l1.size > 0:
         tally.l1_asked[e] += work.patterns[pattern].asked
-    data = max(engines.data_free[e] + cost, now + cost + clocks.l1)
+    data = now + cost + clocks.l1
+    if clocks.in_order > 0:
+        data = max(data, engines.data_free[e] + cost)
     for p in range(work.patterns[pattern].first, work.patterns[pattern].end):
         line = work.lines[p].line + moved
         offset = work.lines[p].offset

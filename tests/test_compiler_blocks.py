@@ -1,5 +1,5 @@
-"""AMD's style of compiling: the habits, one by one, and what the catalogue's counts are by them
-alone.
+"""Scheduling by the habits of AMD's compiler, one by one, and what the catalogue's counts are by
+them alone.
 """
 
 import sys
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import TEXTURE, pixel
-from test_compiler import codes_of
+from test_compiler import compiled
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -15,8 +15,8 @@ from cypresskit.compiler import compile
 HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
 
-def code(body: str, style="amd"):
-    return compile(pixel(*HEAD, body, "endmain"), style=style)
+def code(body: str):
+    return compile(pixel(*HEAD, body, "endmain"))
 
 
 def clauses(of) -> list[str]:
@@ -32,14 +32,14 @@ def clauses(of) -> list[str]:
     "name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)]
 )
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = codes_of(name)["amd"].card(*ck.kernels[name].convention.turn)
+    card = compiled(name).card(*ck.kernels[name].convention.turn)
     assert card.gprs == gprs
     assert not bundles or card.loop_bundles == bundles
 
 
 def test_a_test_is_alone_in_the_bundle_after_its_compare():
     for name in ("sgemm_tn", "sgemm_64x64_lds"):
-        test = next(c for c in codes_of(name)["amd"].main_loop if c.name == "ALU_BREAK")
+        test = next(c for c in compiled(name).main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
         assert [o.name for o in compare.operations] == ["SETGE_DX10"]
         assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[
@@ -47,14 +47,13 @@ def test_a_test_is_alone_in_the_bundle_after_its_compare():
         ].kind == "pv"
 
 
-@pytest.mark.parametrize("style", ["amd", "best"])
-def test_fetches_of_a_block_are_gathered_from_anywhere_in_it(style):
+def test_fetches_of_a_block_are_gathered_from_anywhere_in_it():
     step = (
         "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00\nmad r10, r{0}.x, l0.x,"
         " r10\n"
     )
     body = "mov r10, l0.z\nmov r0, vWinCoord0.xyxy\n" + "".join(step.format(n) for n in range(1, 7))
-    assert "T6" in clauses(code(body + "mov o0, r10", style).controls)
+    assert "T6" in clauses(code(body + "mov o0, r10").controls)
 
 
 def test_fetches_that_wait_for_fetches_come_later():
@@ -76,13 +75,13 @@ def test_bundles_keep_the_order_of_the_program():
 
 
 def test_a_clause_is_filled_to_its_last_slot():
-    loop = codes_of("dgemm_tn")["amd"].main_loop
+    loop = compiled("dgemm_tn").main_loop
     assert clauses(loop) == ["2", "T16", "32", "32", "1"]
     assert [sum(b.size for b in c.bundles) for c in loop if len(c.bundles) == 32] == [128, 128]
 
 
 def test_a_word_lies_in_its_component():
-    for control in codes_of("sgemm_64x64")["amd"].main_loop:
+    for control in compiled("sgemm_64x64").main_loop:
         for operation in (
             o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"
         ):
@@ -99,32 +98,6 @@ def test_fewer_fetches_are_gathered_where_registers_run_out():
         x for pair in zip(many, sums) for x in pair
     )
     assert code(body + "\nmov o0, r5").gprs <= 128
-
-
-def test_the_best_style_keeps_fetches_together():
-    texels, halves = range(20, 32), [(r, h) for r in range(4, 8) for h in ("xy", "zw")]
-    fetches = [
-        f"sample_resource(0)_sampler(0)_aoffimmi({(n - 20) % 6},{(n - 20) // 6},0) r{n}, r0.xy00"
-        for n in texels
-    ]
-    products = [[f"dmad r{r}.{h}, r{n}.xy, r{n}.{h}, r{r}.{h}" for r, h in halves] for n in texels]
-    start = (
-        "mov r0, vWinCoord0.xyxy\n"
-        + "\n".join(f"mov r{n}, l0.z" for n in (3, 4, 5, 6, 7))
-        + "\nwhileloop\n"
-    )
-    start += "ge r1.x, r0.y, cb0[0].z\nbreak_logicalnz r1.x\n"
-    end = (
-        "\nadd r0.y, r0.y, l0.y\nendloop\nadd r4, r4, r5\nadd r4, r4, r6\nadd r4, r4, r7\nmov"
-        " o0, r4"
-    )
-    mixed = "\n".join("\n".join([f, *p]) for f, p in zip(fetches, products))
-    first = "\n".join([*fetches, *(line for p in products for line in p)])
-    found = [code(start + text + end, "best") for text in (mixed, first)]
-    assert [[c for c in clauses(each.main_loop) if c[0] == "T"] for each in found] == [
-        ["T12"],
-        ["T12"],
-    ]
 
 
 def test_boards_that_share_their_limits_share_their_code():
@@ -165,7 +138,7 @@ def test_words_read_together_come_from_two_banks(distance):
         "mov o0, r3.xxxx",
         "end",
     ]
-    code = ck.compile(ck.assemble("\n".join(text)), style="amd")
+    code = ck.compile(ck.assemble("\n".join(text)))
     fetches = [fetch for control in code.controls for fetch in control.fetches]
     first, second = (fetch.select.index("x") for fetch in fetches)
     assert (first != second) == (distance < 8)
