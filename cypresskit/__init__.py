@@ -11,6 +11,7 @@ Where to begin:
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
 - ``ck.kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
 - ``ck.machine_code("sgemm_tn", "RX 9070")``: a kernel as the machine code of a chip that is sold.
+- ``ck.today.simulate(kernel, grid, threads, a, b, c)``: a kernel in CUDA on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
 """
 
@@ -85,6 +86,7 @@ _LATER = {
     "price": "timing",
     "simulate": "timing",
     "teach": "",
+    "today": "",
     "trace_element": "kernels.element_trace",
     "verify": "kernels.verification",
     "what_if": "timing",
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from cypresskit import draw as draw
     from cypresskit import host as host
     from cypresskit import teach as teach
+    from cypresskit import today as today
     from cypresskit.compiler import CompileError
     from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core

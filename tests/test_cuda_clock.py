@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from cypresskit import draw
-from cypresskit.today import record
+from cypresskit.today import modelled, record
+from cypresskit.today.cuda_clock import accesses, occupancy, simulate
+from cypresskit.today.cuda_code import known, nearest, read_listing
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from tools.cuda.boards import H200
-from tools.cuda.clock import accesses, occupancy, simulate
-from tools.cuda.code import known, nearest, read_listing
-from tools.cuda.record import modelled
-from tools.cuda.trace import Refused, traced
+from cypresskit.today.cuda_trace import Refused, traced
+from cypresskit.today.gpus import H200
 
 # Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
 # addresses, bytes of a load. Loops of about one and a third clock measure nothing below that.

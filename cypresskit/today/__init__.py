@@ -1,4 +1,6 @@
-"""The workbook's experiments on a GPU of today, and the record of one that was measured.
+"""The workbook's experiments on a GPU of today, the record of one that was measured, and the clock
+of CUDA kernels: ``ck.today.simulate(kernel, grid, threads, a, b, c)`` says how long a launch takes
+on an H200, and why, on a computer without a GPU. The record holds it to account: ``clock_errors``.
 
 ``python -m cypresskit.today.experiments FILE`` makes such a record; that alone needs a CUDA GPU and
 the extra ``gpu``.
@@ -7,6 +9,17 @@ the extra ``gpu``.
 import json
 from functools import cache
 from importlib.resources import files
+from math import log
+from typing import TYPE_CHECKING
+
+from cypresskit.lazy import import_later
+
+if TYPE_CHECKING:
+    from cypresskit.today.cuda_clock import simulate as simulate
+    from cypresskit.today.gpus import H200 as H200
+    from cypresskit.today.gpus import RTX_A6000 as RTX_A6000
+
+import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus", "RTX_A6000": "gpus"})
 
 
 @cache
@@ -31,3 +44,23 @@ def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
 def clock_ghz() -> float:
     """The clock at which the record's GPU was found at work."""
     return float(record()["clock at work"].split()[0]) / 1e3
+
+
+@cache
+def modelled() -> dict[str, float]:
+    """What ``simulate`` says of the record's products, by "experiment, case" in Gflop/s, each with
+    its own machine code. ``python -m tools.cuda.record`` makes them.
+    """
+    found: dict[str, float] = json.loads(
+        files("cypresskit.today").joinpath("modelled.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+def clock_errors() -> list[tuple[str, float, float]]:
+    """(product, Gflop/s modelled, Gflop/s measured) for each product of the record that is
+    modelled, from the worst miss to the smallest.
+    """
+    measured = {f"{row['experiment']}, {row['case']}": row["value"] for row in record()["rows"]}
+    rows = [(name, speed, measured[name]) for name, speed in modelled().items()]
+    return sorted(rows, key=lambda row: -abs(log(row[1] / row[2])))

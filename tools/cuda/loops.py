@@ -4,7 +4,7 @@
 
 It needs an environment of its own with numba-cuda[cu13], nvidia-cuda-nvcc and nvidia-cuda-nvdisasm
 beside this package. Each kernel is compiled for an H200, disassembled, and its loop read as
-``tools.cuda.code`` says.
+``cypresskit.today.cuda_code`` says.
 """
 
 import json
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from cypresskit.today import cuda_kernels
+from cypresskit.today.cuda_code import Loop, read_listing
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
-from tools.cuda.code import Loop, read_listing
 
-INTO = Path(__file__).with_name("loops.json")
+INTO = Path(cuda_kernels.__file__).with_name("loops.json")
 SIDES = 1, 2, 4, 8
 
 
@@ -172,5 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert cuda_kernels  # which mends numba for a new numpy, first
     main()

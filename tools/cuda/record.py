@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit import today
 from cypresskit.today import figures, record
+from cypresskit.today.cuda_clock import TAKEN, CudaReport, simulate
+from cypresskit.today.cuda_code import known
 from cypresskit.today.cuda_kernels import as_written, blocked, tiled
-from tools.cuda.boards import H200
-from tools.cuda.clock import TAKEN, CudaReport, simulate
-from tools.cuda.code import known
+from cypresskit.today.gpus import H200
 
-INTO = Path(__file__).with_name("modelled.json")
+INTO = Path(today.__file__).with_name("modelled.json")
 SHARED_MOST = 48 * 1024  # bytes that a launch may ask for
 
 
@@ -36,12 +37,6 @@ def timed(
     grid = [max(n // (a * b), 1) for a, b in zip(block[::-1], threads)]
     (loop,) = (loop for loop in known() if loop.name == code)
     return simulate(kernel, tuple(grid), threads, *matrices, listing=loop, shared=shared)
-
-
-def modelled() -> dict[str, float]:
-    """The stored figures, by "experiment, case"."""
-    figures: dict[str, float] = json.loads(INTO.read_text(encoding="utf-8"))
-    return figures
 
 
 def products() -> Iterator[tuple[str, CudaReport, int]]:
@@ -78,9 +73,9 @@ def products() -> Iterator[tuple[str, CudaReport, int]]:
 def main() -> None:
     made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in products()}
     INTO.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    measured = {f"{r['experiment']}, {r['case']}": r["value"] for r in record()["rows"]}
-    for name, speed in made.items():
-        print(f"{name:28} {speed:8.0f} {measured[name]:8.0f} {speed / measured[name]:6.2f}")
+    today.modelled.cache_clear()
+    for name, speed, measured in today.clock_errors():
+        print(f"{name:28} {speed:8.0f} {measured:8.0f} {speed / measured:6.2f}")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ from cypresskit.timing.launch_time import use_of
 from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.simulate import busy_shares, bytes_moved
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
-from tools.cuda.boards import H200, SCHEDULERS, Gpu
-from tools.cuda.code import MULTIPLY_ADDS, Loop, nearest, read_listing
-from tools.cuda.trace import PRODUCT, SUM, Event, Part, Refused, traced
+from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, read_listing
+from cypresskit.today.cuda_trace import PRODUCT, SUM, Event, Part, Refused, traced
+from cypresskit.today.gpus import H200, SCHEDULERS, Gpu
 
 WARP = 32
 BANKS = 32
