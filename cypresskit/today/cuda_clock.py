@@ -187,7 +187,8 @@ class _Launch:
                 if waiting:
                     clauses.append(Clause(TEX, 0, tuple(waiting)))
                 clauses += [Clause(BARRIER)] * (letter == "B")
-                issued, waiting = Counter(), []
+                issued = Counter()
+                waiting = []
                 continue
             issued[letter] += 1
             each = weight if letter in MULTIPLY_ADDS else 1.0 - (letter == ".")

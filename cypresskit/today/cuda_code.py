@@ -71,7 +71,10 @@ def read_listing(listing: str, name: str = "this kernel", registers: int = 0) ->
     inner = max(loops, key=lambda loop: (fmas(loop), loop[0] - loop[1]))
     around = [loop for loop in loops if loop[0] <= inner[0] and inner[1] < loop[1]]
     outer = min(around, key=lambda loop: loop[1] - loop[0], default=inner)
-    text, loaded, ready, clock = "", set[str](), dict[str, int](), 0
+    text = ""
+    loaded: set[str] = set()
+    ready: dict[str, int] = {}
+    clock = 0
     for n in range(*outer):
         text += "[" * (n == inner[0] != outer[0])
         operation, _, rest = code[n].partition(" ")

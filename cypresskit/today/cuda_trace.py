@@ -136,7 +136,8 @@ class Array:
 
     def __init__(self, tracer: "Tracer", base: int, shape: tuple[int, ...], item: int, shared: str):
         self.tracer, self.base, self.item, self.shared = tracer, base, item, shared
-        self.ndim, self.dims = len(shape), shape
+        self.ndim = len(shape)
+        self.dims = shape
         self.shape = shape if shared else tuple(tracer.size(n) for n in shape)
         self.size = self.shape[0]
 
