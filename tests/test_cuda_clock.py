@@ -14,7 +14,7 @@ from cypresskit.today import modelled, record
 from cypresskit.today.cuda_clock import accesses, occupancy, simulate
 from cypresskit.today.cuda_code import known, nearest, read_listing
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from cypresskit.today.cuda_trace import Refused, traced
+from cypresskit.today.cuda_trace import Untraceable, traced
 from cypresskit.today.gpus import H200
 
 # Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
@@ -205,7 +205,7 @@ def test_what_cannot_be_known_is_refused_with_its_line(line, why):
     )
     names = {"cuda": cuda, "zero": np.float32(0)}
     exec(source, names)
-    with pytest.raises(Refused, match=rf"line 5 of kernel: .*{why}"):
+    with pytest.raises(Untraceable, match=rf"line 5 of kernel: .*{why}"):
         simulate(names["kernel"], 1, 32, *matrices(64))
 
 

@@ -32,8 +32,8 @@ from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.simulate import busy_shares, bytes_moved
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, read_listing
-from cypresskit.today.cuda_trace import PRODUCT, SUM, Event, Part, Refused, traced
-from cypresskit.today.gpus import H200, SCHEDULERS, Gpu
+from cypresskit.today.cuda_trace import PRODUCT, SUM, Action, Section, Untraceable, traced
+from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WARP = 32
 BANKS = 32
@@ -45,7 +45,7 @@ COMPUTE = "multiply-add", PRODUCT, SUM
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
-def occupancy(board: Gpu, registers: int, threads: int, shared: int) -> int:
+def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
     """Workgroups that share a multiprocessor. Each scheduler has a quarter of the registers, and
     gives a warp eight for each thread at a time.
     """
@@ -62,7 +62,7 @@ def occupancy(board: Gpu, registers: int, threads: int, shared: int) -> int:
 
 
 def accesses(
-    places: np.ndarray, on: np.ndarray, size: int, board: Gpu
+    places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
     unit, the sectors that each warp asks for, each once, and their bounds.
@@ -82,15 +82,15 @@ def accesses(
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class WarpAccess:
     """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
     for, and for each the bytes by which its place has ``moved`` in turns 0, 1, ... of the loop.
     """
 
-    events: list[Event]
+    events: list[Action]
     moved: list[Callable[[int], int]]
 
-    def stream(self, unroll: int, group: int, board: Gpu) -> Stream:
+    def stream(self, unroll: int, group: int, board: CudaGpu) -> Stream:
         """What warps of workgroups of ``group`` threads ask for, in quarters of clocks."""
         size = self.events[0].size
         on = np.concatenate([_warps(event.on, group) for event in self.events], axis=1)
@@ -131,14 +131,14 @@ def _warps(values: np.ndarray, group: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
 
 
-def _moved(part: Part, n: int, from_turn: int) -> Callable[[int], int]:
+def _moved(part: Section, n: int, from_turn: int) -> Callable[[int], int]:
     """By how many bytes event ``n`` has moved so many turns behind ``from_turn``, for all threads
     alike.
     """
     event = part.turns[0][n]
     moves = [turn[n].place - event.place for turn in part.turns]
     if any(np.ptp(move) for move in moves):
-        raise Refused(f"line {event.line}: a place moves with the turn, other for each thread")
+        raise Untraceable(f"line {event.line}: a place moves with the turn, other for each thread")
     places = [int(move[0]) for move in moves]
     if len(places) <= PERIOD:
         return lambda turn: 0
@@ -151,16 +151,16 @@ def _moved(part: Part, n: int, from_turn: int) -> Callable[[int], int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Launch:
+class _CudaLaunch:
     """A kernel's loop on a board: its turns, machine code, and how many workgroups there are."""
 
-    part: Part
+    part: Section
     loop: Loop
-    board: Gpu
+    board: CudaGpu
     group: int  # threads of a workgroup
     together: int  # workgroups on a multiprocessor
     total: int
-    events: Callable[[int], list[Event]]  # of a turn, by so many workgroups
+    events: Callable[[int], list[Action]]  # of a turn, by so many workgroups
 
     def clauses(self, blocks: int, free: int = 0) -> tuple[tuple[Clause, ...], int]:
         """A turn of the machine code, without line ``free``, and how many of the source it does."""
@@ -199,8 +199,8 @@ class _Launch:
         return tuple(clauses), unroll
 
     def _slots(
-        self, events: list[Event], text: str, unroll: int, letter: str
-    ) -> list[list[Access]]:
+        self, events: list[Action], text: str, unroll: int, letter: str
+    ) -> list[list[WarpAccess]]:
         """What each letter of the code stands for: loads leave as multiply-adds need them, the
         first of each array first.
         """
@@ -218,7 +218,7 @@ class _Launch:
         for first, end in pairwise(bounds):
             some = [events[n] for _, n in asked[first:end]]
             moves = [_moved(self.part, n, turn) for turn, n in asked[first:end]]
-            slots.append([Access(some, moves)] if some else [])
+            slots.append([WarpAccess(some, moves)] if some else [])
         return slots
 
     def round(self, blocks: int, free: int = 0) -> tuple[float, Outcome]:
@@ -296,7 +296,7 @@ def simulate(
     grid: int | tuple[int, ...],
     threads: int | tuple[int, ...],
     *arguments: Any,
-    board: Gpu = H200,
+    board: CudaGpu = H200,
     listing: str | Loop | None = None,
     registers: int = 0,
     shared: int = 0,
@@ -308,8 +308,8 @@ def simulate(
     ``registers`` of a thread; without it, that of the most similar kernel known is assumed.
     ``shared`` bytes of shared memory are asked for at the launch.
 
-    Raises ``Refused``, a ``ValueError`` with the line, for a kernel whose ways or places depend on
-    data, and ``ValueError`` for a workgroup without room.
+    Raises ``Untraceable``, a ``ValueError`` with the line, for a kernel whose ways or places depend
+    on data, and ``ValueError`` for a workgroup without room.
 
         simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
@@ -326,7 +326,7 @@ def simulate(
         [(e.kind, e.line) for e in turn] != [(e.kind, e.line) for e in part.turns[0]]
         for turn in part.turns
     ):
-        raise Refused(f"{_name(kernel)}: the turns of its loop differ")
+        raise Untraceable(f"{_name(kernel)}: the turns of its loop differ")
     kinds = Counter(event.kind for event in part.turns[0])
     fmas = sum(kinds[kind] for kind in COMPUTE)
     if not fmas:
@@ -343,10 +343,10 @@ def simulate(
         timed_on = board
     together = occupancy(board, loop.registers, group, static + shared)
 
-    def events(blocks: int) -> list[Event]:
+    def events(blocks: int) -> list[Action]:
         return traced(kernel, grid, threads, arguments, blocks, 1)[0][main].turns[0]
 
-    launch = _Launch(part, loop, timed_on, group, together, prod(grid), events)
+    launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
     clocks = sum(times * clocks for times, (clocks, _) in rounds)
     out = rounds[0][1][1]

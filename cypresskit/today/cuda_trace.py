@@ -24,7 +24,7 @@ PRODUCT, SUM = "product", "sum"
 OF_A_CONVERSION = "float32", "float64", "int32", "int64"
 
 
-class Refused(ValueError):
+class Untraceable(ValueError):
     """A kernel that can't be traced, and the line."""
 
 
@@ -37,7 +37,7 @@ def line_of(code: Any) -> int:
 
 
 @dataclass(eq=False)
-class Event:
+class Action:
     """``kind`` ("load", "store", "shared load", "shared store", "barrier", PRODUCT or SUM), its
     line, and bytes of a thread at ``place``, an int64 of each thread; those that ask are ``on``.
     """
@@ -51,10 +51,10 @@ class Event:
 
 
 @dataclass(eq=False)
-class Part:
+class Section:
     """Straight code, or a loop: events of its first turns, how many there are, and its kind."""
 
-    turns: list[list[Event]]
+    turns: list[list[Action]]
     count: int = 1
     kind: str = ""
 
@@ -77,7 +77,7 @@ class Threads(np.ndarray):
 class Number:
     """A number of data, which nobody knows."""
 
-    def __init__(self, tracer: "Tracer", made: Event | None = None):
+    def __init__(self, tracer: "Tracer", made: Action | None = None):
         self.tracer, self.made = tracer, made
 
     def __mul__(self, other: Any) -> "Number":
@@ -187,19 +187,19 @@ class Tracer:
         made.tracer = self
         return made
 
-    def refused(self, why: str) -> Refused:
+    def refused(self, why: str) -> Untraceable:
         line = line_of(self.function.__code__)
-        return Refused(f"line {line} of {self.function.__name__}: {why}")
+        return Untraceable(f"line {line} of {self.function.__name__}: {why}")
 
-    def run(self, arguments: Any) -> list[Part]:
+    def run(self, arguments: Any) -> list[Section]:
         """The kernel's parts."""
         self.waiting = [np.ones(self.total, bool)]
-        runs: list[tuple[np.ndarray, list[Part]]] = []
+        runs: list[tuple[np.ndarray, list[Section]]] = []
         while self.waiting:
             if len(runs) == WAYS:
                 raise self.refused(f"threads take more than {WAYS} ways")
             self.on = self.waiting.pop()
-            self.parts = [Part([[]])]
+            self.parts = [Section([[]])]
             self.loop = self.first = self.inner = 0
             self.loaded: set = set()
             self.shared = 0
@@ -263,8 +263,8 @@ class Tracer:
             fma=lambda a, b, c: Number(self, self.note("multiply-add", size=self.item)),
         )
 
-    def note(self, kind: str, place: Any = None, size: int = 0, array: int = 0) -> Event:
-        event = Event(kind, line_of(self.function.__code__), size, array)
+    def note(self, kind: str, place: Any = None, size: int = 0, array: int = 0) -> Action:
+        event = Action(kind, line_of(self.function.__code__), size, array)
         if place is not None:
             event.place = np.broadcast_to(np.asarray(place, np.int64), self.total)
             event.on = self.on.copy()
@@ -299,14 +299,14 @@ class Tracer:
         if number >= size and not self.loop:
             return False
         if not self.loop:
-            self.parts.append(part := Part([], 0, kind))
+            self.parts.append(part := Section([], 0, kind))
             self.loop, self.first, self.inner = line, number, number
         if len(part.turns) == 1 or step:
             part.count = -(-(size - self.first) // (step or number - self.first or 1))
         self.loaded.clear()
         if number >= size or len(part.turns) == self.turns:
             self.loop = 0
-            self.parts.append(Part([[]]))
+            self.parts.append(Section([[]]))
             return False
         part.turns.append([])
         return True
@@ -332,7 +332,7 @@ class Tracer:
             self.begin_turn(int(stop), int(stop), step, "range")
 
 
-def together(runs: list[tuple[np.ndarray, list[Part]]]) -> list[Part]:
+def together(runs: list[tuple[np.ndarray, list[Section]]]) -> list[Section]:
     """One list of parts of several ways: an event of the same line, as often seen, is the same."""
     runs.sort(key=lambda run: -sum(len(turn) for part in run[1] for turn in part.turns))
     _, parts = runs[0]
@@ -365,9 +365,9 @@ def together(runs: list[tuple[np.ndarray, list[Part]]]) -> list[Part]:
 
 def traced(
     kernel: Any, grid: Any, threads: Any, arguments: Any, blocks: int, turns: int
-) -> tuple[list[Part], int]:
+) -> tuple[list[Section], int]:
     """The parts of a kernel as ``blocks`` workgroups run it, and the bytes of a workgroup's shared
-    memory. Raises ``Refused``.
+    memory. Raises ``Untraceable``.
     """
     function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
     tracer = Tracer(function, grid, threads, blocks, turns)

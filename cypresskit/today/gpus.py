@@ -14,7 +14,7 @@ SCHEDULERS = 4  # of a multiprocessor
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Gpu(Device):
+class CudaGpu(Device):
     """A GPU whose multiprocessors stand for SIMD engines, warps for wavefronts, sectors for cache
     lines, and the load unit, with L1 and shared memory, for the texture unit.
     """
@@ -60,7 +60,7 @@ class Gpu(Device):
         """What a Cypress chip has to keep to doesn't bind a GPU."""
 
     @property
-    def in_quarters(self) -> "Gpu":
+    def in_quarters(self) -> "CudaGpu":
         """The same for the engine, which counts quarters of a clock: so a scheduler is an ALU."""
         slow = {f"{name}_clocks": getattr(self, f"{name}_clocks") for name in ("l1", "l2", "dram")}
         return replace(
@@ -71,7 +71,7 @@ class Gpu(Device):
         )
 
 
-H200 = Gpu(name="H200")
+H200 = CudaGpu(name="H200")
 #: Nothing of it was measured here: NVIDIA's data sheet, and the H200's latencies and rates.
 RTX_A6000 = replace(
     H200,
