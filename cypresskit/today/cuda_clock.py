@@ -15,11 +15,12 @@ Left out: tensor cores, copies that run by themselves, stores behind the loop, t
 leaves over, and L2 kept from launch to launch but where all arrays fit in.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from linecache import getline
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +42,13 @@ PERIOD = 8  # turns after which places of numbers have moved by whole sectors
 EFFORT = 1_000_000  # sectors and clauses of a run
 LEAST = 12  # turns of it
 TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
+NOTHING = 0, ""
 COMPUTE = "multiply-add", PRODUCT, SUM
+#: What a report of Cypress calls otherwise.
+TODAYS_WORDS = {"SIMD engine": "multiprocessor", "wavefront": "warp", "texture": "L1"} | {
+    ", LDS 0.0 %": "", ", DRAM rows 0.0 %": "", ", written 0.0": ""
+}  # fmt: skip
+WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
@@ -162,10 +169,12 @@ class _CudaLaunch:
     total: int
     events: Callable[[int], list[Action]]  # of a turn, by so many workgroups
 
-    def clauses(self, blocks: int, free: int = 0) -> tuple[tuple[Clause, ...], int]:
-        """A turn of the machine code, without line ``free``, and how many of the source it does."""
+    def clauses(
+        self, blocks: int, free: tuple[int, str] = NOTHING
+    ) -> tuple[tuple[Clause, ...], int]:
+        """A turn of the machine code, without what is ``free``, and how many of the source's."""
         events = self.events(blocks)
-        computing = [event.line for event in events if event.kind in COMPUTE]
+        computing = [event.what for event in events if event.kind in COMPUTE]
         head, _, rest = self.loop.text.partition("[")
         inner, _, tail = rest.partition("]")
         own = self.loop.fmas or len(computing)
@@ -178,6 +187,7 @@ class _CudaLaunch:
         clauses: list[Clause] = []
         issued: Counter = Counter()
         waiting: list[Stream] = []
+        lines: list[int] = []
         for letter in text + "w":
             if letter in "wB":
                 wholes = self.board.whole_clocks * max(issued["a"], issued["m"])
@@ -185,17 +195,19 @@ class _CudaLaunch:
                 if slots:
                     clauses.append(Clause(ALU, slots, pause=SCHEDULERS * issued["."]))
                 if waiting:
-                    clauses.append(Clause(TEX, 0, tuple(waiting)))
+                    clauses.append(Clause(TEX, 0, tuple(waiting), sources=tuple(lines)))
                 clauses += [Clause(BARRIER)] * (letter == "B")
                 issued = Counter()
                 waiting = []
+                lines = []
                 continue
             issued[letter] += 1
             each = weight if letter in MULTIPLY_ADDS else 1.0 - (letter == ".")
             issued["all"] += each / (self.board.double_fmas if letter == "d" else 1)  # type: ignore[assignment]
             for access in next(queues[letter], ()) if letter in LETTERS else ():
-                if access.events[0].line != free:
+                if access.events[0].what != free:
                     waiting.append(access.stream(unroll, self.group, self.board))
+                    lines.append(access.events[0].line)
         return tuple(clauses), unroll
 
     def _slots(
@@ -221,7 +233,7 @@ class _CudaLaunch:
             slots.append([WarpAccess(some, moves)] if some else [])
         return slots
 
-    def round(self, blocks: int, free: int = 0) -> tuple[float, Outcome]:
+    def round(self, blocks: int, free: tuple[int, str] = NOTHING) -> tuple[float, Outcome]:
         """Clocks of ``blocks`` workgroups that run at once, and a run of some turns of theirs."""
         clauses, unroll = self.clauses(blocks, free)
         turns = -(-self.part.count // unroll)
@@ -257,38 +269,72 @@ def _count(text: str) -> int:
 class CudaReport(Report):
     """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
     unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most similar
-    kernel known. ``launched_as`` is for ``prices``.
+    kernel known; ``source`` the file of the kernel. ``launched_as`` is for ``prices``.
     """
 
     loop: Loop = field(default_factory=lambda: Loop("", 0, ""))
     assumed: bool = False
+    source: str = ""
+    waited: tuple[float, ...] = ()
     launched_as: Any = field(default=None, repr=False)
 
     @cached_property
-    def sectors(self) -> dict[int, float]:
-        """Sectors of 32 bytes that a warp asks for, on average over the loads of each line."""
-        found: dict[int, list[float]] = {}
-        for event in self.launched_as.part.turns[0]:
-            if event.kind == "load":
+    def sectors(self) -> dict[tuple[int, str], float]:
+        """Sectors of 32 bytes that a warp asks for with a load, on average over those of each
+        (line, array) in words.
+        """
+        found: dict[tuple[int, str], list[float]] = {}
+        for action in self.launched_as.part.turns[0]:
+            if action.kind == "load":
                 group = self.launched_as.group
-                warps = _warps(event.place, group), _warps(event.on, group)
-                _, sectors, bounds = accesses(*warps, event.size, self.launched_as.board)
-                found.setdefault(event.line, []).append(len(sectors) / (len(bounds) - 1))
-        return {line: sum(all_) / len(all_) for line, all_ in found.items()}
+                warps = _warps(action.place, group), _warps(action.on, group)
+                _, sectors, bounds = accesses(*warps, action.size, self.launched_as.board)
+                found.setdefault(action.what, []).append(len(sectors) / (len(bounds) - 1))
+        return {what: sum(all_) / len(all_) for what, all_ in found.items()}
 
     @cached_property
-    def prices(self) -> dict[int, float]:
-        """The share of a full round that would be saved if a line's accesses and arithmetic took
-        no time, for each line of the loop.
+    def waits(self) -> dict[str, float]:
+        """The shares of a warp's life for which it waits: for loads of a line, for others of its
+        workgroup, and for its turn on a scheduler.
+        """
+        found: dict[str, float] = defaultdict(float)
+        clauses, _ = self.launched_as.clauses(1)
+        for clause, waited in zip(clauses, self.waited):
+            lines = sorted(set(clause.sources))
+            of = " and ".join(map(str, lines))
+            found[f"loads of line {of}" if of else WAITS[clause.kind]] += waited
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+    @cached_property
+    def prices(self) -> dict[tuple[int, str], float]:
+        """The share of a full round that would be saved if the loop's loads of an array, or its
+        arithmetic, took no time, by (line, what). Below zero: the others would get in each other's
+        way.
         """
         blocks = self.launched_as.rounds[0][1]
         whole, _ = self.launched_as.round(blocks)
-        lines = sorted({event.line for event in self.launched_as.part.turns[0]})
-        return {line: 1 - self.launched_as.round(blocks, line)[0] / whole for line in lines}
+        parts = sorted({a.what for a in self.launched_as.part.turns[0] if a.kind != "barrier"})
+        return {what: 1 - self.launched_as.round(blocks, what)[0] / whole for what in parts}
+
+    @property
+    def listing(self) -> str:
+        """The loop's prices, with sectors and the lines of the kernel's source."""
+        rows = [f"{'price':>7} {'sectors':>8}"]
+        for (line, what), price in self.prices.items():
+            asked = self.sectors.get((line, what))
+            text = getline(self.source, line).strip()
+            rows.append(f"{price:7.0%} {asked or '':8}   line {line}, {what}:  {text}")
+        return "\n".join(rows)
 
     def __repr__(self) -> str:
         of = "that of the most similar kernel known, " if self.assumed else ""
-        return f"{super().__repr__()}\n  code: {of}{self.loop.name}"
+        waits = ", ".join(
+            f"{name} {share:.0%}" for name, share in self.waits.items() if share > 0.01
+        )
+        said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {of}{self.loop.name}"
+        for then, now in TODAYS_WORDS.items():
+            said = said.replace(then, now)
+        return said
 
 
 def simulate(
@@ -391,10 +437,15 @@ def simulate(
         seen=None,  # type: ignore[arg-type]
         loop=loop,
         assumed=listing is None,
+        waited=tuple((out.ledger.waited / out.lived).tolist()),
+        source=_function(kernel).__code__.co_filename,
         launched_as=launch,
     )
 
 
+def _function(kernel: Any) -> Any:
+    return getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
+
+
 def _name(kernel: Any) -> str:
-    function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
-    return str(function.__name__)
+    return str(_function(kernel).__name__)

@@ -45,9 +45,14 @@ class Action:
     kind: str
     line: int
     size: int = 0
-    array: int = 0
+    array: str = ""
     place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     on: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+
+    @property
+    def what(self) -> tuple[int, str]:
+        """Its line, and what of it this is a part of, in words."""
+        return self.line, f"{self.kind}s of {self.array}" if self.array else "arithmetic"
 
 
 @dataclass(eq=False)
@@ -134,8 +139,9 @@ for _name in ("add", "sub", "mul", "floordiv"):
 class Array:
     """An array of the card's, or of shared memory, at byte ``base``."""
 
-    def __init__(self, tracer: "Tracer", base: int, shape: tuple[int, ...], item: int, shared: str):
+    def __init__(self, tracer: "Tracer", name: str, base: int, shape: Any, item: int, shared: str):
         self.tracer, self.base, self.item, self.shared = tracer, base, item, shared
+        self.name = name
         self.ndim = len(shape)
         self.dims = shape
         self.shape = shape if shared else tuple(tracer.size(n) for n in shape)
@@ -161,7 +167,7 @@ class Array:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.tracer.loaded.clear()
-        self.tracer.note(f"{self.shared}store", self.place(key), self.item)
+        self.tracer.note(f"{self.shared}store", self.place(key), self.item, self.name)
 
 
 class Tracer:
@@ -205,9 +211,9 @@ class Tracer:
             self.shared = 0
             given: list[Any] = []
             base = 0
-            for one in arguments:
+            for name, one in zip(self.function.__code__.co_varnames, arguments):
                 if hasattr(one, "shape") and one.shape:
-                    given.append(Array(self, base, one.shape, one.dtype.itemsize, ""))
+                    given.append(Array(self, name, base, one.shape, one.dtype.itemsize, ""))
                     self.item = max(self.item, one.dtype.itemsize)
                     base += -(-int(np.prod(one.shape)) * one.dtype.itemsize // 512) * 512
                 else:
@@ -240,7 +246,8 @@ class Tracer:
         def shared(shape: Any, dtype: Any) -> Array:
             shape = shape if isinstance(shape, tuple) else (shape,)
             item = np.dtype(getattr(dtype, "name", dtype)).itemsize
-            array = Array(self, self.shared, shape, item, "shared ")
+            name = f"byte {self.shared} on"
+            array = Array(self, name, self.shared, shape, item, "shared ")
             self.shared += int(np.prod(shape)) * item
             return array
 
@@ -263,7 +270,7 @@ class Tracer:
             fma=lambda a, b, c: Number(self, self.note("multiply-add", size=self.item)),
         )
 
-    def note(self, kind: str, place: Any = None, size: int = 0, array: int = 0) -> Action:
+    def note(self, kind: str, place: Any = None, size: int = 0, array: str = "") -> Action:
         event = Action(kind, line_of(self.function.__code__), size, array)
         if place is not None:
             event.place = np.broadcast_to(np.asarray(place, np.int64), self.total)
@@ -276,7 +283,7 @@ class Tracer:
         name = array.shared, size, np.asarray(place).tobytes(), self.on.tobytes()
         if name not in self.loaded:
             self.loaded.add(name)
-            self.note(f"{array.shared}load", place, size, array.base)
+            self.note(f"{array.shared}load", place, size, array.name)
         return Number(self)
 
     def fork(self, truth: np.ndarray) -> bool:
