@@ -92,7 +92,7 @@ def product(a, b):
     kernel[1, 1](a, b)
 
 try:
-    print(left.kernel_of(product).fn.__name__, cuda.jit.__name__)
+    print(left.launched(product)[0].fn.__name__, cuda.jit.__name__)
 except ValueError as error:
     print(error)
 left.has_gpu = lambda: True
@@ -109,7 +109,7 @@ except RuntimeError as error:
         ("@cuda.jit", "kernel jit"),
         ("@cuda.jit()", "kernel jit"),
         ("@cuda.jit(fastmath=True)", "kernel jit"),
-        ("kernel = {(1, 1): lambda *_: None}", "compiled no kernel"),
+        ("kernel = {(1, 1): lambda *_: None}", "launched no kernel"),
     ],
 )
 def test_the_readers_kernel_is_found_and_never_timed_in_the_simulator(decorator, said):
@@ -149,7 +149,7 @@ def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     calls = {
         "left.timed(print)": "which has no speed",
-        "left.kernel_of(lambda a, b: None)": "compiled no kernel",
+        "left.launched(lambda a, b: None)": "launched no kernel",
     }
     for call, reason in calls.items():
         code = NEW_NUMPY.replace("CALL", call)
@@ -175,7 +175,7 @@ def product(a, b):
     warnings.warn("{warning}")
 
 try:
-    left.kernel_of(product)
+    left.launched(product)
 except ValueError:
     pass
 """

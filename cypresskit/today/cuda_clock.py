@@ -52,6 +52,10 @@ WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
+class NothingToTime(ValueError):
+    """A kernel without arithmetic on data."""
+
+
 def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
     """Workgroups that share a multiprocessor. Each scheduler has a quarter of the registers, and
     gives a warp eight for each thread at a time.
@@ -376,7 +380,7 @@ def simulate(
     kinds = Counter(event.kind for event in part.turns[0])
     fmas = sum(kinds[kind] for kind in COMPUTE)
     if not fmas:
-        raise ValueError(f"{_name(kernel)}: there is no arithmetic on data to time")
+        raise NothingToTime(f"{_name(kernel)} does no arithmetic on data")
     item = max(event.size for event in part.turns[0] if event.kind in COMPUTE)
     if isinstance(listing, str):
         listing = read_listing(listing, registers=registers)

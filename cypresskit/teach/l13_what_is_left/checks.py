@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from cypresskit.isolated import Answer
+from cypresskit.tables import markdown
 from cypresskit.teach.check import Halted, Verdict, exercise, tried, unless
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l07_lds.checks import busiest
-from cypresskit.today import clock_ghz, figures, record
+from cypresskit.today import clock_errors, clock_ghz, figures, record
 from cypresskit.today.machine_code import TodaysCode
 from cypresskit.today.second_run import compiled
 
@@ -268,29 +269,61 @@ def _check_launches(launches: list) -> None:
 NO_DRIVER = "numba.cuda finds no GPU that it can use (`python -m numba -s` says why)"
 
 
-def kernel_of(product: Callable) -> Any:
-    """The kernel that ``product(a, b)`` compiles with ``@cuda.jit``, or ``@cuda.jit(...)``, and
-    launches: its last. It is run once, on 64 x 64 numbers. Raises ``ValueError`` if there is none.
+class _Noted:
+    """A kernel whose launches are noted in ``into``, and don't happen."""
+
+    def __init__(self, kernel: Any, into: list) -> None:
+        self.kernel = kernel
+        self.into = into
+
+    def __getitem__(self, launched: tuple) -> Callable[..., None]:
+        return lambda *arguments: self.into.append((self.kernel, *launched[:2], *arguments))
+
+
+def launched(product: Callable, n: int = 64) -> tuple:
+    """The last launch of ``product(a, b)`` for n x n numbers, which doesn't happen: the kernel that
+    it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, and the arguments. Raises
+    ``ValueError`` if there is none.
     """
-    from cypresskit.today.experiments import operands  # first: it mends numba for a new numpy
+    from cypresskit.today import cuda_kernels as cuda_kernels  # it mends numba for a new numpy
 
-    kernels: list = []
-
-    def noted(kernel: Any) -> Any:
-        kernels.append(kernel)
-        return kernel
-
-    try:
-        with compiled(noted), _small_launches_allowed():
-            product(*operands(64, "float32"))
-    except Exception:
-        if not kernels or has_gpu():  # without a GPU a kernel is compiled, and then not launched
-            raise
-    if not kernels:
+    launches: list[tuple] = []
+    with compiled(lambda made: _Noted(made, launches)), _small_launches_allowed():
+        product(np.empty((n, n), np.float32), np.empty((n, n), np.float32))
+    if not launches:
         raise ValueError(
-            "product compiled no kernel while it ran: it should have one inside, below @cuda.jit"
+            "product launched no kernel: it should have one inside, below @cuda.jit, and launch it"
         )
-    return kernels[-1]
+    return launches[-1]
+
+
+def clocked(product: Callable, n: int = 4096, board: Any = None) -> Any:
+    """The report of ``ck.today.simulate`` on ``product``'s kernel as it is launched for N = ``n``,
+    on an H200 or another ``board``. Until it computes anything, that on the kernel of the lesson's
+    first section, which says so.
+    """
+    from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
+
+    on = {"board": board} if board else {}
+    try:
+        return cuda_clock.simulate(*launched(product, n), **on)
+    except cuda_clock.NothingToTime as error:
+        print(f"{error}. So this is the 8 x 8 kernel of the first section:")
+    matrices = [np.empty((n, n), np.float32)] * 3
+    kernel = cuda_kernels.blocked(8, 8)
+    return cuda_clock.simulate(kernel, (n // 64, n // 32), (8, 4), *matrices, **on)
+
+
+def clock_table(*experiments: str) -> str:
+    """Modelled and measured Gflop/s of the record's products, or those of some experiments, from
+    the worst miss to the smallest.
+    """
+    rows = [
+        (name, f"{speed:,.0f}", f"{found:,.0f}", f"{100 * (speed / found - 1):+.0f} %")
+        for name, speed, found in clock_errors()
+        if not experiments or name.split(",")[0] in experiments
+    ]
+    return markdown(("product", "modelled", "measured", "off by"), rows)
 
 
 def timed(product: Callable, n: int = 4096) -> str:
@@ -312,7 +345,7 @@ def timed(product: Callable, n: int = 4096) -> str:
     if config.ENABLE_CUDASIM or not cuda.is_available():
         why = "numba's simulator is on, which has no speed" if config.ENABLE_CUDASIM else NO_DRIVER
         raise RuntimeError(f"this kernel can't be timed here: {why}. {known}")
-    kernel = kernel_of(product)
+    kernel = launched(product)[0]
     bench = Bench(n=n)
     with _small_launches_allowed():
         bench.product("block", "mine", kernel, n, 8)
@@ -325,7 +358,7 @@ def nvidia_code(product: Callable) -> str:
     """
     if not find_spec("numba_cuda"):
         return "numba-cuda isn't installed here, which compiles without a GPU: cypresskit[gpu]"
-    kernel = kernel_of(product)
+    kernel = launched(product)[0]
     from numba import cuda, float32
 
     matrix = float32[:, ::1]
