@@ -136,6 +136,10 @@ class Board:
         """
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
 
+    def says(self, text: str) -> str:
+        """A text about Cypress in the words of this board's programmers."""
+        return text
+
     def peak_gflops(self, precision: str) -> float:
         """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
         operations take ``DOUBLE_DOUBLE`` instructions.

@@ -47,7 +47,8 @@ def chip(
 
     device = drawn[0].device
     layout = ChipLayout.of(device)
-    sheet = Sheet(f"The chip at work: {', '.join(dict.fromkeys(r.kernel for r in drawn))}")
+    names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
+    sheet = Sheet(f"The chip at work: {names}", device.says)
     parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
     _draw_map(sheet, scenes, layout)
@@ -240,7 +241,9 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             tip="@words: at work @percent %",
         )
         names = [f"{short} {i}" for i in range(count)]
-        sheet.words(left + room / 2, y, names, size=12, align="center")
+        if room < 60:
+            names = [f"{count} {title}s", *[""] * (count - 1)]
+        sheet.words(left + room / 2, y, names, size=12, align="center" if room >= 60 else "left")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:

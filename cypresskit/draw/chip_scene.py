@@ -58,9 +58,10 @@ class ChipLayout:
 
     @classmethod
     def of(cls, device: Device) -> "ChipLayout":
-        """Five by four engines for the HD 5870."""
+        """Five by four engines for the HD 5870; many are smaller."""
         across = 5 if device.simd_engines <= 20 else 10
-        return cls(across, -(-device.simd_engines // across))
+        rows = -(-device.simd_engines // across)
+        return cls(across, rows) if rows <= 6 else cls(across, rows, engine_height=52, dot=4)
 
     @property
     def height(self) -> int:

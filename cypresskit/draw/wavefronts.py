@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
+from cypresskit.devices import Device
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.il.errors import shortened
@@ -67,11 +68,22 @@ class Computing(NamedTuple):
     from_right: int
 
 
-COMPUTING = (
-    Computing("nobody", "wait", 16, 0),
-    Computing("one computes", "alu", 8, 104),
-    Computing("two compute", "alu", 16, 250),
-)
+HEIGHTS = {2: "half height: one alone, at half speed", 4: "full height: four, at full speed"}
+STATES = "nobody", "one computes", "two compute", "three compute", "four compute"
+FROM_RIGHT = 0, 104, 250, 390, 540
+
+
+def at_once(device: Device) -> int:
+    """How many wavefronts have to compute at once for the full speed of an engine."""
+    return device.result_clocks // device.bundle_clocks
+
+
+def computing(most: int) -> list[Computing]:
+    """The parts of a strip on which up to ``most`` compute at once."""
+    return [
+        Computing(STATES[n], "alu" if n else "wait", 16 * n // most or 16, FROM_RIGHT[n])
+        for n in range(most + 1)
+    ]
 
 
 class UnitStrip(NamedTuple):
@@ -146,7 +158,9 @@ def wavefronts(
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
 
-    sheet = Sheet("Wavefronts of a SIMD engine: " + " and ".join(r.kernel for r in drawn))
+    device = drawn[0].device
+    names = " and ".join(r.kernel for r in drawn)
+    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}", device.says)
     clocks = np.linspace(*window, FRAMES + 1)
     most = max(report.active for report in drawn)
     height = HEAD + ROW * most
@@ -161,7 +175,7 @@ def wavefronts(
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
     legend = sheet.legend(
-        ("computes (half height: one alone, at half speed)", "alu", "box"),
+        (f"computes ({HEIGHTS[at_once(device)]})", "alu", "box"),
         ("stores", "c", "box"),
         ("in the texture unit", "texture", "box"),
         ("data on their way", "soft", "solid"),
@@ -182,8 +196,9 @@ def _captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
     for report in reports:
         ended = turns(report)
         count = np.count_nonzero((ended > first) & (ended <= last))
-        done.append(f"**{report.kernel}** has done {count}")
-    captions[-1] = f"Clock {last:.0f}. Of the turns of their loops, {', '.join(done)}."
+        done += [f"**{report.kernel}** has done {count}"] if len(ended) else []
+    if done:
+        captions[-1] = f"Clock {last:.0f}. Of the turns of their loops, {', '.join(done)}."
     return captions
 
 
@@ -321,9 +336,10 @@ def draw_units(
     heights: UnitHeights,
     ends: tuple[float, float],
     draw: Callable[[UnitStrip], np.ndarray],
+    most: int = 2,
 ) -> None:
     """Draw the strips of both units between the left and the right of ``ends``, and their shares of
-    the time so far.
+    the time so far. Up to ``most`` wavefronts compute at once.
 
     ``draw`` draws a strip, and returns how much of the time it has taken in each frame, in per
     cent.
@@ -335,7 +351,7 @@ def draw_units(
 
     percent = [f"{part} %" for part in range(101)]
     shares = []
-    for n, part in enumerate(COMPUTING):
+    for n, part in enumerate(computing(most)):
         y = alu + (16 - part.height) / 2
         strip = UnitStrip(f"computing {n}", part.state, "alu", n, y, part.height, part.ink)
         shares.append(draw(strip))
@@ -353,8 +369,8 @@ def draw_units(
     words = "the texture unit works"
     serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
 
-    # A wavefront that computes alone has half of the ALU's speed.
-    busy = {"ALU": shares[2] + shares[1] / 2, "TEX": serving}
+    # A wavefront that computes alone has half of the ALU's speed, or less.
+    busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
     for unit, y, ink in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
         share = np.round(busy[unit]).astype(int)
         sheet.numbers(
@@ -370,7 +386,8 @@ def _draw_totals(
     window = float(clocks[0]), float(clocks[-1])
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
-    counts = {"alu": steps(computes, window, 2), "texture": steps(serves, window, 1)}
+    most = at_once(report.device)
+    counts = {"alu": steps(computes, window, most), "texture": steps(serves, window, 1)}
 
     def draw_strip(strip: UnitStrip) -> np.ndarray:
         count = counts[strip.unit]
@@ -383,7 +400,7 @@ def _draw_totals(
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
-    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip)
+    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip, most)
     ended = turns(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)

@@ -15,6 +15,7 @@ Left out: tensor cores, copies that run by themselves, stores behind the loop, t
 leaves over, and L2 kept from launch to launch but where all arrays fit in.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -44,10 +45,6 @@ LEAST = 12  # turns of it
 TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
 NOTHING = 0, ""
 COMPUTE = "multiply-add", PRODUCT, SUM
-#: What a report of Cypress calls otherwise.
-TODAYS_WORDS = {"SIMD engine": "multiprocessor", "wavefront": "warp", "texture": "L1"} | {
-    ", LDS 0.0 %": "", ", DRAM rows 0.0 %": "", ", written 0.0": ""
-}  # fmt: skip
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
@@ -336,9 +333,7 @@ class CudaReport(Report):
             f"{name} {share:.0%}" for name, share in self.waits.items() if share > 0.01
         )
         said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {of}{self.loop.name}"
-        for then, now in TODAYS_WORDS.items():
-            said = said.replace(then, now)
-        return said
+        return self.device.says(re.sub(r", (LDS|DRAM rows|written) 0.0( %)?", "", said))
 
 
 def simulate(

@@ -11,6 +11,16 @@ from dataclasses import dataclass, replace
 from cypresskit.devices import Device, _amount, _count, _positive, _power
 
 SCHEDULERS = 4  # of a multiprocessor
+#: What Cypress's words are today.
+WORDS = {
+    "SIMD engine": "multiprocessor",
+    "Wavefront": "Warp",
+    "wavefront": "warp",
+    "texture unit": "load unit",
+    "texture": "L1",
+    "TEX": "L1",
+    "engines": "multiprocessors",
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -58,6 +68,11 @@ class CudaGpu(Device):
 
     def __post_init__(self) -> None:
         """What a Cypress chip has to keep to doesn't bind a GPU."""
+
+    def says(self, text: str) -> str:
+        for then, now in WORDS.items():
+            text = text.replace(then, now)
+        return text
 
     @property
     def in_quarters(self) -> "CudaGpu":
