@@ -4,18 +4,22 @@ against the record, and laws on kernels of random shape.
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cypresskit import draw
+from cypresskit.teach.l13_what_is_left.checks import clock_table
 from cypresskit.today import modelled, record
 from cypresskit.today.cuda_clock import accesses, occupancy, simulate
 from cypresskit.today.cuda_code import known, nearest, read_listing
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
 from cypresskit.today.cuda_trace import Untraceable, traced
 from cypresskit.today.gpus import H200
+
+ROOT = Path(__file__).parents[1]
 
 # Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
 # addresses, bytes of a load. Loops of about one and a third clock measure nothing below that.
@@ -92,6 +96,12 @@ def test_the_records_products_are_modelled_as_well_as_is_said():
         off = abs(modelled()[name] / row["value"] - 1)
         assert (off > (0.25 if "shared" in name else 0.15)) == (name in MISSES), (name, off)
         assert off < 0.3, name
+
+
+def test_the_docs_have_every_product_and_its_miss():
+    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    table = text.split("<!-- clock -->")[1].split("<!-- end of clock -->")[0].strip()
+    assert table == clock_table().strip()
 
 
 @pytest.mark.parametrize(
@@ -238,3 +248,25 @@ def test_the_dearest_line_is_that_of_the_products_and_views_draw_it():
     assert set(report.sectors.values()) == {4, 8}
     assert draw.wavefronts(report) is not None
     assert draw.chip(report) is not None
+
+
+def test_a_warp_s_life_is_waiting_and_work():
+    """As the chip's counters had it: of 5.6 clocks for an instruction 4.9 wait for a load."""
+    report = simulate(blocked(8, 8), (64, 64), (8, 8), *matrices(4096))
+    waits = report.waits
+    assert sum(waits.values()) < 1
+    (loads,) = (share for name, share in waits.items() if name.startswith("loads of line"))
+    assert loads == pytest.approx(4.9 / (4.9 + 0.7), abs=0.08)
+    assert "a warp waits for loads of line" in str(report)
+    assert "wavefront" not in str(report) and "texture" not in str(report)
+
+
+def test_pictures_of_a_gpu_speak_its_words(tmp_path):
+    report = simulate(as_written, (64, 128), (8, 4), *matrices(4096))
+    for picture in (draw.wavefronts(report), draw.chip(report)):
+        page = tmp_path / "page.html"
+        picture.save(page)
+        shown = [picture.title, repr(picture), *picture.captions, *map(str, picture.about.values())]
+        for word in ("avefront", "SIMD", "exture", "has done 0"):
+            assert not any(word in text for text in shown), word
+    assert "two compute" not in repr(draw.wavefronts(report))

@@ -324,7 +324,8 @@ class CudaReport(Report):
         for (line, what), price in self.prices.items():
             asked = self.sectors.get((line, what))
             text = getline(self.source, line).strip()
-            rows.append(f"{price:7.0%} {asked or '':8}   line {line}, {what}:  {text}")
+            percent = round(100 * price)
+            rows.append(f"{percent:5} % {asked or '':8}   line {line}, {what}:  {text}")
         return "\n".join(rows)
 
     def __repr__(self) -> str:
