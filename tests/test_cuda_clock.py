@@ -219,6 +219,67 @@ def test_what_cannot_be_known_is_refused_with_its_line(line, why):
         simulate(names["kernel"], 1, 32, *matrices(64))
 
 
+@cuda.jit(device=True)
+def times(a, b):
+    return a * b
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("cuda.atomic.add(c, (0, x), a[0, x])", r"line 3 of kernel: `cuda.atomic` isn't known"),
+        ("c[0, x] = sqrt(a[0, x])", "line 3 of kernel: .*functions of it"),
+        ("c[0, x] = max(a[0, x], b[0, x])", "line 3 of kernel: .*functions of it"),
+        ("cuda.grid(3)", "line 3 of kernel: .*three dimensions"),
+        ("while True: c[0, x] += a[0, x] * b[0, x]", "line 3 .*does a loop never end"),
+        ("for k in range(cuda.grid(1)): c[0, x] += a[k, x] * b[k, x]", "workgroups differ"),
+        ("c[0, x] = a[0, x]", "no arithmetic"),
+    ],
+)
+def test_what_the_clock_does_not_know_is_refused_in_a_line(line, why):
+    source = f"def kernel(a, b, c):\n    x = cuda.threadIdx.x\n    {line}\n"
+    names = {"cuda": cuda, "sqrt": np.sqrt}
+    exec(source, names)
+    with pytest.raises(ValueError, match=why):
+        simulate(names["kernel"], 2, 32, *matrices(64))
+
+
+@pytest.mark.parametrize("grid", [0, (4, 4, 4), "x", (), 1.5, (2, -1)])
+def test_a_launch_that_is_none_is_refused(grid):
+    with pytest.raises(ValueError, match="one or two whole numbers from 1 on"):
+        simulate(as_written, grid, (8, 8), *matrices(64))
+    with pytest.raises(ValueError, match="1,024 threads at most"):
+        simulate(as_written, 1, (33, 32), *matrices(64))
+
+
+def test_flops_are_counted_as_they_are_done():
+    """A multiply-add is two, a sum alone is one; of a function of the device, too."""
+
+    def kernel(a, b, c):
+        x = cuda.threadIdx.x
+        for k in range(b.shape[0]):
+            c[0, x] = a[k, x] + b[k, x]
+            c[1, x] += times(a[k, x], b[k, x])
+
+    report = simulate(kernel, 10, 32, *matrices(64))
+    assert report.flops == 10 * 32 * 64 * 3
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
+def test_neighbours_share_sectors_whatever_their_size(dtype):
+    report = simulate(naive_rows, 8, 32, *matrices(64, dtype=dtype))
+    for (_, what), sectors in report.sectors.items():
+        assert sectors == (1 if what == "loads of a" else np.dtype(dtype).itemsize), what
+
+
+def naive_rows(a, b, c):
+    x = cuda.threadIdx.x
+    total = np.float32(0)
+    for k in range(b.shape[0]):
+        total += a[k, 0] * b[k, x]
+    c[0, x] = total
+
+
 def test_a_listing_is_read_as_loads_waits_and_arithmetic():
     listing = """
     .L_x_1:

@@ -28,13 +28,22 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il.errors import shortened
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import use_of
 from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.simulate import busy_shares, bytes_moved
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, read_listing
-from cypresskit.today.cuda_trace import PRODUCT, SUM, Action, Section, Untraceable, traced
+from cypresskit.today.cuda_trace import (
+    PRODUCT,
+    SUM,
+    Action,
+    Section,
+    Untraceable,
+    function_of,
+    traced,
+)
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WARP = 32
@@ -42,9 +51,10 @@ BANKS = 32
 PERIOD = 8  # turns after which places of numbers have moved by whole sectors
 EFFORT = 1_000_000  # sectors and clauses of a run
 LEAST = 12  # turns of it
+MOST_THREADS = 1024  # of a workgroup
+FLOPS = {"multiply-add": 2, PRODUCT: 1, SUM: 1}
 TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
 NOTHING = 0, ""
-COMPUTE = "multiply-add", PRODUCT, SUM
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
@@ -75,8 +85,9 @@ def accesses(
     """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
     unit, the sectors that each warp asks for, each once, and their bounds.
     """
-    words = (places[:, :, np.newaxis] // 4 + np.arange(size // 4)).reshape(len(places), -1)
-    words = np.where(np.repeat(on, size // 4, axis=1), words, -1)
+    each = max(size // 4, 1)
+    words = (places[:, :, np.newaxis] // 4 + np.arange(each)).reshape(len(places), -1)
+    words = np.where(np.repeat(on, each, axis=1), words, -1)
     words.sort(axis=1)
     new = np.diff(words, axis=1, prepend=-1) != 0
     warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
@@ -175,7 +186,7 @@ class _CudaLaunch:
     ) -> tuple[tuple[Clause, ...], int]:
         """A turn of the machine code, without what is ``free``, and how many of the source's."""
         events = self.events(blocks)
-        computing = [event.what for event in events if event.kind in COMPUTE]
+        computing = [event.what for event in events if event.kind in FLOPS]
         head, _, rest = self.loop.text.partition("[")
         inner, _, tail = rest.partition("]")
         own = self.loop.fmas or len(computing)
@@ -359,12 +370,15 @@ def simulate(
 
         simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
-    grid, threads = ((*np.atleast_1d(given).tolist(), 1)[:2] for given in (grid, threads))
+    grid = _sizes("grid", grid)
+    threads = _sizes("threads", threads)
     group = prod(threads)
+    if group > MOST_THREADS:
+        raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {group:,}")
     parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1)
 
     def computed(n: int) -> int:
-        return parts[n].count * sum(event.kind in COMPUTE for event in parts[n].turns[0])
+        return parts[n].count * sum(FLOPS.get(event.kind, 0) for event in parts[n].turns[0])
 
     main = max(range(len(parts)), key=computed)
     part = parts[main]
@@ -374,10 +388,10 @@ def simulate(
     ):
         raise Untraceable(f"{_name(kernel)}: the turns of its loop differ")
     kinds = Counter(event.kind for event in part.turns[0])
-    fmas = sum(kinds[kind] for kind in COMPUTE)
+    fmas = sum(kinds[kind] for kind in FLOPS)
     if not fmas:
         raise NothingToTime(f"{_name(kernel)} does no arithmetic on data")
-    item = max(event.size for event in part.turns[0] if event.kind in COMPUTE)
+    item = max(event.size for event in part.turns[0] if event.kind in FLOPS)
     if isinstance(listing, str):
         listing = read_listing(listing, registers=registers)
     loads = max(kinds["load"] + kinds["shared load"], 1)
@@ -390,7 +404,10 @@ def simulate(
     together = occupancy(board, loop.registers, group, static + shared)
 
     def events(blocks: int) -> list[Action]:
-        return traced(kernel, grid, threads, arguments, blocks, 1)[0][main].turns[0]
+        seen = traced(kernel, grid, threads, arguments, blocks, 1)[0][main].turns[0]
+        if len(seen) != len(part.turns[0]):
+            raise Untraceable(f"{_name(kernel)}: its workgroups differ in what they do")
+        return seen
 
     launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
@@ -401,7 +418,7 @@ def simulate(
     busy = busy_shares(out.counts, out.end_clock, quarters)
     lived = out.lived / (out.end_clock * board.simd_engines * together * warps)
     full = sum(times * blocks for times, blocks in launch.rounds) / launch.rounds[0][1]
-    flops = sum(computed(n) for n in range(len(parts))) * 2.0 * prod(grid) * group
+    flops = sum(computed(n) for n in range(len(parts))) * 1.0 * prod(grid) * group
     turns = clocks * SCHEDULERS / out.end_clock  # the run's counts, times so many, are the launch's
     hits = {
         name.upper(): 1 - out.counts[f"{name}_missed"] / max(out.counts[f"{name}_asked"], 1)
@@ -438,14 +455,20 @@ def simulate(
         loop=loop,
         assumed=listing is None,
         waited=tuple((out.ledger.waited / out.lived).tolist()),
-        source=_function(kernel).__code__.co_filename,
+        source=function_of(kernel).__code__.co_filename,
         launched_as=launch,
     )
 
 
-def _function(kernel: Any) -> Any:
-    return getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
-
-
 def _name(kernel: Any) -> str:
-    return str(_function(kernel).__name__)
+    return str(function_of(kernel).__name__)
+
+
+def _sizes(name: str, given: Any) -> tuple[int, int]:
+    """``grid`` or ``threads``, across and down. Raises ``ValueError``."""
+    sizes = list(given) if isinstance(given, tuple | list) else [given]
+    whole = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
+    if not whole or not 1 <= len(sizes) <= 3 or sizes[2:] not in ([], [1]):
+        raise ValueError(f"{name} has one or two whole numbers from 1 on, not {shortened(given)}")
+    across, down = (*map(int, sizes), 1)[:2]
+    return across, down

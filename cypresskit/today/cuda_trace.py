@@ -20,6 +20,7 @@ import numpy as np
 
 UNROLLED = 64  # turns of a loop that is straight code
 WAYS = 16  # through the kernel
+MOST = 200_000  # operations that are followed
 PRODUCT, SUM = "product", "sum"
 OF_A_CONVERSION = "float32", "float64", "int32", "int64"
 
@@ -101,8 +102,16 @@ class Number:
     def __neg__(self) -> "Number":
         return self
 
+    __abs__ = __neg__
+
     def __bool__(self, *other: Any) -> Any:
-        raise self.tracer.refused("what a kernel does may not hang on its data here")
+        why = "what a kernel does may not hang on its data here, nor can functions of it be taken"
+        raise self.tracer.refused(why)
+
+    def __array_ufunc__(self, function: Any, *given: Any) -> Any:  # beside a number of numpy's
+        if function in (np.multiply, np.divide):
+            return self * 1
+        return self + 1 if function in (np.add, np.subtract) else self.__bool__()
 
     __lt__ = __gt__ = __le__ = __ge__ = __float__ = __index__ = __bool__
 
@@ -170,6 +179,18 @@ class Array:
         self.tracer.note(f"{self.shared}store", self.place(key), self.item, self.name)
 
 
+class Names(SimpleNamespace):
+    """What a kernel knows as `cuda`."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.tracer.refused(f"`cuda.{name}` isn't known here")
+
+
+def function_of(kernel: Any) -> Any:
+    """The Python function of a kernel or a device's function; anything else as it is."""
+    return getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
+
+
 class Tracer:
     """One run of a kernel by ``blocks`` workgroups of ``threads``, ``turns`` turns of each loop."""
 
@@ -182,6 +203,7 @@ class Tracer:
         self.x, self.y = self.vector(thread % threads[0]), self.vector(thread // threads[0])
         self.block_x, self.block_y = self.vector(block % grid[0]), self.vector(block // grid[0])
         self.item = 4
+        self.noted = 0
 
     def vector(self, values: np.ndarray) -> Threads:
         made = values.view(Threads)
@@ -219,12 +241,14 @@ class Tracer:
                 else:
                     whole = isinstance(one, int | np.integer)
                     given.append(self.size(int(one)) if whole else Number(self))
-            self.replaced()(*given)
+            self.replaced(self.function)(*given)
             runs.append((self.on, self.parts))
         return together(runs)
 
-    def replaced(self) -> Callable:
-        """The function with this run's `cuda`, `range` and `four`."""
+    def replaced(self, function: Any) -> Callable:
+        """A function with this run's `cuda`, `range` and `four`, and so those of the device that it
+        calls.
+        """
 
         def instead(value: Any) -> Any:
             name = getattr(value, "__name__", "")
@@ -234,13 +258,19 @@ class Tracer:
                 return lambda array, *key: (self.load(array, array.place(key), 16),) * 4
             if name in OF_A_CONVERSION and isinstance(value, type):
                 return lambda one: one if isinstance(one, Number) else value(one)
-            return value
+            inside = function_of(value)
+            return value if inside in (value, function) else self.replaced(inside)
 
-        code, given = self.function.__code__, self.function.__globals__
+        code, given = function.__code__, function.__globals__
         names = {name: instead(given[name]) for name in code.co_names if name in given}
         names["range"] = self.range
-        cells = tuple(CellType(instead(c.cell_contents)) for c in self.function.__closure__ or ())
-        return FunctionType(code, given | names, "kernel", self.function.__defaults__, cells)
+        cells = tuple(CellType(instead(c.cell_contents)) for c in function.__closure__ or ())
+        return FunctionType(code, given | names, "kernel", function.__defaults__, cells)
+
+    def one_of(self, choices: Any, axes: int) -> Any:
+        if axes > len(choices):
+            raise self.refused("grids of three dimensions aren't known here")
+        return choices[axes - 1]
 
     def cuda(self) -> SimpleNamespace:
         def shared(shape: Any, dtype: Any) -> Array:
@@ -256,8 +286,9 @@ class Tracer:
 
         x = self.x + self.threads[0] * self.block_x
         y = self.y + self.threads[1] * self.block_y
-        return SimpleNamespace(
-            grid=lambda axes: (x, y) if axes == 2 else x,
+        return Names(
+            tracer=self,
+            grid=lambda axes: self.one_of((x, (x, y)), axes),
             gridsize=lambda axes: tuple(g * t for g, t in zip(self.grid, self.threads))[:axes],
             threadIdx=two(self.x, self.y),
             blockIdx=two(self.block_x, self.block_y),
@@ -272,6 +303,9 @@ class Tracer:
 
     def note(self, kind: str, place: Any = None, size: int = 0, array: str = "") -> Action:
         event = Action(kind, line_of(self.function.__code__), size, array)
+        self.noted += 1
+        if self.noted > MOST:
+            raise self.refused(f"over {MOST:,} operations in a few turns: does a loop never end?")
         if place is not None:
             event.place = np.broadcast_to(np.asarray(place, np.int64), self.total)
             event.on = self.on.copy()
@@ -376,6 +410,5 @@ def traced(
     """The parts of a kernel as ``blocks`` workgroups run it, and the bytes of a workgroup's shared
     memory. Raises ``Untraceable``.
     """
-    function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", kernel)
-    tracer = Tracer(function, grid, threads, blocks, turns)
+    tracer = Tracer(function_of(kernel), grid, threads, blocks, turns)
     return tracer.run(arguments), tracer.shared
