@@ -10,15 +10,17 @@ workgroups, which fills the chip in part, has a run of its own.
 - An access takes the load unit a clock for each word that the busiest of 32 banks has to give, or
   four lines of 128 bytes, and ``access_clocks`` at least. Shared memory is the same unit.
 - Sectors of 32 bytes that L1 hasn't got come from slices of L2, in which they queue.
+- Multiply-adds and whole-number products share a pipe, in which the latter take twice as long.
+- What is stored takes the load unit ``stored_sector_clocks``, behind all else.
 
-Left out: tensor cores, copies that run by themselves, stores behind the loop, turns that a loop
-leaves over, and L2 kept from launch to launch but where all arrays fit in.
+Left out: tensor cores, copies that run by themselves, turns that a loop leaves over, and L2 kept
+from launch to launch but where all arrays fit in.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from linecache import getline
@@ -97,7 +99,8 @@ def accesses(
     sectors = words // (board.line_bytes // 4)
     new &= np.diff(sectors, axis=1, prepend=-1) != 0
     bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
-    return np.maximum(busiest, board.access_clocks), sectors[new], bounds
+    least = board.eight_byte_clocks if size == 8 else board.access_clocks
+    return np.maximum(busiest, least), sectors[new], bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +205,9 @@ class _CudaLaunch:
         lines: list[int] = []
         for letter in text + "w":
             if letter in "wB":
-                wholes = self.board.whole_clocks * max(issued["a"], issued["m"])
+                fmas = weight * (issued["f"] + issued["d"])
+                wholes = self.board.whole_clocks * issued["a"]
+                wholes = max(wholes, fmas + self.board.whole_clocks * issued["m"])
                 slots = round(self.board.issue_clocks * max(issued["all"], wholes))
                 if slots:
                     clauses.append(Clause(ALU, slots, pause=SCHEDULERS * issued["."]))
@@ -277,18 +282,18 @@ def _count(text: str) -> int:
     return sum(text.count(letter) for letter in MULTIPLY_ADDS)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CudaReport(Report):
     """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
     unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most similar
     kernel known; ``source`` the file of the kernel. ``launched_as`` is for ``prices``.
     """
 
-    loop: Loop = field(default_factory=lambda: Loop("", 0, ""))
-    assumed: bool = False
-    source: str = ""
-    waited: tuple[float, ...] = ()
-    launched_as: Any = field(default=None, repr=False)
+    loop: Loop
+    assumed: bool
+    source: str
+    waited: tuple[float, ...]
+    launched_as: Any
 
     @cached_property
     def sectors(self) -> dict[tuple[int, str], float]:
@@ -412,6 +417,13 @@ def simulate(
     launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
     clocks = sum(times * clocks for times, (clocks, _) in rounds)
+    stored = sum(
+        kept.count * len(accesses(_warps(a.place, group), _warps(a.on, group), a.size, board)[1])
+        for kept in parts
+        for a in kept.turns[0]
+        if a.kind == "store"
+    )
+    clocks += board.stored_sector_clocks * stored * prod(grid) / board.simd_engines
     out = rounds[0][1][1]
     quarters = timed_on.in_quarters
     warps = -(-group // WARP)
@@ -468,7 +480,7 @@ def _sizes(name: str, given: Any) -> tuple[int, int]:
     """``grid`` or ``threads``, across and down. Raises ``ValueError``."""
     sizes = list(given) if isinstance(given, tuple | list) else [given]
     whole = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
-    if not whole or not 1 <= len(sizes) <= 3 or sizes[2:] not in ([], [1]):
+    if not whole or not 1 <= len(sizes) <= 2:
         raise ValueError(f"{name} has one or two whole numbers from 1 on, not {shortened(given)}")
     across, down = (*map(int, sizes), 1)[:2]
     return across, down

@@ -41,11 +41,6 @@ class Loop:
     item: int = 4
     kind: str = "while"
 
-    @property
-    def unrolled(self) -> str:
-        """The text without its inner loop's brackets."""
-        return self.text.replace("[", "").replace("]", "")
-
 
 def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
     """The innermost loop with the most multiply-adds, and what is around it if that is a loop."""

@@ -51,6 +51,8 @@ class CudaGpu(Device):
     clause_clocks: int = 0
     line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
     access_clocks: float = _positive("of the load unit per access, at least", "H200", 1.3)
+    eight_byte_clocks: float = _positive("the same, for accesses of 8 bytes", "H200", 2.03)
+    stored_sector_clocks: float = _positive("of the load unit per sector stored", "H200", 2.6)
     l1_bytes: int = _power("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
     l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")

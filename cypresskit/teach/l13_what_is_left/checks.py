@@ -297,21 +297,20 @@ def launched(product: Callable, n: int = 64) -> tuple:
     return launches[-1]
 
 
-def clocked(product: Callable, n: int = 4096, board: Any = None) -> Any:
+def clocked(product: Callable, n: int = 4096) -> Any:
     """The report of ``ck.today.simulate`` on ``product``'s kernel as it is launched for N = ``n``,
-    on an H200 or another ``board``. Until it computes anything, that on the kernel of the lesson's
+    on an H200. Until it computes anything, that on the kernel of the lesson's
     first section, which says so.
     """
     from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
 
-    on = {"board": board} if board else {}
     try:
-        return cuda_clock.simulate(*launched(product, n), **on)
+        return cuda_clock.simulate(*launched(product, n))
     except cuda_clock.NothingToTime as error:
         print(f"{error}. So this is the 8 x 8 kernel of the first section:")
     matrices = [np.empty((n, n), np.float32)] * 3
     kernel = cuda_kernels.blocked(8, 8)
-    return cuda_clock.simulate(kernel, (n // 64, n // 32), (8, 4), *matrices, **on)
+    return cuda_clock.simulate(kernel, (n // 64, n // 32), (8, 4), *matrices)
 
 
 def clock_table(*experiments: str) -> str:
