@@ -444,13 +444,10 @@ class Calibration:
 
 def calibrations(device: Device) -> tuple[Calibration, ...]:
     """The device's calibrated numbers, in the order of its fields."""
-    rows = [
-        (f.name, getattr(device, f.name), f.metadata)
+    return tuple(
+        Calibration(f.name, getattr(device, f.name), f.metadata["unit"], f.metadata["calibrated"])
         for f in fields(device)
         if f.metadata.get("calibrated")
-    ]
-    return tuple(
-        Calibration(name, value, meta["unit"], meta["calibrated"]) for name, value, meta in rows
     )
 
 

@@ -34,7 +34,7 @@ def random_matrix(rng, precision, rows, columns, spread=0):
     )
     if precision != "double-double":
         return values.astype(np.float32 if precision == "single" else np.float64)
-    return ck.DD.from_pairs(values, values * rng.uniform(-1, 1, values.shape) * 2.0**-53)
+    return ck.DD(values) + (values * rng.uniform(-1, 1, values.shape) * 2.0**-53)
 
 
 def exact(matrix):

@@ -60,7 +60,7 @@ class DD:
 
     ``DD(values)`` takes a DD, an array or nested lists of floats, integers of any size, fractions,
     decimals, or strings such as "0.1" or "1/3"; each is rounded once. Pairs that exist already are
-    given as ``DD.from_pairs(high, low)``. Raises ``TypeError`` for what is no number.
+    given as ``DD(high) + low``. Raises ``TypeError`` for what is no number.
     """
 
     pairs: np.ndarray
@@ -80,13 +80,6 @@ class DD:
         else:
             for at in np.ndindex(array.shape):
                 self.pairs[at] = _rounded(array[at])
-
-    @classmethod
-    def from_pairs(cls, high: Any, low: Any = 0.0) -> "DD":
-        """The DD high + low, element by element; the pairs needn't be normalised."""
-        high, low = np.broadcast_arrays(np.asarray(high, float), np.asarray(low, float))
-        with np.errstate(all="ignore"):
-            return cls._of(two_sum(high, low), high + low)
 
     @classmethod
     def _of(cls, parts: Any, ends: Any) -> "DD":

@@ -141,11 +141,9 @@ class Chart:
         self.figure.add_layout(legend, "below")
         return legend
 
-    def line(self, x: ArrayLike, y: ArrayLike, number: int, width: float = 2, **look) -> None:
+    def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
         """Draw a line in a series' colour and dash, without points."""
-        self._draw_line(
-            np.asarray(x, float), np.asarray(y, float), number, line_width=width, **look
-        )
+        self._draw_line(np.asarray(x, float), np.asarray(y, float), number, line_width=2, **look)
 
     def curve(
         self,

@@ -68,14 +68,13 @@ class Computing(NamedTuple):
     from_right: int
 
 
-HEIGHTS = {2: "half height: one alone, at half speed", 4: "full height: four, at full speed"}
 STATES = "nobody", "one computes", "two compute", "three compute", "four compute"
 FROM_RIGHT = 0, 104, 250, 390, 540
 
 
 def at_once(device: Device) -> int:
-    """How many wavefronts have to compute at once for the full speed of an engine."""
-    return device.result_clocks // device.bundle_clocks
+    """How many wavefronts have to compute at once for the full speed of an engine: four at most."""
+    return min(device.result_clocks // device.bundle_clocks, len(STATES) - 1)
 
 
 def computing(most: int) -> list[Computing]:
@@ -174,8 +173,11 @@ def wavefronts(
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
+    heights = "half height: one alone, at half speed"
+    if at_once(device) != 2:
+        heights = f"full height: {at_once(device)} at once, at full speed"
     legend = sheet.legend(
-        (f"computes ({HEIGHTS[at_once(device)]})", "alu", "box"),
+        (f"computes ({heights})", "alu", "box"),
         ("stores", "c", "box"),
         ("in the texture unit", "texture", "box"),
         ("data on their way", "soft", "solid"),

@@ -62,7 +62,7 @@ LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
 class NothingToTime(ValueError):
-    """A kernel without arithmetic on data."""
+    """A kernel without arithmetic on data in a loop."""
 
 
 def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
@@ -163,7 +163,7 @@ def _moved(part: Section, n: int, from_turn: int) -> Callable[[int], int]:
         raise Untraceable(f"line {event.line}: a place moves with the turn, other for each thread")
     places = [int(move[0]) for move in moves]
     if len(places) <= PERIOD:
-        return lambda turn: 0
+        return lambda turn: places[min(from_turn + turn, len(places) - 1)]
 
     def moved(turn: int) -> int:
         whole, rest = divmod(from_turn + turn, PERIOD)
@@ -397,7 +397,11 @@ def simulate(
     if not fmas:
         raise NothingToTime(f"{_name(kernel)} does no arithmetic on data")
     item = max(event.size for event in part.turns[0] if event.kind in FLOPS)
+    if not part.kind:
+        raise NothingToTime(f"{_name(kernel)} computes in no loop over a size")
     if isinstance(listing, str):
+        if not registers:
+            raise ValueError("a listing needs the registers of a thread: registers=...")
         listing = read_listing(listing, registers=registers)
     loads = max(kinds["load"] + kinds["shared load"], 1)
     loop = listing or nearest(fmas, loads, item, part.kind)

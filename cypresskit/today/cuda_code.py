@@ -1,13 +1,13 @@
 """The machine code of a loop on a GPU of today, as far as time hangs on it.
 
-``NVIDIA``'s compiler decides how many turns of a loop it does at once, in which order loads leave,
+NVIDIA's compiler decides how many turns of a loop it does at once, in which order loads leave,
 and where they are waited for. ``read_listing`` finds that in a listing of `nvdisasm`, or of
 `kernel.inspect_sass()`. ``nearest`` is for a kernel without one: the code of that kernel in
 ``loops.json`` (``tools.cuda.loops`` makes it, without a GPU) whose turn is most like this one's.
 
 A loop is a text of letters: f and d multiply-adds in single and double, a an integer instruction
 of the arithmetic unit, m one of the multipliers, o any other; L a load, S and T a load and a store
-of shared memory, B a barrier; w waits for all that was loaded, . a
+of shared memory, B a barrier; w waits for all that was loaded, a dot is a
 clock in which a warp waits for a result. An inner loop stands in brackets.
 """
 
@@ -63,6 +63,8 @@ def read_listing(listing: str, name: str = "this kernel", registers: int = 0) ->
         return sum(letter in MULTIPLY_ADDS for letter in letters[slice(*loop)])
 
     loops = [loop for loop in jumps if fmas(loop)]
+    if not loops:
+        raise ValueError(f"the listing of {name} has no loop with multiply-adds")
     inner = max(loops, key=lambda loop: (fmas(loop), loop[0] - loop[1]))
     around = [loop for loop in loops if loop[0] <= inner[0] and inner[1] < loop[1]]
     outer = min(around, key=lambda loop: loop[1] - loop[0], default=inner)

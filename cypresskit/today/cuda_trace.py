@@ -131,8 +131,8 @@ class Size(int):
             return self.tracer.begin_turn(int(other), int(self))
         return int(self) > other
 
-    def __lt__(self, other: Any) -> Any:
-        return int(self) < other
+    def __ge__(self, other: Any) -> Any:
+        return self + 1 > other
 
 
 for _name in ("add", "sub", "mul", "floordiv"):
@@ -154,7 +154,8 @@ class Array:
         self.ndim = len(shape)
         self.dims = shape
         self.shape = shape if shared else tuple(tracer.size(n) for n in shape)
-        self.size = self.shape[0]
+        count = int(np.prod(shape))
+        self.size = count if shared else tracer.size(count)
 
     def __len__(self) -> int:
         return self.dims[0]
@@ -177,6 +178,11 @@ class Array:
     def __setitem__(self, key: Any, value: Any) -> None:
         self.tracer.loaded.clear()
         self.tracer.note(f"{self.shared}store", self.place(key), self.item, self.name)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    # What is added in place must leave the tracer's own numbers as they are.
+    setattr(Threads, f"__i{_name}__", getattr(np.ndarray, f"__{_name}__"))
 
 
 class Names(SimpleNamespace):
@@ -225,7 +231,7 @@ class Tracer:
         runs: list[tuple[np.ndarray, list[Section]]] = []
         while self.waiting:
             if len(runs) == WAYS:
-                raise self.refused(f"threads take more than {WAYS} ways")
+                raise Untraceable(f"{self.function.__name__}: threads take more than {WAYS} ways")
             self.on = self.waiting.pop()
             self.parts = [Section([[]])]
             self.loop = self.first = self.inner = 0
@@ -281,19 +287,21 @@ class Tracer:
             self.shared += int(np.prod(shape)) * item
             return array
 
-        def two(x: Any, y: Any) -> SimpleNamespace:
-            return SimpleNamespace(x=x, y=y, z=0)
+        def two(x: Any, y: Any, z: int = 0) -> SimpleNamespace:
+            return SimpleNamespace(x=x, y=y, z=z)
+
+        sizes = tuple(blocks * threads for blocks, threads in zip(self.grid, self.threads))
 
         x = self.x + self.threads[0] * self.block_x
         y = self.y + self.threads[1] * self.block_y
         return Names(
             tracer=self,
             grid=lambda axes: self.one_of((x, (x, y)), axes),
-            gridsize=lambda axes: tuple(g * t for g, t in zip(self.grid, self.threads))[:axes],
+            gridsize=lambda axes: self.one_of((sizes[0], sizes), axes),
             threadIdx=two(self.x, self.y),
             blockIdx=two(self.block_x, self.block_y),
-            blockDim=two(*self.threads),
-            gridDim=two(*self.grid),
+            blockDim=two(self.threads[0], self.threads[1], 1),
+            gridDim=two(self.grid[0], self.grid[1], 1),
             local=SimpleNamespace(array=lambda shape, dtype: Counter()),
             shared=SimpleNamespace(array=shared),
             syncthreads=lambda: self.loaded.clear() or self.note("barrier"),  # type: ignore[func-returns-value]
@@ -335,7 +343,7 @@ class Tracer:
         part = self.parts[-1]
         if self.loop not in (0, line):
             if number - self.inner > UNROLLED:
-                raise self.refused("a loop over a size inside of another")
+                raise self.refused("a size is compared in a loop, as if to begin another")
             return number < size
         if number >= size and not self.loop:
             return False

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import launch
@@ -62,14 +62,14 @@ def words_per_flop(size: int, n: int = 48) -> float:
     return run.fetch_bytes / 4 / (2 * n**3)
 
 
-def bandwidths(sizes: Sequence[int], device: Device = HD5870) -> dict[str, dict[int, float]]:
+def bandwidths(sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     """GB/s by block: what single precision would need at the peak, and what texture units
     deliver.
     """
-    need = {size: 4 * words_per_flop(size) * device.single_gflops for size in sizes}
+    need = {size: 4 * words_per_flop(size) * HD5870.single_gflops for size in sizes}
     return {
         "needed at the peak": need,
-        "texture units": dict.fromkeys(need, device.texture_gb_s),
+        "texture units": dict.fromkeys(need, HD5870.texture_gb_s),
     }
 
 

@@ -22,12 +22,12 @@ def word_bytes(kernel: Kernel) -> int:
     return BYTES[kernel.precision]
 
 
-def counted(name: str, n: int = 64) -> float:
-    """Words that a catalogue kernel fetches per flop, counted on a run with n x n matrices. Raises
+def counted(name: str) -> float:
+    """Words that a catalogue kernel fetches per flop, counted on a run with N = 64. Raises
     ``ArithmeticError`` if its result isn't numpy's.
     """
     kernel = KERNELS[name]
-    return run(kernel, n, n, n).fetch_bytes / word_bytes(kernel) / (2 * n**3)
+    return run(kernel, 64, 64, 64).fetch_bytes / word_bytes(kernel) / (2 * 64**3)
 
 
 def pace(size: int, n: int = 2048, device: Device = HD5870) -> Report:
@@ -37,10 +37,10 @@ def pace(size: int, n: int = 2048, device: Device = HD5870) -> Report:
     return simulate(block_kernel(size, size), n, device=device)
 
 
-def paces(sizes: Sequence[int], n: int = 2048) -> dict[int, Report]:
+def paces(sizes: Sequence[int]) -> dict[int, Report]:
     """``pace`` of several blocks, side by side on all cores."""
     with ThreadPoolExecutor() as pool:
-        return dict(zip(sizes, pool.map(lambda size: pace(size, n), sizes), strict=True))
+        return dict(zip(sizes, pool.map(pace, sizes), strict=True))
 
 
 def words_table() -> str:
@@ -74,16 +74,16 @@ def delivered(device: Device) -> dict[str, float]:
     return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
 
 
-def bandwidth_table(device: Device = HD5870) -> str:
+def bandwidth_table() -> str:
     """GB/s that memories deliver, and that each precision needs at the peak, by block."""
-    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in delivered(device).items())
+    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in delivered(HD5870).items())
     rows = [
         f"delivered: {rates} GB/s",
         "",
         "needed      F     S   b = 1     2     4     8    16",
     ]
     for precision, size in BYTES.items():
-        peak = device.peak_gflops(precision)
+        peak = HD5870.peak_gflops(precision)
         needs = "".join(f"{peak * size / b:6.0f}" for b in (1, 2, 4, 8, 16))
         rows.append(f"{precision:13}{peak:5.0f} {size:2}  {needs}  GB/s")
     return "\n".join(rows)
@@ -100,7 +100,7 @@ def needs_table(reports: Mapping[int, Report]) -> str:
     return "\n".join(rows)
 
 
-def measured_table(device: Device = HD5870) -> str:
+def measured_table() -> str:
     """Of three published kernels: what they need at the peak, the roofline, and their speeds."""
     rows = [
         "kernel             N      b  needs at peak      roofline  measured  modelled   (Gflop/s)"
@@ -109,12 +109,12 @@ def measured_table(device: Device = HD5870) -> str:
         kernel = KERNELS[name]
         row = published(name)
         n, b = row["n_at_max"], kernel.block[0]
-        peak = device.peak_gflops(kernel.precision)
+        peak = HD5870.peak_gflops(kernel.precision)
         size = word_bytes(kernel)
-        roof = min(peak, device.texture_gb_s * b / size)
+        roof = min(peak, HD5870.texture_gb_s * b / size)
         rows.append(
             f"{name:13} {n:6}  {b} x {b}  {peak * size / b:8.0f} GB/s  {roof:12.1f}"
-            f"  {row['gflops_max']:8}  {simulate(name, n, device=device).gflops:8.0f}"
+            f"  {row['gflops_max']:8}  {simulate(name, n).gflops:8.0f}"
         )
     return "\n".join(rows)
 

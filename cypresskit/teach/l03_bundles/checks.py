@@ -72,7 +72,7 @@ def working(clauses: Iterable[Control]) -> list[Bundle]:
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
-def compilers(names: tuple[str, ...] = COMPARED) -> str:
+def compilers() -> str:
     """A table of bundles, registers and filled slots: AMD's compiler as published, this package's,
     and LLVM's back end for this chip, as recorded.
     """
@@ -81,7 +81,7 @@ def compilers(names: tuple[str, ...] = COMPARED) -> str:
     lines.append(
         "kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs"
     )
-    for name in names:
+    for name in COMPARED:
         row = published.kernel(name)
         made = card(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4

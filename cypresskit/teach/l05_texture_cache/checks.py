@@ -128,28 +128,28 @@ def lds_clocks(accesses: list[Access]) -> int:
     return sum(int(access_clocks(addresses, HD5870, active)[0]) for addresses, active in requests)
 
 
-def ceiling(name: str, flops: int = 128) -> tuple[int, int, float]:
+def ceiling(name: str) -> tuple[int, int, float]:
     """(ALU clocks, texture clocks, Gflop/s) of a turn of a kernel's loop in which a work-item does
-    so many flops, if the slower of the two never paused.
+    128 flops, if the slower of the two never paused.
     """
     turn = clocks_of_turn(name)
-    return turn["ALU"], turn["texture"], flops * RATE / max(turn.values())
+    return turn["ALU"], turn["texture"], 128 * RATE / max(turn.values())
 
 
-def quads_table(k: int = 6, width: int = 64) -> str:
-    """The banks of the texels that the first quad of a 4 x 4 block of doubles fetches at step k of
-    textures so many texels wide, in pixel and in compute shaders, and the clocks that this takes.
+def quads_table() -> str:
+    """The banks of the texels that the first quad of a 4 x 4 block of doubles fetches at step 6 of
+    textures 64 texels wide, in pixel and in compute shaders, and the clocks that this takes.
     """
     square = [(0, 0), (1, 0), (0, 1), (1, 1)]
     in_a_row = [(0, 0), (1, 0), (2, 0), (3, 0)]
     rows = []
     for mode, quad in (("pixel", square), ("compute", in_a_row)):
         for matrix, texels in (
-            ("B", [(2 * x, k) for x, _ in quad]),
-            ("A transposed", [(2 * y, k) for _, y in quad]),
-            ("A as it is", [(k // 2, 4 * y) for _, y in quad]),
+            ("B", [(2 * x, 6) for x, _ in quad]),
+            ("A transposed", [(2 * y, 6) for _, y in quad]),
+            ("A as it is", [(3, 4 * y) for _, y in quad]),
         ):
-            words = sorted({y * width + x for x, y in texels})
+            words = sorted({y * 64 + x for x, y in texels})
             banks = [word % HD5870.texture_banks for word in words]
             clocks = max(map(banks.count, banks))
             rows.append(f"{mode:7} {matrix:12} banks {banks}, clocks: {clocks}")
