@@ -347,7 +347,7 @@ class CudaReport(Report):
     def __repr__(self) -> str:
         of = "that of the most similar kernel known, " if self.assumed else ""
         waits = ", ".join(
-            f"{name} {share:.0%}" for name, share in self.waits.items() if share > 0.01
+            f"{name} {100 * share:.0f} %" for name, share in self.waits.items() if share > 0.01
         )
         said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {of}{self.loop.name}"
         return self.device.says(re.sub(r", (LDS|DRAM rows|written) 0.0( %)?", "", said))
