@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus", "RTX_A6000": "gpus"})
 
 
+def _read(name: str) -> dict:
+    return dict(json.loads(files("cypresskit.today").joinpath(name).read_text(encoding="utf-8")))
+
+
 @cache
 def record() -> dict:
     """The record that comes with the package: one GPU, its driver, the versions, and a row for each
     figure.
     """
-    return json.loads(files("cypresskit.today").joinpath("record.json").read_text(encoding="utf-8"))
+    return _read("record.json")
 
 
 def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
@@ -51,10 +55,7 @@ def modelled() -> dict[str, float]:
     """What ``simulate`` says of the record's products, by "experiment, case" in Gflop/s, each with
     its own machine code. ``python -m tools.cuda.record`` makes them.
     """
-    found: dict[str, float] = json.loads(
-        files("cypresskit.today").joinpath("modelled.json").read_text(encoding="utf-8")
-    )
-    return found
+    return _read("modelled.json")
 
 
 def clock_errors() -> list[tuple[str, float, float]]:

@@ -70,8 +70,8 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
     gives a warp eight for each thread at a time.
     """
     warps = -(-threads // WARP)
-    of_a_warp = -(-max(registers, 1) // 8) * 8 * WARP
-    room = SCHEDULERS * (board.registers // SCHEDULERS // of_a_warp), board.max_wavefronts
+    of_a_warp = -(-max(registers, 1) // 8) * 8
+    room = SCHEDULERS * (board.register_pool // SCHEDULERS // of_a_warp), board.max_wavefronts
     least = min(min(room) // warps, board.max_workgroups, board.lds_bytes // (shared + TAKEN))
     if not least:
         raise ValueError(
@@ -338,10 +338,10 @@ class CudaReport(Report):
         """The loop's prices, with sectors and the lines of the kernel's source."""
         rows = [f"{'price':>7} {'sectors':>8}"]
         for (line, what), price in self.prices.items():
-            asked = self.sectors.get((line, what))
+            asked = self.sectors.get((line, what), 0)
             text = getline(self.source, line).strip()
             percent = round(100 * price)
-            rows.append(f"{percent:5} % {asked or '':8}   line {line}, {what}:  {text}")
+            rows.append(f"{percent:5} % {asked:8.1f}   line {line}, {what}:  {text}")
         return "\n".join(rows)
 
     def __repr__(self) -> str:
@@ -404,7 +404,7 @@ def simulate(
             raise ValueError("a listing needs the registers of a thread: registers=...")
         listing = read_listing(listing, registers=registers)
     loads = max(kinds["load"] + kinds["shared load"], 1)
-    loop = listing or nearest(fmas, loads, item, part.kind)
+    loop = listing or nearest(fmas, loads, item, part.kind, bool(kinds["shared load"]))
     arrays = [array for array in arguments if getattr(array, "shape", ())]
     if sum(prod(array.shape) * array.dtype.itemsize for array in arrays) <= board.l2_bytes:
         timed_on = replace(board, dram_clocks=board.l2_clocks, memory_gb_s=1e6)

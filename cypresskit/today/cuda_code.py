@@ -114,11 +114,14 @@ def known() -> tuple[Loop, ...]:
     return tuple(Loop(**row) for row in json.loads(text))
 
 
-def nearest(fmas: float, loads: float, item: int, kind: str) -> Loop:
-    """The known loop whose turn is most like one with so many multiply-adds and loads."""
+def nearest(fmas: float, loads: float, item: int, kind: str, shared: bool = False) -> Loop:
+    """The known loop whose turn is most like one with so many multiply-adds and loads, of
+    ``shared`` memory, too, or not.
+    """
 
     def far(loop: Loop) -> float:
         counts = abs(log2(loop.fmas / fmas)) + abs(log2(loop.loads / loads))
-        return counts + 4 * (loop.item != item) + (loop.kind != kind)
+        other = shared != ("S" in loop.text)
+        return counts + 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
 
     return min(known(), key=far)

@@ -363,6 +363,8 @@ class Tracer:
     def range(self, *limits: Any) -> Iterator[Any]:
         """Numba's `range`: a loop over a size or with many turns is cut."""
         start, stop, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
+        if step < 0:
+            raise self.refused("a loop that counts down isn't known here")
         if isinstance(start, Threads) or isinstance(stop, Threads):
             outside = self.on
             number = start + np.zeros(self.total, np.int64)

@@ -38,7 +38,6 @@ class CudaGpu(Device):
     double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)
     whole_clocks: float = _positive("of its unit per whole-number instruction", "NVIDIA", 2.0)
     issue_clocks: float = _positive("per instruction of a scheduler", "H200: 0.28 for four", 1.12)
-    registers: int = _count("32-bit registers per multiprocessor", "NVIDIA", 65536)
     register_pool: int = _count("registers of all warps", "NVIDIA: 65536 / 32", 2048)
     lds_bytes: int = _count("bytes of shared memory", "NVIDIA", 228 << 10)
     max_wavefronts: int = _count("warps per multiprocessor", "NVIDIA", 64)
