@@ -1,12 +1,12 @@
 """The clock of a CUDA kernel on a GPU of today: ``cypresskit.timing``'s chip with other units.
 
-``simulate`` traces the kernel (``trace``), takes the order of its instructions from its machine
-code (``code``), and runs the warps that the chip holds at once for some turns of their loop, twice
-as many for the second time: the rest of the launch goes on like the difference. The last round of
-workgroups, which fills the chip in part, has a run of its own.
+``simulate`` traces the kernel (``cuda_trace``), takes the order of its instructions from its
+machine code (``cuda_code``), and runs the warps that the chip holds at once for some turns of their
+loop, twice as many for the second time: the rest of the launch goes on like the difference. The
+last round of workgroups, which fills the chip in part, has a run of its own.
 
 - A scheduler issues an instruction in ``issue_clocks``, whole-number ones at half the rate, and a
-  warp waits for its own results (the dots of ``code``).
+  warp waits for its own results (the dots of ``cuda_code``).
 - An access takes the load unit a clock for each word that the busiest of 32 banks has to give, or
   four lines of 128 bytes, and ``access_clocks`` at least. Shared memory is the same unit.
 - Sectors of 32 bytes that L1 hasn't got come from slices of L2, in which they queue.
@@ -153,6 +153,11 @@ def _warps(values: np.ndarray, group: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
 
 
+def _sectors(action: Action, group: int, board: CudaGpu) -> tuple[np.ndarray, np.ndarray]:
+    """The sectors that warps ask for with an action, and their bounds, as ``accesses`` has them."""
+    return accesses(_warps(action.place, group), _warps(action.on, group), action.size, board)[1:]
+
+
 def _moved(part: Section, n: int, from_turn: int) -> Callable[[int], int]:
     """By how many bytes event ``n`` has moved so many turns behind ``from_turn``, for all threads
     alike.
@@ -285,14 +290,16 @@ def _count(text: str) -> int:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CudaReport(Report):
     """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
-    unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most similar
-    kernel known; ``source`` the file of the kernel. ``launched_as`` is for ``prices``.
+    unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most
+    similar kernel known; ``source`` the file of the kernel. ``launched_as`` and
+    ``round_clocks``, those of a full round, are for ``prices``.
     """
 
     loop: Loop
     assumed: bool
     source: str
     waited: tuple[float, ...]
+    round_clocks: float
     launched_as: Any
 
     @cached_property
@@ -303,9 +310,8 @@ class CudaReport(Report):
         found: dict[tuple[int, str], list[float]] = {}
         for action in self.launched_as.part.turns[0]:
             if action.kind == "load":
-                group = self.launched_as.group
-                warps = _warps(action.place, group), _warps(action.on, group)
-                _, sectors, bounds = accesses(*warps, action.size, self.launched_as.board)
+                launch = self.launched_as
+                sectors, bounds = _sectors(action, launch.group, launch.board)
                 found.setdefault(action.what, []).append(len(sectors) / (len(bounds) - 1))
         return {what: sum(all_) / len(all_) for what, all_ in found.items()}
 
@@ -329,9 +335,10 @@ class CudaReport(Report):
         way.
         """
         blocks = self.launched_as.rounds[0][1]
-        whole, _ = self.launched_as.round(blocks)
         parts = sorted({a.what for a in self.launched_as.part.turns[0] if a.kind != "barrier"})
-        return {what: 1 - self.launched_as.round(blocks, what)[0] / whole for what in parts}
+        return {
+            what: 1 - self.launched_as.round(blocks, what)[0] / self.round_clocks for what in parts
+        }
 
     @property
     def listing(self) -> str:
@@ -422,13 +429,13 @@ def simulate(
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
     clocks = sum(times * clocks for times, (clocks, _) in rounds)
     stored = sum(
-        kept.count * len(accesses(_warps(a.place, group), _warps(a.on, group), a.size, board)[1])
+        kept.count * len(_sectors(a, group, board)[0])
         for kept in parts
         for a in kept.turns[0]
         if a.kind == "store"
     )
     clocks += board.stored_sector_clocks * stored * prod(grid) / board.simd_engines
-    out = rounds[0][1][1]
+    round_clocks, out = rounds[0][1]
     quarters = timed_on.in_quarters
     warps = -(-group // WARP)
     busy = busy_shares(out.counts, out.end_clock, quarters)
@@ -471,6 +478,7 @@ def simulate(
         loop=loop,
         assumed=listing is None,
         waited=tuple((out.ledger.waited / out.lived).tolist()),
+        round_clocks=round_clocks,
         source=function_of(kernel).__code__.co_filename,
         launched_as=launch,
     )

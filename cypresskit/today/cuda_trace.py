@@ -300,8 +300,8 @@ class Tracer:
             gridsize=lambda axes: self.one_of((sizes[0], sizes), axes),
             threadIdx=two(self.x, self.y),
             blockIdx=two(self.block_x, self.block_y),
-            blockDim=two(self.threads[0], self.threads[1], 1),
-            gridDim=two(self.grid[0], self.grid[1], 1),
+            blockDim=two(*self.threads, z=1),
+            gridDim=two(*self.grid, z=1),
             local=SimpleNamespace(array=lambda shape, dtype: Counter()),
             shared=SimpleNamespace(array=shared),
             syncthreads=lambda: self.loaded.clear() or self.note("barrier"),  # type: ignore[func-returns-value]
