@@ -287,8 +287,8 @@ class Tracer:
             self.shared += int(np.prod(shape)) * item
             return array
 
-        def two(x: Any, y: Any, z: int = 0) -> SimpleNamespace:
-            return SimpleNamespace(x=x, y=y, z=z)
+        def three(*xyz: Any) -> SimpleNamespace:
+            return SimpleNamespace(**dict(zip("xyz", xyz)))
 
         sizes = tuple(blocks * threads for blocks, threads in zip(self.grid, self.threads))
 
@@ -298,10 +298,10 @@ class Tracer:
             tracer=self,
             grid=lambda axes: self.one_of((x, (x, y)), axes),
             gridsize=lambda axes: self.one_of((sizes[0], sizes), axes),
-            threadIdx=two(self.x, self.y),
-            blockIdx=two(self.block_x, self.block_y),
-            blockDim=two(*self.threads, z=1),
-            gridDim=two(*self.grid, z=1),
+            threadIdx=three(self.x, self.y, 0),
+            blockIdx=three(self.block_x, self.block_y, 0),
+            blockDim=three(*self.threads, 1),
+            gridDim=three(*self.grid, 1),
             local=SimpleNamespace(array=lambda shape, dtype: Counter()),
             shared=SimpleNamespace(array=shared),
             syncthreads=lambda: self.loaded.clear() or self.note("barrier"),  # type: ignore[func-returns-value]
