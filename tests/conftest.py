@@ -36,10 +36,10 @@ import pytest
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
-from cypresskit import scoring
-from cypresskit.host import host_rows
 from cypresskit.isolated.process import walls
 from tools.fuzz.guards import FLUSH, guarded
+from tools.host_score import host_rows
+from tools.score import score as kernel_rows
 
 TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,7 +266,7 @@ def scored(once):
     """The score's rows, of ``kernels`` and of ``hosts``."""
 
     def score():
-        return {"kernels": list(scoring.score()), "hosts": host_rows()}
+        return {"kernels": kernel_rows(), "hosts": host_rows()}
 
     return SimpleNamespace(**once("score", score))
 

@@ -24,7 +24,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cypresskit
-from cypresskit.cli import cmd_lab, main
+from cypresskit.cli import cmd_lab
+from tools import score
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURED = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -214,22 +215,17 @@ def test_readme_links_lead_somewhere():
 
 
 MODEL = (ROOT / "docs/model.md").read_text()
-TABLES = re.findall(r"<!-- cypresskit (.+?) -->\n(.+?)<!-- end -->", MODEL, re.DOTALL)
+(SCORE,) = re.findall(r"<!-- score -->\n(.+?)<!-- end of score -->", MODEL, re.DOTALL)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])
-def test_a_table_of_the_model_is_current(command, table, capsys, scored, monkeypatch):
-    monkeypatch.setattr("cypresskit.scoring.score", lambda: scored.kernels)
-    monkeypatch.setattr("cypresskit.host.host_rows", lambda: scored.hosts)
-    assert main(command.split()) == 0
-    assert capsys.readouterr().out == table, (
-        f"put what `cypresskit {command}` prints into docs/model.md"
+def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
+    monkeypatch.setattr(score, "score", lambda: scored.kernels)
+    monkeypatch.setattr(score, "host_rows", lambda: scored.hosts)
+    score.main()
+    assert capsys.readouterr().out == SCORE, (
+        "put what `python -m tools.score` prints into docs/model.md"
     )
-
-
-def test_the_model_has_its_tables():
-    assert [command.split()[0] for command, _ in TABLES] == ["score"]
 
 
 #: Which published figures are met, and how nearly; the others stand in the table, hits and misses.
@@ -250,11 +246,7 @@ MET = {
 
 
 def test_published_figures_are_met_as_nearly_as_is_said():
-    rows = [
-        line.strip("| ").split(" | ")
-        for line in dict(TABLES)["score"].splitlines()[2:]
-        if "|" in line
-    ]
+    rows = [line.strip("| ").split(" | ") for line in SCORE.splitlines()[2:] if "|" in line]
     figures = {(name, quantity): numbers for name, quantity, *numbers in rows}
     for (name, quantity), (_, _, ratio, *_) in figures.items():
         for one in map(float, ratio.split(" to ")) if quantity in MET else ():

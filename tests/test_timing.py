@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import TEXTURE, pixel
 
-from cypresskit import published, scoring
+from cypresskit import published
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
@@ -29,7 +29,7 @@ from cypresskit.timing.sampling import Policy, sample
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import keep, walk
 from cypresskit.timing.work import pack
-from tools import sensitivity
+from tools import score, sensitivity
 from tools.fuzz import law as fuzz
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
@@ -456,7 +456,7 @@ def test_rows_of_launches_come_in_their_order_and_an_interrupted_one_begins_noth
     monkeypatch,
 ):
     points = [(name, n, HD5850) for name in ("sgemm_tn", "dgemm_tn") for n in (128, 64)]
-    rows = scoring.timed(points, progress=False)
+    rows = score.timed(points, progress=False)
     assert [(row["kernel"], row["n"], row["device"]) for row in rows] == [
         (name, n, board.name) for name, n, board in points
     ]
@@ -467,20 +467,20 @@ def test_rows_of_launches_come_in_their_order_and_an_interrupted_one_begins_noth
         time.sleep(0.02)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "simulate", interrupted)
+    monkeypatch.setattr(score, "simulate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        scoring.timed(100 * points, progress=False)
+        score.timed(100 * points, progress=False)
     assert len(begun) < 100
 
 
 @pytest.mark.slow
 def test_score_has_every_figure_of_the_kernels(monkeypatch):
-    monkeypatch.setattr(scoring, "SIZES", (64, 128))
-    monkeypatch.setattr(scoring, "N", 64)
+    monkeypatch.setattr(score, "SIZES", (64, 128))
+    monkeypatch.setattr(score, "N", 64)
     rows = [row | ({"n_at_max": 64} if "n_at_max" in row else {}) for row in FIGURES.values()]
     rows[-1]["n"], figures = 64, {**published.figures(), "kernels": rows}
     monkeypatch.setattr(published, "figures", lambda: figures)
-    rows = {(row["id"], row["quantity"]): row for row in scoring.score(progress=False)}
+    rows = {(row["id"], row["quantity"]): row for row in score.score(progress=False)}
     spoken = {(name, key) for name, row in FIGURES.items() for key in row}
     silent = {"id", "precision", "b", "mode", "source", "n"}
     assert {key for key in spoken if key[1] not in silent} <= set(rows)

@@ -31,7 +31,6 @@ FLOORS = (
     "machine",
     "kernels",
     "timing",
-    "scoring",
     "blas",
     "host",
     "lazy",

@@ -18,8 +18,8 @@ import numpy as np
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.devices import HD5870, Device, calibrations
-from cypresskit.scoring import timed
 from cypresskit.tables import markdown
+from tools.score import timed
 
 FITTED: dict[str, tuple] = {"clause_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
 LARGE = 4096  # N, where a source gives none

@@ -1,10 +1,8 @@
 """What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see
-``blas.figures``), `card` shows what the compiler makes of a kernel, `il` explains the language,
-and `score` compares the timing model with everything published.
+``blas.figures``), `card` shows what the compiler makes of a kernel, and `il` explains the language.
 """
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import nearest
 from cypresskit.kernels.own import read_text
-from cypresskit.tables import markdown
 
 
 @command(
@@ -49,27 +46,16 @@ def kernels(args: argparse.Namespace) -> None:
         action="store_true",
         help="the compiled code, in the manner of AMD's disassembly",
     ),
-    option(
-        "--passes",
-        action="store_true",
-        help="the program after each pass of the compiler, down to the compiled code",
-    ),
     example="cypresskit card sgemm_tn",
 )
 def card(args: argparse.Namespace) -> None:
-    """Print the card, the listing or the passes."""
-    from cypresskit.compiler import passes
-
+    """Print the card or the listing."""
     with user_errors(ck.ILError, ck.CompileError):
         program, known = named_program(args.kernel)
         code = ck.compile(program)
         known = known or convention_of(program)
         page = code.card(*known.convention.turn) if known else code.card()
-    if args.passes:
-        for name, text in passes(program):
-            print(f"; after {name}\n{text}\n")
-    else:
-        print(code.listing() if args.listing else page)
+    print(code.listing() if args.listing else page)
 
 
 def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
@@ -110,50 +96,12 @@ def convention_of(program: ck.Program) -> ck.Kernel | None:
     "tell what an instruction, a register or a modifier of IL does",
     "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
     option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
-    option(
-        "--markdown", action="store_true", help="print the whole reference as Markdown: docs/il.md"
-    ),
     example="cypresskit il ubit_extract",
 )
 def il(args: argparse.Namespace) -> None:
-    """Print an entry of the reference, all names, or the page."""
-    if args.markdown:
-        print(reference.page(), end="")
-    elif args.name is None:
+    """Print an entry of the reference, or all names."""
+    if args.name is None:
         print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS, *reference.SYNTAX]))
     else:
         with user_errors(ValueError):
             print(reference.describe(args.name))
-
-
-@command(
-    "score",
-    "print a Markdown table of the model against what was published",
-    "Compiles and simulates every kernel of which figures were published, and times the pipelines,"
-    " on all cores. The ratio is simulated over published; what a paper shows in a picture only has"
-    " neither.",
-)
-def score(args: argparse.Namespace) -> None:
-    """Print published against simulated."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from cypresskit.host import host_rows
-    from cypresskit.scoring import judged, verdict
-    from cypresskit.scoring import score as kernel_rows
-
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            hosts = pool.submit(host_rows)
-            rows = judged([*kernel_rows(), *hosts.result()])
-        except KeyboardInterrupt:
-            os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
-    table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
-    print(table, "", verdict(rows), sep="\n")
-
-
-def _shown(value) -> str:
-    if isinstance(value, list):
-        return " to ".join(map(_shown, value))
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "-" if value is None else str(value)

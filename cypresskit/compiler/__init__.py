@@ -16,7 +16,6 @@ chip's operations; ``assembly`` has its instructions as data, and ``code`` the r
 with its ``listing``.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 
 from cypresskit.compiler.allocate import allocate
@@ -30,7 +29,7 @@ from cypresskit.compiler.assembly import (
 )
 from cypresskit.compiler.code import Code, KernelCard, MachineCode
 from cypresskit.compiler.emit import emit
-from cypresskit.compiler.ir import CompileError, Function
+from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
 from cypresskit.compiler.simplify import simplify
@@ -49,11 +48,9 @@ __all__ = [
     "Read",
     "StoreInstruction",
     "compile",
-    "passes",
 ]
 
 GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that go together, until registers suffice
-Watch = Callable[[str, Function], None]  # is shown the function after each pass, by its name
 
 
 def compile(program: Program, device: Device = HD5870) -> Code:
@@ -70,27 +67,6 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         )
     check_device(device)
     return _compiled(program, device, program.name, program.lines)
-
-
-def passes(program: Program, device: Device = HD5870) -> list[tuple[str, str]]:
-    """What the program looks like after each pass of the compiler: (name of the pass, text) in
-    order, of the attempt that ``compile`` keeps. The last is the listing.
-
-    Words are named ``w0`` on in the order in which they are defined; ``w7@v3.x`` is a word that
-    lives in channel x of virtual register 3.
-
-    >>> for name, text in passes(ck.kernels["sgemv_t"].program):
-    ...     print(name, text, sep="\\n")
-    """
-    printed: list[tuple[str, str]] = []
-
-    def watch(name: str, function: Function) -> None:
-        printed.append((name, str(function)))
-
-    code = compile(program, device)
-    _machine_code(program, device.limits, watch)
-    last = max(n for n, (name, _) in enumerate(printed) if name == "lower")
-    return [*printed[last:], ("emit", code.listing())]
 
 
 # Equal programs may differ in name and lines, which belong to the keys below: an error shows both,
@@ -110,23 +86,16 @@ def _compiled(program: Program, device: Device, *_names: object) -> Code:
 
 @lru_cache(maxsize=128)
 def _shared(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """The code that all boards alike in their limits share."""
-    return _machine_code(program, limits, lambda _name, _function: None)
-
-
-def _machine_code(program: Program, limits: CodeLimits, watch: Watch) -> MachineCode:
-    """The code of the first attempt whose registers suffice."""
+    """The code that all boards alike in their limits share: of the first attempt whose registers
+    suffice.
+    """
     refused: list[CompileError] = []
     for gather in GATHER:
         function = lower(program, limits)
-        watch("lower", function)
         simplify(function)
-        watch("simplify", function)
         assign_vregs(function)
-        watch("vregs", function)
         try:
             plans, source_gprs = schedule(function, limits, gather)
-            watch("schedule", function)
             allocation = allocate(function, plans, limits)
         except CompileError as error:
             refused.append(error)

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from cypresskit.compiler.isa import INLINE, OPS, HardwareOp
+from cypresskit.compiler.isa import OPS, HardwareOp
 from cypresskit.il import Program
-from cypresskit.il.program import LETTERS
 
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
@@ -120,9 +119,6 @@ class FetchDetail:
     offset: tuple[int, ...]
     resource: int = 0
 
-    def __str__(self) -> str:
-        return f"(resource {self.resource}, offset {', '.join(map(str, self.offset))})"
-
 
 @dataclass(frozen=True)
 class StoreDetail:
@@ -132,9 +128,6 @@ class StoreDetail:
 
     place: int
     mask: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"(to {self.place}.{''.join(LETTERS[c] for c in self.mask)})"
 
 
 @dataclass(frozen=True)
@@ -148,9 +141,6 @@ class LdsAccess:
     base: int
     size: int
     offset: int
-
-    def __str__(self) -> str:
-        return f"(array {self.array}, offset {self.offset})"
 
 
 Detail = FetchDetail | StoreDetail | LdsAccess
@@ -265,69 +255,3 @@ class Function:
         self.vregs += 1
         word.vreg = VirtualRegister([word], self.vregs)
         return word.vreg
-
-    def __str__(self) -> str:
-        return printed(self)
-
-
-def printed(function: Function) -> str:
-    """A function as text: a line for each phi and operation, blocks numbered, words named in the
-    order in which they are defined; ``w7@v3.x`` is word 7, which lives in channel x of virtual
-    register 3. Each operation ends with its line of IL.
-    """
-    blocks = {block: f"block {n}" for n, block in enumerate(function.blocks)}
-    defined: dict[Word, None] = {}
-    for block in function.blocks:
-        defined |= dict.fromkeys(block.phis)
-        defined |= dict.fromkeys(result for op in block.ops for result in op.results)
-    names = {word: f"w{n}" for n, word in enumerate(defined)}
-
-    def name(word: Word) -> str:
-        if word.kind == "const":
-            return INLINE.get(word.bits, f"{word.bits:#x}")
-        if word.kind == "constant":
-            buffer, element, channel = word.place
-            return f"cb{buffer}[{element}].{LETTERS[channel]}"
-        if word.kind == "input":
-            register, channel = word.place
-            return f"R{register}.{LETTERS[channel]}"
-        return names.get(word, "w?") + _home(word)
-
-    def operand(src: Src) -> str:
-        text = f"|{name(src.value.resolve())}|" if src.abs else name(src.value.resolve())
-        return f"-{text}" if src.neg else text
-
-    def operation(op: Op) -> str:
-        results = ", ".join(map(name, op.results))
-        text = f"{results} = {op.name}" if results else op.name
-        operands = ", ".join(map(operand, op.srcs))
-        notes = f" *{op.omod:g}" if op.omod != 1.0 else ""
-        notes += " clamp" if op.clamp else ""
-        notes += f" {op.detail}" if op.detail is not None else ""
-        line = function.program.body[op.at].line
-        return f"{f'{text} {operands}'.rstrip()}{notes}  ; line {line}"
-
-    lines = []
-    depth = 0
-    for item in function.items:
-        if isinstance(item, str):
-            depth -= item in ("endloop", "endif", "else")
-            lines.append(f"{'    ' * depth}{item}")
-            depth += item in ("loop", "if", "else")
-            continue
-        indent = "    " * depth
-        come_from = ", ".join(blocks.get(pred, "?") for pred in item.preds)
-        lines.append(f"{indent}{blocks[item]}{f' from {come_from}' if come_from else ''}:")
-        for phi in item.phis:
-            args = (f"{blocks.get(b, '?')}: {name(w.resolve())}" for b, w in phi.args.items())
-            lines.append(f"{indent}    {name(phi)} = phi {', '.join(args)}")
-        lines += [f"{indent}    {operation(op)}" for op in item.ops]
-    return "\n".join(lines)
-
-
-def _home(word: Word) -> str:
-    """Where a word lives, as far as the passes have decided it."""
-    vreg = getattr(word, "vreg", None)  # a slot that is empty until then
-    if vreg is None:
-        return ""
-    return f"@v{vreg.order}" + ("" if vreg.channel is None else f".{LETTERS[vreg.channel]}")

@@ -14,8 +14,7 @@ arguments have the same; nothing is decided that needn't be. ``allowed``, ``grou
 ``fixed`` say what is still open, the scheduler decides the channels, the allocator the registers.
 
 The laws: a random program gives the same bits as IL and as code (tests/test_compiler.py), and its
-code breaks no rule (tools/legality.py). ``cypresskit card NAME --passes`` shows what this pass made
-of a kernel.
+code breaks no rule (tools/legality.py).
 """
 
 from cypresskit.compiler.coalescing import coalesce

@@ -12,7 +12,6 @@ from cypresskit.host.pipeline import (
     four_stage,
     static_share,
 )
-from cypresskit.host.published_rows import host_rows
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
 from cypresskit.host.transfer import (
@@ -39,7 +38,6 @@ __all__ = [
     "five_stage",
     "four_stage",
     "gemm_out_of_core",
-    "host_rows",
     "kernel_seconds",
     "largest_block",
     "round_trip",

@@ -1,5 +1,5 @@
-"""The reference of IL, as one page or one entry, from the tables that parser and engines read and
-from ``data/reference.json``.
+"""The reference of IL, entry by entry, from the tables that parser and engines read and from
+``data/reference.json``.
 """
 
 import json
@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 
 from cypresskit.il.foreign import operand_slip, statement_slip
-from cypresskit.il.left_out import LEFT_OUT, unknown
+from cypresskit.il.left_out import unknown
 from cypresskit.il.opcodes import OPCODES, Opcode, opcode_in
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
@@ -86,46 +86,3 @@ def describe(name: str) -> str:
             f"  example   {shown}",
         ]
     )
-
-
-def _in_table(lines: str) -> str:
-    """Lines of IL in a cell of a Markdown table."""
-    return "<br>".join(f"`{line}`" for line in lines.splitlines())
-
-
-def page() -> str:
-    """The whole reference as Markdown: `docs/il.md`."""
-    parts = [
-        "# The language: cypresskit's subset of AMD's IL",
-        "Written by `cypresskit il --markdown`.",
-    ]
-    parts.append("\n".join(WORDS["rounding"]))
-    kinds = {
-        "alu": "Arithmetic",
-        "fetch": "Fetches",
-        "lds": "Local data share",
-        "flow": "Control flow",
-    }
-    kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends", "declaration": "Declarations"}
-    for kind, title in kinds.items():
-        rows = [entry(op) for op in OPCODES.values() if op.kind == kind]
-        shown = [
-            f"| `{name}` | {operands} | {cost} | {meaning} | {_in_table(lines)} |"
-            for name, operands, cost, meaning, lines in rows
-        ]
-        head = ["| name | operands | cost | meaning | example |", "|---" * 5 + "|"]
-        parts += [f"## {title}", "\n".join([*head, *shown])]
-    others = {"Registers": REGISTERS, "Modifiers": MODIFIERS, "Other words": SYNTAX}
-    for title, table in others.items():
-        items = [f"- `{name}`: {known['text']}" for name, known in table.items()]
-        parts += [f"## {title}", "\n".join(items)]
-    left = [
-        f"- {where}, {kind}: {', '.join(f'`{name}`' for name in names)}"
-        for where, kind, names in LEFT_OUT
-    ]
-    parts += [
-        "## Left out",
-        "By sections of AMD's specification, version 2.4; a star stands for any ending.",
-    ]
-    parts += ["\n".join(left)]
-    return "\n\n".join(parts) + "\n"

@@ -1,11 +1,15 @@
-"""``score``: the simulated chip beside every published figure that it can speak of.
+"""The simulated chip beside every published figure that it can speak of: the table of
+docs/model.md, by ``python -m tools.score``, about a minute on all cores.
 
 The figures are the project's copy of what the papers print, ``data/published.json``; a row names
 one by its ``id`` and ``quantity`` there. Gflop/s are taken at the published N, or at the better of
 2048 and 4096 where none is given; efficiencies and the best N over ``SIZES``. Kernel cards come
-from the compiler. ``judged`` adds the errors, ``verdict`` sums them up.
+from the compiler, and the rows of hosts from ``host_score``. The ratio is simulated over published;
+what a paper shows in a picture only has neither. ``judged`` adds the errors, ``verdict`` sums them
+up.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,8 +21,10 @@ from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import card
+from cypresskit.tables import markdown
 from cypresskit.threads import processors
 from cypresskit.timing.simulate import simulate
+from tools.host_score import host_rows
 
 N = 2048  # where a source gives none
 LARGE = 4096  # and the larger size at which such a kernel may be faster
@@ -185,3 +191,27 @@ def verdict(rows: Iterable[dict[str, Any]]) -> str:
         f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst"
         f" {worst[0]:.1f} % ({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
     )
+
+
+def main() -> None:
+    """Print published against simulated."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            hosts = pool.submit(host_rows)
+            rows = judged([*score(), *hosts.result()])
+        except KeyboardInterrupt:
+            os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
+    table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
+    print(table, "", verdict(rows), sep="\n")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(map(_shown, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The reference of IL as one page of Markdown: ``python -m tools.il_page > docs/il.md``."""
+
+from cypresskit.il import OPCODES, reference
+from cypresskit.il.left_out import LEFT_OUT
+
+
+def _in_table(lines: str) -> str:
+    """Lines of IL in a cell of a Markdown table."""
+    return "<br>".join(f"`{line}`" for line in lines.splitlines())
+
+
+def page() -> str:
+    """The whole reference as Markdown: `docs/il.md`."""
+    parts = [
+        "# The language: cypresskit's subset of AMD's IL",
+        "Written by `python -m tools.il_page`.",
+    ]
+    parts.append("\n".join(reference.WORDS["rounding"]))
+    kinds = {
+        "alu": "Arithmetic",
+        "fetch": "Fetches",
+        "lds": "Local data share",
+        "flow": "Control flow",
+    }
+    kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends", "declaration": "Declarations"}
+    for kind, title in kinds.items():
+        rows = [reference.entry(op) for op in OPCODES.values() if op.kind == kind]
+        shown = [
+            f"| `{name}` | {operands} | {cost} | {meaning} | {_in_table(lines)} |"
+            for name, operands, cost, meaning, lines in rows
+        ]
+        head = ["| name | operands | cost | meaning | example |", "|---" * 5 + "|"]
+        parts += [f"## {title}", "\n".join([*head, *shown])]
+    others = {
+        "Registers": reference.REGISTERS,
+        "Modifiers": reference.MODIFIERS,
+        "Other words": reference.SYNTAX,
+    }
+    for title, table in others.items():
+        items = [f"- `{name}`: {known['text']}" for name, known in table.items()]
+        parts += [f"## {title}", "\n".join(items)]
+    left = [
+        f"- {where}, {kind}: {', '.join(f'`{name}`' for name in names)}"
+        for where, kind, names in LEFT_OUT
+    ]
+    parts += [
+        "## Left out",
+        "By sections of AMD's specification, version 2.4; a star stands for any ending.",
+    ]
+    parts += ["\n".join(left)]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
