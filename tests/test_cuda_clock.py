@@ -2,10 +2,13 @@
 against the record, and laws on kernels of random shape.
 """
 
+import math
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from textwrap import indent
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -249,6 +252,86 @@ def test_what_the_clock_does_not_know_is_refused_in_a_line(line, why):
     exec(source, names)
     with pytest.raises(ValueError, match=why):
         simulate(names["kernel"], 2, 32, *matrices(64))
+
+
+def kernel_of(body, **names):
+    """``kernel(a, b, c)`` with these lines."""
+    names |= {"cuda": cuda, "np": np, "math": math}
+    exec("def kernel(a, b, c):\n" + indent(body, "    "), names)
+    return names["kernel"]
+
+
+LEFT = "left early, as on line|more than 16 ways|turns of its loop differ|different loops"
+
+
+def body_with_breaks(rng):
+    """A kernel's loops, one in another, left early on what threads, turns or sizes are; or not."""
+    body = "x = cuda.threadIdx.x\n"
+    limits = ["b.shape[0]", "3", "x // 8", "b.shape[0] // 9", "x % 3 + 1"]
+    for depth, name in enumerate(rng.sample("kj", rng.choice([1, 2]))):
+        limit = rng.choice(limits)
+        lines = [f"for {name} in range({limit}):"]
+        if rng.random() < 0.5:
+            lines = [f"{name} = 0", f"while {name} < {limit}:", f"    {name} += 1"]
+        lines.append(f"    c[0, x] = a[0, x] * b[{depth}, x]")
+        if rng.random() < 0.6:
+            tests = [f"{name} == {rng.randrange(7)}", f"{name} > x", f"x + {name} > 9"]
+            test = rng.choice([*tests, "x < 3", "b.shape[0] > 30"])
+            lines.append(f"    if {test}: {rng.choice(['break', 'return', 'continue'])}")
+            lines.append(f"    c[1, x] = a[1, x] * b[{depth + 2}, x]")
+        body += indent("\n".join(lines), 4 * depth * " ") + "\n"
+    return body + "c[2, x] = a[2, x]\n"
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_a_loop_that_is_left_early_is_followed_or_refused(seed):
+    """Stores are counted anew, as Python does them for each thread by itself."""
+    body = body_with_breaks(random.Random(seed))
+    kernel = kernel_of(body)
+    stores = 0
+    for lane in range(32):
+        given = [Counted(array.shape) for array in matrices(64)]
+        FunctionType(kernel.__code__, {"cuda": SimpleNamespace(threadIdx=SimpleNamespace(x=lane))})(
+            *given
+        )
+        stores += given[2].stores
+    try:
+        parts, _ = traced(kernel, (1, 1), (32, 1), matrices(64), 1, 9)
+    except Untraceable as error:
+        assert re.search(LEFT, str(error)), body
+        return
+    found = sum(
+        part.count * action.on.sum()
+        for part in parts
+        for action in part.turns[0]
+        if action.kind == "store"
+    )
+    assert found == stores, body
+
+
+@pytest.mark.parametrize("leave", ["if k == 40: break", "if k > x: return", "if n < k: break"])
+def test_a_break_behind_the_first_turns_is_refused_with_its_line(leave):
+    body = (
+        "x, n = cuda.threadIdx.x, 50\nfor k in range(b.shape[0]):\n    c[0, x] += a[k, x] * b[k, x]"
+    )
+    with pytest.raises(Untraceable, match=r"line 3 of kernel: .*left early, as on line 5"):
+        simulate(kernel_of(f"{body}\n    {leave}"), 1, 32, *matrices(64))
+    two_ends = body.replace("for k in range(b.shape[0])", "k = 0\nwhile k < b.shape[0] and k < 40")
+    with pytest.raises(Untraceable, match=r"line 4 of kernel: .*left early"):
+        simulate(kernel_of(f"{two_ends}\n    k += 1"), 1, 32, *matrices(64))
+
+
+class Counted:
+    """An array that counts what is stored in it."""
+
+    def __init__(self, shape):
+        self.shape, self.stores = shape, 0
+
+    def __getitem__(self, place):
+        return 1
+
+    def __setitem__(self, place, value):
+        self.stores += 1
 
 
 @pytest.mark.parametrize("grid", [0, (4, 4, 4), "x", (), 1.5, (2, -1)])

@@ -394,11 +394,6 @@ def simulate(
 
     main = max(range(len(parts)), key=computed)
     part = parts[main]
-    if any(
-        [(e.kind, e.line) for e in turn] != [(e.kind, e.line) for e in part.turns[0]]
-        for turn in part.turns
-    ):
-        raise Untraceable(f"{_name(kernel)}: the turns of its loop differ")
     kinds = Counter(event.kind for event in part.turns[0])
     fmas = sum(kinds[kind] for kind in FLOPS)
     if not fmas:

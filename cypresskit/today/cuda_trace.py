@@ -2,17 +2,20 @@
 
 Numbers of threads are vectors, as are the places that they index; data are unknown. Each access,
 multiply-add and barrier is noted with its line. A loop over a size, or of more than ``UNROLLED``
-turns, runs for its first turns. Where threads take different ways, the function runs once for each
-way, and what they do in common is put together again.
+turns, runs for its first turns; its bytecode tells whether it may be left early. Where threads take
+different ways, the function runs once for each way, and what they do in common is put together
+again.
 
-Left out: what hangs on data, loops of a thread's own length, and atomics; all are refused with
-their line.
+Left out: what hangs on data, breaks of loops over a size, and atomics; all are refused with their
+line. What a turn behind the first ones does by its number alone isn't seen.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from dis import get_instructions
+from functools import cache
 from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
@@ -35,6 +38,31 @@ def line_of(code: Any) -> int:
     while frame.f_code is not code:
         frame = frame.f_back  # type: ignore[assignment]
     return frame.f_lineno
+
+
+@cache
+def loops_of(code: Any) -> list[list[Any]]:
+    """The loops of a function, the shortest first: of each the lines on which it may end."""
+    steps = list(get_instructions(code))
+    jumps = [step for step in steps if "JUMP" in step.opname]
+    last = {jump.argval: jump for jump in jumps if jump.argval <= jump.offset}
+    found = []
+    for begin, end in last.items():
+        inside = [step for step in steps if begin <= step.offset <= end.offset]
+        lines = []
+        for step in inside:
+            if step in jumps:
+                leaves = not begin <= step.argval <= end.offset or (
+                    step is end and "IF" in step.opname
+                )
+            else:
+                leaves = "RETURN" in step.opname or (
+                    step is inside[0] and step.opname == "FOR_ITER"
+                )
+            if leaves and step.positions:
+                lines.append(step.positions.lineno)
+        found.append((len(inside), lines))
+    return [lines for _, lines in sorted(found)]
 
 
 @dataclass(eq=False)
@@ -63,6 +91,7 @@ class Section:
     turns: list[list[Action]]
     count: int = 1
     kind: str = ""
+    line: Any = None
 
 
 class Threads(np.ndarray):
@@ -228,13 +257,14 @@ class Tracer:
     def run(self, arguments: Any) -> list[Section]:
         """The kernel's parts."""
         self.waiting = [np.ones(self.total, bool)]
-        runs: list[tuple[np.ndarray, list[Section]]] = []
+        runs: list[list[Section]] = []
         while self.waiting:
             if len(runs) == WAYS:
                 raise Untraceable(f"{self.function.__name__}: threads take more than {WAYS} ways")
-            self.on = self.waiting.pop()
+            self.on = self.way = self.waiting.pop()
             self.parts = [Section([[]])]
-            self.loop = self.first = self.inner = 0
+            self.loop: Any = None
+            self.first = self.inner = 0
             self.loaded: set = set()
             self.shared = 0
             given: list[Any] = []
@@ -248,8 +278,20 @@ class Tracer:
                     whole = isinstance(one, int | np.integer)
                     given.append(self.size(int(one)) if whole else Number(self))
             self.replaced(self.function)(*given)
-            runs.append((self.on, self.parts))
-        return together(runs)
+            for turn in (turn for part in self.parts for turn in part.turns):
+                for action in turn:
+                    action.on = action.on & self.way if len(action.on) else action.on
+            runs.append(self.parts)
+        parts = together(runs)
+        if not parts:
+            raise Untraceable(f"{self.function.__name__}: its threads go through different loops")
+        for part in parts:
+            turns = {tuple((action.kind, action.line) for action in turn) for turn in part.turns}
+            asking = {tuple(action.on.tobytes() for action in turn) for turn in part.turns[:-1]}
+            if len(turns) > 1 or len(asking) > 1:
+                where = f"line {part.line[1]} of {self.function.__name__}"
+                raise Untraceable(f"{where}: the turns of its loop differ")
+        return parts
 
     def replaced(self, function: Any) -> Callable:
         """A function with this run's `cuda`, `range` and `four`, and so those of the device that it
@@ -333,28 +375,43 @@ class Tracer:
         here = truth[self.on] if truth.ndim else truth
         if np.all(here) or not np.any(here):
             return bool(np.all(here))
-        self.waiting.append(self.on & ~truth)
+        self.apart(self.on & ~truth)
         self.on = self.on & truth
         return True
 
+    def apart(self, others: np.ndarray) -> None:
+        """Threads that have a run of their own."""
+        if np.any(others):
+            self.waiting.append(others)
+            self.way = self.way & ~others
+
     def begin_turn(self, number: int, size: int, step: int = 0, kind: str = "while") -> bool:
         """Whether the loop whose ``number`` is compared with ``size`` goes on."""
-        line = line_of(self.function.__code__)
+        frame: Any = sys._getframe(1)
+        while frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        ends = next((lines for lines in loops_of(frame.f_code) if frame.f_lineno in lines), [])
+        if not ends:
+            return number < size  # no loop's own comparison
+        line = frame.f_code, frame.f_lineno
         part = self.parts[-1]
-        if self.loop not in (0, line):
+        if self.loop not in (None, line):
             if number - self.inner > UNROLLED:
                 raise self.refused("a size is compared in a loop, as if to begin another")
             return number < size
         if number >= size and not self.loop:
             return False
         if not self.loop:
-            self.parts.append(part := Section([], 0, kind))
+            if len(ends) > 1:
+                where = max(ends, key=lambda end: abs(end - line[1]))
+                raise self.refused(f"a loop over a size may not be left early, as on line {where}")
+            self.parts.append(part := Section([], 0, kind, line))
             self.loop, self.first, self.inner = line, number, number
         if len(part.turns) == 1 or step:
             part.count = -(-(size - self.first) // (step or number - self.first or 1))
         self.loaded.clear()
         if number >= size or len(part.turns) == self.turns:
-            self.loop = 0
+            self.loop = None
             self.parts.append(Section([[]]))
             return False
         part.turns.append([])
@@ -366,13 +423,20 @@ class Tracer:
         if step < 0:
             raise self.refused("a loop that counts down isn't known here")
         if isinstance(start, Threads) or isinstance(stop, Threads):
-            outside = self.on
+            done = np.zeros(self.total, bool)
             number = start + np.zeros(self.total, np.int64)
-            while np.any(self.on & np.asarray(number < stop)):
-                self.on = outside & np.asarray(number < stop)
-                yield self.vector(np.asarray(number))
-                number = number + step
-            self.on = outside
+            try:
+                while True:
+                    more = self.on & np.asarray(number < stop)
+                    done |= self.on & ~more
+                    self.on = more
+                    if not np.any(more):
+                        self.on = done
+                        return
+                    yield self.vector(np.asarray(number))
+                    number = number + step
+            except GeneratorExit:  # left early
+                self.apart(done)
         elif not isinstance(stop, Size) and len(range(start, stop, step)) <= UNROLLED:
             yield from range(start, stop, step)
         else:
@@ -383,13 +447,16 @@ class Tracer:
             self.begin_turn(int(stop), int(stop), step, "range")
 
 
-def together(runs: list[tuple[np.ndarray, list[Section]]]) -> list[Section]:
-    """One list of parts of several ways: an event of the same line, as often seen, is the same."""
-    runs.sort(key=lambda run: -sum(len(turn) for part in run[1] for turn in part.turns))
-    _, parts = runs[0]
-    for _, others in runs[1:]:
-        if len(others) != len(parts):
-            continue  # a way that ends early
+def together(runs: list[list[Section]]) -> list[Section]:
+    """One list of parts of several ways, of which some may end early: an event of the same line, as
+    often seen, is the same. Empty if they have different loops.
+    """
+    runs.sort(key=lambda parts: -len(parts))
+    parts = runs[0]
+    for others in runs[1:]:
+        ways = [[(part.line, part.count) for part in way] for way in (others, parts)]
+        if ways[0] != ways[1][: len(others)]:
+            return []
         for part, other in zip(parts, others):
             for turn, more in zip(part.turns, other.turns):
                 seen: Counter = Counter()
