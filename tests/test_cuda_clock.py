@@ -321,6 +321,36 @@ def test_a_break_behind_the_first_turns_is_refused_with_its_line(leave):
         simulate(kernel_of(f"{two_ends}\n    k += 1"), 1, 32, *matrices(64))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_places_are_those_of_the_array_as_it_lies(seed):
+    """Views of every kind: the bytes between two elements are numpy's."""
+    rng = random.Random(seed)
+    array = np.zeros([rng.randint(33, 70) for _ in range(2)], rng.choice(["f2", "f4", "f8"]))
+    for _ in range(3):
+        steps = [rng.choice([1, 1, 2, 3, -1, -2]) for _ in range(2)]
+        view = array[:: steps[0], :: steps[1]]
+        array = rng.choice(
+            [view, view.T, np.asfortranarray(view), np.broadcast_to(view[:1], view.shape)]
+        )
+        if min(array.shape) < 16:
+            break
+    rows, columns = array.shape
+    body = f"x = cuda.threadIdx.x\nc[0, x] = a[x % {rows}, x % {columns}]"
+    parts, _ = traced(kernel_of(body), (1, 1), (64, 1), [array, None, matrices(64)[2]], 1, 9)
+    first = array[0, 0:1].ctypes.data
+    lanes = range(64)
+    lies = [array[x % rows, x % columns :].ctypes.data - first for x in lanes]
+    load, store = parts[0].turns[0]
+    assert (load.place - load.place[0]).tolist() == lies
+    assert load.place.min() >= 0 and load.place.max() < store.place.min()
+
+
+@pytest.mark.parametrize("part", ["a[x]", "a[0:2, x]", "a[x, 0, 0]"])
+def test_a_part_of_an_array_is_refused(part):
+    with pytest.raises(Untraceable, match="line 3 of kernel: a part of an array"):
+        simulate(kernel_of(f"x = cuda.threadIdx.x\nc[0, x] = {part}"), 1, 32, *matrices(64))
+
+
 class Counted:
     """An array that counts what is stored in it."""
 

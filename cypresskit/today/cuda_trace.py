@@ -175,11 +175,18 @@ for _name in ("add", "sub", "mul", "floordiv"):
 
 
 class Array:
-    """An array of the card's, or of shared memory, at byte ``base``."""
+    """An array of the card's, or of shared memory, whose bytes begin at ``begin``; ``end`` is where
+    they do.
+    """
 
-    def __init__(self, tracer: "Tracer", name: str, base: int, shape: Any, item: int, shared: str):
-        self.tracer, self.base, self.item, self.shared = tracer, base, item, shared
-        self.name = name
+    def __init__(self, tracer: "Tracer", name: str, begin: int, like: Any, shared: str = ""):
+        shape, self.item = like.shape, like.dtype.itemsize
+        behind = np.cumprod((self.item, *shape[:0:-1]))[::-1]
+        self.strides = [int(step) for step in getattr(like, "strides", None) or behind]
+        steps = [step * (length - 1) for step, length in zip(self.strides, shape)]
+        self.base = begin - sum(step for step in steps if step < 0)
+        self.end = begin + sum(map(abs, steps)) + self.item
+        self.tracer, self.name, self.shared = tracer, name, shared
         self.ndim = len(shape)
         self.dims = shape
         self.shape = shape if shared else tuple(tracer.size(n) for n in shape)
@@ -191,15 +198,18 @@ class Array:
 
     def place(self, key: Any) -> Any:
         """Bytes from where all begins, of each thread."""
-        place: Any = 0
-        for number, length in zip(key if isinstance(key, tuple) else (key,), self.dims):
+        place: Any = self.base
+        numbers = key if isinstance(key, tuple) else (key,)
+        if len(numbers) != self.ndim or any(isinstance(number, slice) for number in numbers):
+            raise self.tracer.refused("a part of an array isn't known here")
+        for number, length, stride in zip(numbers, self.dims, self.strides):
             if isinstance(number, Number):
                 raise self.tracer.refused("a place may not hang on data here")
             inside = (np.asarray(number) >= 0) & (np.asarray(number) < length)
             if not np.all(inside | ~self.tracer.on):
                 raise self.tracer.refused(f"a thread asks for a place outside of {self.dims}")
-            place = place * length + number
-        return self.base + self.item * place
+            place = place + stride * number
+        return place
 
     def __getitem__(self, key: Any) -> Number:
         return self.tracer.load(self, self.place(key), self.item)
@@ -268,12 +278,12 @@ class Tracer:
             self.loaded: set = set()
             self.shared = 0
             given: list[Any] = []
-            base = 0
+            begin = 0
             for name, one in zip(self.function.__code__.co_varnames, arguments):
                 if hasattr(one, "shape") and one.shape:
-                    given.append(Array(self, name, base, one.shape, one.dtype.itemsize, ""))
-                    self.item = max(self.item, one.dtype.itemsize)
-                    base += -(-int(np.prod(one.shape)) * one.dtype.itemsize // 512) * 512
+                    given.append(array := Array(self, name, begin, one))
+                    self.item = max(self.item, array.item)
+                    begin = -(-array.end // 512) * 512
                 else:
                     whole = isinstance(one, int | np.integer)
                     given.append(self.size(int(one)) if whole else Number(self))
@@ -323,10 +333,9 @@ class Tracer:
     def cuda(self) -> SimpleNamespace:
         def shared(shape: Any, dtype: Any) -> Array:
             shape = shape if isinstance(shape, tuple) else (shape,)
-            item = np.dtype(getattr(dtype, "name", dtype)).itemsize
-            name = f"byte {self.shared} on"
-            array = Array(self, name, self.shared, shape, item, "shared ")
-            self.shared += int(np.prod(shape)) * item
+            like = SimpleNamespace(shape=shape, dtype=np.dtype(getattr(dtype, "name", dtype)))
+            array = Array(self, f"byte {self.shared} on", self.shared, like, "shared ")
+            self.shared = array.end
             return array
 
         def three(*xyz: Any) -> SimpleNamespace:
