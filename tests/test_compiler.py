@@ -16,8 +16,8 @@ from conftest import SIX, TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.vliw import execute
 from tools.legality import check
+from tools.run_code import execute
 
 #: What AMD's compiler made of the paper's loops: registers at most, bundles per turn, share of
 #: bundles with 4 or 5 filled slots. The bundles come from the percentages, or are printed.

@@ -31,7 +31,7 @@ os.environ["CYPRESSKIT_KEEP"] = "0"
 import cypresskit as ck  # noqa: E402
 from cypresskit import host  # noqa: E402
 from cypresskit.machine.launch import prepare  # noqa: E402
-from cypresskit.machine.vliw import execute  # noqa: E402
+from tools.run_code import execute  # noqa: E402
 
 M, N, K = 67, 45, 13  # of the runs: no multiple of any block
 Lines = Iterator[tuple[str, object]]

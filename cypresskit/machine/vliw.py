@@ -1,16 +1,15 @@
-"""The engine that runs compiled code: the same machine state as the hardware's, for many work-items
-at once.
+"""The processor that runs compiled code: the same machine state as the hardware's, for many
+work-items at once.
 
 Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are
-modelled one to one, so that what runs here is the schedule and the allocation themselves; the
-arithmetic is the explaining engine's. Results must be the IL's, bit for bit. Registers start as a
-pattern that no kernel means, not as zero: code that reads what it never wrote shows. Left out:
-time, and the order in which wavefronts run.
+modelled one to one, so that what runs here is the schedule and the allocation themselves. Registers
+start as a pattern that no kernel means, not as zero: code that reads what it never wrote shows.
+Left out: time, and the order in which wavefronts run.
 
 A ``Processor`` steps from one control-flow instruction to the next. It is given its arithmetic
-(``words``) and its ``memory``: ``execute`` gives it 32-bit patterns and the memories of a launch;
-the timing gives it words that know what came from memory, and a memory that notes where accesses
-look.
+(``words``) and its ``memory``: the timing gives it words that know what came from memory, and a
+memory that notes where accesses look; ``tools/run_code.py`` gives it 32-bit patterns and the
+memories of a launch, and its results must be the IL's, bit for bit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,13 +27,11 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import Code
-from cypresskit.il.meaning import ONE, SIGN, pair, scaled, split
+from cypresskit.il.meaning import ONE
 from cypresskit.il.program import LETTERS
-from cypresskit.machine import places
-from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
 
-Word = Any  # 32 bits of each work-item: with ``Bits`` uint32, a row for each or one for all
+Word = Any  # 32 bits of each work-item
 Test = tuple[Operation, Word] | None  # the predicate operation of a clause and its value
 
 
@@ -87,57 +84,6 @@ class Memory(Protocol):
         active: np.ndarray,
     ) -> None:
         """Store components, by their numbers, to global memory or an output."""
-
-
-class Bits:
-    """Words as they are: 32-bit patterns."""
-
-    poison = np.array([0xFFC0DEAD], np.uint32)
-
-    def constant(self, bits: np.ndarray) -> np.ndarray:
-        return bits
-
-    def signed(self, word: np.ndarray, negated: bool, absolute: bool) -> np.ndarray:
-        word = word & ~SIGN if absolute else word
-        return word ^ SIGN if negated else word
-
-    def compute(
-        self, slots: tuple[Operation, ...], words: list[np.ndarray], low: list[np.ndarray]
-    ) -> np.ndarray:
-        first = slots[0]
-        if low:
-            words = [pair(a, b) for a, b in zip(low, words, strict=True)]
-        assert first.row.meaning is not None
-        return scaled(first.row.meaning(*words), first.omod, first.clamp)
-
-    def halves(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return split(value)
-
-    def merge(self, new: np.ndarray, old: np.ndarray, active: np.ndarray) -> np.ndarray:
-        return np.where(active, new, old)
-
-    def passed(self, predicate: Operation, value: np.ndarray, active: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(value != 0, active.shape)
-
-
-def execute(code: Code, launch: Launch) -> int:
-    """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program:
-    ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
-    issued. Raises ``KernelError`` for a store out of range or an endless loop.
-    """
-    processor = Processor(code, launch.ids, launch.shape.constants, Bits(), _LaunchMemory(launch))
-    at = 0
-    with np.errstate(all="ignore"):
-        while code.controls[at].name != "END":
-            following = processor.step(at)
-            if following <= at:
-                masks = processor.masks
-                loop = masks.loop_past_limit(processor.bundles, launch.max_instructions)
-                if loop is not None:
-                    item = int(np.argmax(masks.active))
-                    raise launch.endless_error(code.controls[loop.at].at, item)
-            at = following
-    return processor.bundles
 
 
 class Processor:
@@ -314,60 +260,3 @@ class Processor:
             if letter != "_"
         }
         self.memory.store(s, index, values, self.masks.active)
-
-
-class _LaunchMemory:
-    """The memories of a launch."""
-
-    def __init__(self, launch: Launch):
-        self.launch = launch
-        self.items = launch.shape.items
-        self.memories = places.Memories(launch)
-
-    def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
-        lds = o.lds
-        assert lds is not None
-        words = [np.broadcast_to(word, self.items) for word in words]
-        first = places.lds_byte(words[0]) - lds.base
-        if o.name.startswith("LDS_WRITE"):
-            for n, value in enumerate(words[1:]):
-                word, inside = places.lds_inside(first, lds.offset * n, lds.size)
-                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, active)
-                self.memories.store(lds.array, word, value, active)
-            return []
-        requests = [(first, 0)]
-        if o.name == "LDS_READ2_RET":
-            requests.append((places.lds_byte(words[1]) - lds.base, 0))
-        elif o.name == "LDS_READ_REL_RET":
-            requests.append((first, lds.offset))
-        requested = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
-        return [self.memories.load(lds.array, *place) for place in requested]
-
-    def fetch(
-        self, f: FetchInstruction, coordinates: list[np.ndarray], active: np.ndarray
-    ) -> np.ndarray:
-        rows = [np.broadcast_to(word, self.items) for word in coordinates]
-        if f.name == "MEM_READ":
-            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
-            return self.launch.elements(element)[0].T
-        surface = self.launch.textures[f.resource]
-        x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
-        return surface.texels(x, y, inside).T
-
-    def store(
-        self,
-        s: StoreInstruction,
-        index: np.ndarray | None,
-        values: Mapping[int, np.ndarray],
-        active: np.ndarray,
-    ) -> None:
-        rows = {c: np.broadcast_to(word, self.items) for c, word in values.items()}
-        if s.name == "EXPORT":
-            words = self.launch.outputs[s.offset].words.reshape(self.items, -1)
-            for c, row in rows.items():
-                if c < words.shape[1]:
-                    np.copyto(words[:, c], row, where=active)
-            return
-        element = places.element(s.offset, index, self.items)
-        self.memories.check_global(s.at, element, active)
-        self.memories.store_global(element, rows, active)

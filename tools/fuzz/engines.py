@@ -12,9 +12,9 @@ import cypresskit as ck
 from cypresskit.compiler import CompileError, compile
 from cypresskit.machine.explain import WORK, Interpreter
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.vliw import execute
 from tools import legality
 from tools.fuzz.guards import FLUSH, guarded
+from tools.run_code import execute
 
 STEPS = 3000  # instructions of a work-item
 

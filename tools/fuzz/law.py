@@ -25,12 +25,13 @@ from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import write
 from cypresskit.machine import places
 from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
-from cypresskit.machine.vliw import Bits, Processor
+from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.dram import line_clocks
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import ALU, BARRIER, TEX, Path
+from tools.run_code import Bits
 
 EXACT = 1e-9  # share by which sums of floats may be off
 PATIENCE = 200_000  # clocks of texture unit and LDS that are counted, access by access

@@ -1,0 +1,121 @@
+"""Compiled code run on the memories of a launch: what it computes must be what its IL does, bit for
+bit. ``machine.vliw`` has the processor; the arithmetic is the explaining engine's.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruction
+from cypresskit.il.meaning import SIGN, pair, scaled, split
+from cypresskit.machine import places
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.vliw import Processor
+
+
+class Bits:
+    """Words as they are: 32-bit patterns, uint32, a row for each work-item or one for all."""
+
+    poison = np.array([0xFFC0DEAD], np.uint32)
+
+    def constant(self, bits: np.ndarray) -> np.ndarray:
+        return bits
+
+    def signed(self, word: np.ndarray, negated: bool, absolute: bool) -> np.ndarray:
+        word = word & ~SIGN if absolute else word
+        return word ^ SIGN if negated else word
+
+    def compute(
+        self, slots: tuple[Operation, ...], words: list[np.ndarray], low: list[np.ndarray]
+    ) -> np.ndarray:
+        first = slots[0]
+        if low:
+            words = [pair(a, b) for a, b in zip(low, words, strict=True)]
+        assert first.row.meaning is not None
+        return scaled(first.row.meaning(*words), first.omod, first.clamp)
+
+    def halves(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return split(value)
+
+    def merge(self, new: np.ndarray, old: np.ndarray, active: np.ndarray) -> np.ndarray:
+        return np.where(active, new, old)
+
+    def passed(self, predicate: Operation, value: np.ndarray, active: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(value != 0, active.shape)
+
+
+def execute(code: Code, launch: Launch) -> int:
+    """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program:
+    ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
+    issued. Raises ``KernelError`` for a store out of range or an endless loop.
+    """
+    processor = Processor(code, launch.ids, launch.shape.constants, Bits(), _LaunchMemory(launch))
+    at = 0
+    with np.errstate(all="ignore"):
+        while code.controls[at].name != "END":
+            following = processor.step(at)
+            if following <= at:
+                masks = processor.masks
+                loop = masks.loop_past_limit(processor.bundles, launch.max_instructions)
+                if loop is not None:
+                    item = int(np.argmax(masks.active))
+                    raise launch.endless_error(code.controls[loop.at].at, item)
+            at = following
+    return processor.bundles
+
+
+class _LaunchMemory:
+    """The memories of a launch."""
+
+    def __init__(self, launch: Launch):
+        self.launch = launch
+        self.items = launch.shape.items
+        self.memories = places.Memories(launch)
+
+    def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
+        lds = o.lds
+        assert lds is not None
+        words = [np.broadcast_to(word, self.items) for word in words]
+        first = places.lds_byte(words[0]) - lds.base
+        if o.name.startswith("LDS_WRITE"):
+            for n, value in enumerate(words[1:]):
+                word, inside = places.lds_inside(first, lds.offset * n, lds.size)
+                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, active)
+                self.memories.store(lds.array, word, value, active)
+            return []
+        requests = [(first, 0)]
+        if o.name == "LDS_READ2_RET":
+            requests.append((places.lds_byte(words[1]) - lds.base, 0))
+        elif o.name == "LDS_READ_REL_RET":
+            requests.append((first, lds.offset))
+        requested = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
+        return [self.memories.load(lds.array, *place) for place in requested]
+
+    def fetch(
+        self, f: FetchInstruction, coordinates: list[np.ndarray], active: np.ndarray
+    ) -> np.ndarray:
+        rows = [np.broadcast_to(word, self.items) for word in coordinates]
+        if f.name == "MEM_READ":
+            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            return self.launch.elements(element)[0].T
+        surface = self.launch.textures[f.resource]
+        x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
+        return surface.texels(x, y, inside).T
+
+    def store(
+        self,
+        s: StoreInstruction,
+        index: np.ndarray | None,
+        values: Mapping[int, np.ndarray],
+        active: np.ndarray,
+    ) -> None:
+        rows = {c: np.broadcast_to(word, self.items) for c, word in values.items()}
+        if s.name == "EXPORT":
+            words = self.launch.outputs[s.offset].words.reshape(self.items, -1)
+            for c, row in rows.items():
+                if c < words.shape[1]:
+                    np.copyto(words[:, c], row, where=active)
+            return
+        element = places.element(s.offset, index, self.items)
+        self.memories.check_global(s.at, element, active)
+        self.memories.store_global(element, rows, active)
