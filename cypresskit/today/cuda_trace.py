@@ -10,13 +10,15 @@ Left out: what hangs on data, breaks of loops over a size, and atomics; all are 
 line. What a turn behind the first ones does by its number alone isn't seen.
 """
 
+import builtins
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from dis import get_instructions
-from functools import cache
-from types import CellType, FunctionType, SimpleNamespace
+from functools import cache, reduce
+from traceback import walk_tb
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,9 @@ UNROLLED = 64  # turns of a loop that is straight code
 WAYS = 16  # through the kernel
 MOST = 200_000  # operations that are followed
 PRODUCT, SUM = "product", "sum"
-OF_A_CONVERSION = "float32", "float64", "int32", "int64"
+CONVERSIONS = "float16", "float32", "float64", "int8", "int16", "int32", "int64", "int", "float"
+COMPARISONS = np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal
+OF_THREADS = {"min": np.minimum, "max": np.maximum}
 
 
 class Untraceable(ValueError):
@@ -128,21 +132,29 @@ class Number:
     __rmul__ = __truediv__ = __rtruediv__ = __mul__
     __radd__ = __sub__ = __rsub__ = __add__
 
+    def __pow__(self, other: Any) -> "Number":
+        """Any other function, too: timed, and counted, as one operation."""
+        return Number(self.tracer, self.tracer.note(SUM, size=self.tracer.item))
+
+    __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__
+
     def __neg__(self) -> "Number":
         return self
 
-    __abs__ = __neg__
+    __pos__ = __neg__
 
     def __bool__(self, *other: Any) -> Any:
-        why = "what a kernel does may not hang on its data here, nor can functions of it be taken"
-        raise self.tracer.refused(why)
+        raise self.tracer.refused("what a kernel does may not hang on its data here")
 
-    def __array_ufunc__(self, function: Any, *given: Any) -> Any:  # beside a number of numpy's
+    def __array_ufunc__(self, function: Any, *given: Any) -> Any:  # of numpy, or beside its numbers
         if function in (np.multiply, np.divide):
             return self * 1
-        return self + 1 if function in (np.add, np.subtract) else self.__bool__()
+        if function in (np.add, np.subtract):
+            return self + 1
+        return self.__bool__() if function in COMPARISONS else self**1
 
-    __lt__ = __gt__ = __le__ = __ge__ = __float__ = __index__ = __bool__
+    __lt__ = __gt__ = __le__ = __ge__ = __eq__ = __ne__ = __float__ = __index__ = __bool__
+    __hash__ = object.__hash__
 
 
 class Size(int):
@@ -224,6 +236,37 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
     setattr(Threads, f"__i{_name}__", getattr(np.ndarray, f"__{_name}__"))
 
 
+@dataclass
+class DataFunction:
+    """A function, or a conversion, of numbers of any kind."""
+
+    function: Callable
+    name: str
+
+    def __call__(self, *given: Any) -> Any:
+        converts = self.name in CONVERSIONS
+        data = [one for one in given if isinstance(one, Number)]
+        if data:
+            return data[0] if converts else data[0] ** 1
+        if any(isinstance(one, Threads) for one in given):
+            if converts:
+                return given[0].astype(self.name)
+            return reduce(OF_THREADS.get(self.name, self.function), given)
+        sizes = [one for one in given if isinstance(one, Size)]
+        made = self.function(*(int(one) if isinstance(one, Size) else one for one in given))
+        return sizes[0].of(made) if sizes and self.name in OF_THREADS else made
+
+
+class Module:
+    """A module as a kernel knows it, whose names are ``replaced``."""
+
+    def __init__(self, module: ModuleType, replaced: Callable):
+        self.module, self.replaced = module, replaced
+
+    def __getattr__(self, name: str) -> Any:
+        return self.replaced(getattr(self.module, name))
+
+
 class Names(SimpleNamespace):
     """What a kernel knows as `cuda`."""
 
@@ -287,7 +330,16 @@ class Tracer:
                 else:
                     whole = isinstance(one, int | np.integer)
                     given.append(self.size(int(one)) if whole else Number(self))
-            self.replaced(self.function)(*given)
+            try:
+                self.replaced(self.function)(*given)
+            except Untraceable:
+                raise
+            except Exception as error:  # the reader's own
+                code = self.function.__code__
+                walked = walk_tb(error.__traceback__)
+                lines = [line for frame, line in walked if frame.f_code is code]
+                where = f"line {[code.co_firstlineno, *lines][-1]} of {self.function.__name__}"
+                raise Untraceable(f"{where}: {error} ({type(error).__name__})") from error
             for turn in (turn for part in self.parts for turn in part.turns):
                 for action in turn:
                     action.on = action.on & self.way if len(action.on) else action.on
@@ -314,16 +366,20 @@ class Tracer:
                 return self.cuda()
             if name in ("_four", "_simulated"):
                 return lambda array, *key: (self.load(array, array.place(key), 16),) * 4
-            if name in OF_A_CONVERSION and isinstance(value, type):
-                return lambda one: one if isinstance(one, Number) else value(one)
+            if isinstance(value, ModuleType):
+                return Module(value, instead)
+            name = getattr(value, "name", name)  # of a type of numba's
+            if isinstance(value, BuiltinFunctionType) or (name in CONVERSIONS and callable(value)):
+                return DataFunction(value, name)
             inside = function_of(value)
             return value if inside in (value, function) else self.replaced(inside)
 
-        code, given = function.__code__, function.__globals__
+        code = function.__code__
+        given = vars(builtins) | function.__globals__
         names = {name: instead(given[name]) for name in code.co_names if name in given}
         names["range"] = self.range
         cells = tuple(CellType(instead(c.cell_contents)) for c in function.__closure__ or ())
-        return FunctionType(code, given | names, "kernel", function.__defaults__, cells)
+        return FunctionType(code, given | names, function.__name__, function.__defaults__, cells)
 
     def one_of(self, choices: Any, axes: int) -> Any:
         if axes > len(choices):
