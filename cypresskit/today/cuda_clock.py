@@ -59,10 +59,31 @@ TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
 NOTHING = 0, ""
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
+ROUNDS = 8  # of workgroups, one behind the other, in a run of straight code
+#: Instructions of an action with its index, where no machine code is known.
+STRAIGHT = {"load": "paL", "shared load": "aS", "store": "pao", "shared store": "aT"}
+STRAIGHT_REGISTERS = 32
 
 
 class NothingToTime(ValueError):
-    """A kernel without arithmetic on data in a loop."""
+    """A kernel that neither computes nor loads nor stores."""
+
+
+def straight(actions: list[Action]) -> str:
+    """Machine code that is assumed, as ``Loop`` has it: between stores and barriers loads come
+    first, and a wait for all of them before arithmetic.
+    """
+    text = loads = arithmetic = ""
+    for action in actions:
+        letters = STRAIGHT.get(action.kind, "B")
+        if action.kind in FLOPS:
+            arithmetic += "d" if action.size == 8 else "f"
+        elif action.kind.endswith("load"):
+            loads += letters
+        else:
+            text += f"{loads}w{arithmetic}{letters}"
+            loads = arithmetic = ""
+    return f"{text}{loads}w{arithmetic}"
 
 
 def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
@@ -201,8 +222,8 @@ class _CudaLaunch:
         trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
         text = head + inner * trips + tail
         unroll = 1 if inner else max(round(_count(text) / own), 1)
-        share = 1 - computing.count(free) / len(computing)
-        weight = share * len(computing) * unroll / _count(text)
+        share = 1 - computing.count(free) / max(len(computing), 1)
+        weight = share * len(computing) * unroll / max(_count(text), 1)
         queues = {letter: iter(self._slots(events, text, unroll, letter)) for letter in LETTERS}
         clauses: list[Clause] = []
         issued: Counter = Counter()
@@ -276,10 +297,13 @@ class _CudaLaunch:
         return run(pack([path], warps), self.board.in_quarters, self.together * warps)
 
     @property
-    def rounds(self) -> list[tuple[int, int]]:
-        """How often how many workgroups run at once."""
-        whole, rest = divmod(self.total, self.together * self.board.simd_engines)
+    def rounds(self) -> list[tuple[float, int]]:
+        """How often how many workgroups run at once, or of straight code one behind the other."""
         full = self.together * self.board.simd_engines
+        if not self.part.kind:
+            blocks = min(self.total, ROUNDS * full)
+            return [(self.total / blocks, blocks)]
+        whole, rest = divmod(self.total, full)
         return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
 
 
@@ -290,14 +314,15 @@ def _count(text: str) -> int:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CudaReport(Report):
     """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
-    unit. ``loop`` is the machine code that was taken, ``assumed`` if it is that of the most
-    similar kernel known; ``source`` the file of the kernel. ``launched_as`` and
-    ``round_clocks``, those of a full round, are for ``prices``.
+    unit. ``loop`` is the machine code that was taken, and ``assumed`` says what it is if it isn't
+    the kernel's own; ``source`` the file of the kernel. ``launched_as`` and ``round_clocks``, those
+    of a full round, and ``stored``, the clocks of each line's stores, are for ``prices``.
     """
 
     loop: Loop
-    assumed: bool
+    assumed: str
     source: str
+    stored: dict[tuple[int, str], float]
     waited: tuple[float, ...]
     round_clocks: float
     launched_as: Any
@@ -330,20 +355,24 @@ class CudaReport(Report):
 
     @cached_property
     def prices(self) -> dict[tuple[int, str], float]:
-        """The share of a full round that would be saved if the loop's loads of an array, or its
-        arithmetic, took no time, by (line, what). Below zero: the others would get in each other's
-        way.
+        """The share of the launch that would be saved if the loop's loads of an array, or its
+        arithmetic, or stores took no time, by (line, what). Below zero: the others would get in
+        each other's way.
         """
         blocks = self.launched_as.rounds[0][1]
-        parts = sorted({a.what for a in self.launched_as.part.turns[0] if a.kind != "barrier"})
-        return {
-            what: 1 - self.launched_as.round(blocks, what)[0] / self.round_clocks for what in parts
+        actions = self.launched_as.part.turns[0]
+        parts = sorted({a.what for a in actions if a.kind not in ("barrier", "store")})
+        looped = 1 - sum(self.stored.values()) / self.clocks
+        found = {
+            what: looped * (1 - self.launched_as.round(blocks, what)[0] / self.round_clocks)
+            for what in parts
         }
+        return found | {what: clocks / self.clocks for what, clocks in self.stored.items()}
 
     @property
     def listing(self) -> str:
         """The loop's prices, with sectors and the lines of the kernel's source."""
-        rows = [f"{'price':>7} {'sectors':>8}"]
+        rows = [f"{'price':>7} {'sectors':>8}   (what indices cost isn't priced)"]
         for (line, what), price in self.prices.items():
             asked = self.sectors.get((line, what), 0)
             text = getline(self.source, line).strip()
@@ -352,11 +381,11 @@ class CudaReport(Report):
         return "\n".join(rows)
 
     def __repr__(self) -> str:
-        of = "that of the most similar kernel known, " if self.assumed else ""
         waits = ", ".join(
             f"{name} {100 * share:.0f} %" for name, share in self.waits.items() if share > 0.01
         )
-        said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {of}{self.loop.name}"
+        code = f"{self.assumed}{self.loop.name}"
+        said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {code}"
         return self.device.says(re.sub(r", (LDS|DRAM rows|written) 0.0( %)?", "", said))
 
 
@@ -374,7 +403,8 @@ def simulate(
     GPU. ``arguments`` are its own: arrays, of which only shape and dtype count, and numbers.
 
     ``listing`` is its machine code, as nvdisasm or ``kernel.inspect_sass()`` prints it, with the
-    ``registers`` of a thread; without it, that of the most similar kernel known is assumed.
+    ``registers`` of a thread; without it, that of the most similar kernel known is assumed,
+    and for what computes in no loop over a size, loads before arithmetic before stores.
     ``shared`` bytes of shared memory are asked for at the launch.
 
     Raises ``Untraceable``, a ``ValueError`` with the line, for a kernel whose ways or places depend
@@ -389,24 +419,29 @@ def simulate(
         raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {group:,}")
     parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1)
 
-    def computed(n: int) -> int:
-        return parts[n].count * sum(FLOPS.get(event.kind, 0) for event in parts[n].turns[0])
-
-    main = max(range(len(parts)), key=computed)
+    main = max(range(len(parts)), key=lambda n: parts[n].count * len(parts[n].turns[0]))
     part = parts[main]
-    kinds = Counter(event.kind for event in part.turns[0])
+    actions = part.turns[0]
+    if not actions:
+        raise NothingToTime(f"{_name(kernel)} neither computes nor loads nor stores")
+    kinds = Counter(event.kind for event in actions)
     fmas = sum(kinds[kind] for kind in FLOPS)
-    if not fmas:
-        raise NothingToTime(f"{_name(kernel)} does no arithmetic on data")
-    item = max(event.size for event in part.turns[0] if event.kind in FLOPS)
-    if not part.kind:
-        raise NothingToTime(f"{_name(kernel)} computes in no loop over a size")
+    item = max((event.size for event in actions if event.kind in FLOPS), default=4)
     if isinstance(listing, str):
         if not registers:
             raise ValueError("a listing needs the registers of a thread: registers=...")
         listing = read_listing(listing, registers=registers)
-    loads = max(kinds["load"] + kinds["shared load"], 1)
-    loop = listing or nearest(fmas, loads, item, part.kind, bool(kinds["shared load"]))
+    assumed = ""
+    if listing:
+        loop = listing
+    elif part.kind and fmas:
+        loads = max(kinds["load"] + kinds["shared load"], 1)
+        loop = nearest(fmas, loads, item, part.kind, bool(kinds["shared load"]))
+        assumed = "that of the most similar kernel known, "
+    else:
+        text = straight(actions)
+        loop = Loop("loads, arithmetic, stores", STRAIGHT_REGISTERS, text, max(fmas, 1))
+        assumed = "assumed: "
     arrays = [array for array in arguments if getattr(array, "shape", ())]
     if sum(prod(array.shape) * array.dtype.itemsize for array in arrays) <= board.l2_bytes:
         timed_on = replace(board, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
@@ -423,20 +458,28 @@ def simulate(
     launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
     clocks = sum(times * clocks for times, (clocks, _) in rounds)
-    stored = sum(
-        kept.count * len(_sectors(a, group, board)[0])
-        for kept in parts
-        for a in kept.turns[0]
-        if a.kind == "store"
-    )
-    clocks += board.stored_sector_clocks * stored * prod(grid) / board.simd_engines
+    sectors: Counter = Counter()
+    for action, count in ((a, p.count * prod(grid)) for p in parts for a in p.turns[0]):
+        if action.kind == "store":
+            sectors[action.what] += count * len(_sectors(action, group, board)[0])
     round_clocks, out = rounds[0][1]
     quarters = timed_on.in_quarters
     warps = -(-group // WARP)
     busy = busy_shares(out.counts, out.end_clock, quarters)
+    bytes_clock = timed_on.memory_gb_s * timed_on.dram_efficiency / board.clock_ghz
+    storing = {
+        "texture": board.stored_sector_clocks / board.simd_engines * sectors.total(),
+        "DRAM": board.line_bytes / bytes_clock * sectors.total(),
+    }
+    if part.kind:  # stores come behind the loop, in straight code between other warps' loads
+        total = clocks + max(storing.values())
+    else:
+        total = max(clocks, *(busy[unit] * clocks + storing[unit] for unit in storing))
+    busy = {unit: (share * clocks + storing.get(unit, 0)) / total for unit, share in busy.items()}
+    stored = {what: (total - clocks) * count / sectors.total() for what, count in sectors.items()}
     lived = out.lived / (out.end_clock * board.simd_engines * together * warps)
     full = sum(times * blocks for times, blocks in launch.rounds) / launch.rounds[0][1]
-    flops = sum(computed(n) for n in range(len(parts))) * 1.0 * prod(grid) * group
+    flops = sum(FLOPS.get(a.kind, 0) * p.count for p in parts for a in p.turns[0])
     turns = clocks * SCHEDULERS / out.end_clock  # the run's counts, times so many, are the launch's
     hits = {
         name.upper(): 1 - out.counts[f"{name}_missed"] / max(out.counts[f"{name}_asked"], 1)
@@ -451,9 +494,9 @@ def simulate(
         kernel=_name(kernel),
         device=board,
         size=None,
-        clocks=clocks,
-        seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
-        flops=flops,
+        clocks=total,
+        seconds=total / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
+        flops=1.0 * flops * prod(grid) * group,
         peak_gflops=board.peak_gflops("double" if item == 8 else "single"),
         bound=bound(busy, lived, full),
         registers=loop.registers,
@@ -462,7 +505,10 @@ def simulate(
         simulated=min(1.0, 1 / turns),
         busy=read_only(busy),
         hits=read_only(hits),
-        bytes=read_only({name: amount * turns for name, amount in moved.items()}),
+        bytes=read_only(
+            {name: amount * turns for name, amount in moved.items()}
+            | {"written": board.line_bytes * sectors.total()}
+        ),
         error=0.0,
         lived=out.lived * turns / SCHEDULERS,
         events=events_shown,
@@ -471,7 +517,8 @@ def simulate(
         launch=None,  # type: ignore[arg-type]
         seen=None,  # type: ignore[arg-type]
         loop=loop,
-        assumed=listing is None,
+        assumed=assumed,
+        stored=stored,
         waited=tuple((out.ledger.waited / out.lived).tolist()),
         round_clocks=round_clocks,
         source=function_of(kernel).__code__.co_filename,
