@@ -1,9 +1,9 @@
 """Every number about a board, each with its unit and where it comes from.
 
-A ``Board`` is what a data sheet prints; a ``Device`` adds what the compiler and the timing model
-need. Numbers that no document gives are calibrations: their field says what they were calibrated
-on, ``calibrations(device)`` lists them, and one set serves every kernel and every size. What-if
-boards come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
+A ``Device`` has what a data sheet prints, and what the compiler and the timing model need. Numbers
+that no document gives are calibrations: their field says what they were calibrated on,
+``calibrations(device)`` lists them, and one set serves every kernel and every size. What-if boards
+come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
 
 Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
 programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about
@@ -58,7 +58,7 @@ def _n(
     default: Any,
     calibrated: str = "",
 ) -> Any:
-    """A board's field, and what it was ``calibrated`` on, if it was."""
+    """A device's field, and what it was ``calibrated`` on, if it was."""
     metadata = {
         "unit": unit,
         "source": source,
@@ -78,75 +78,6 @@ _count = partial(_n, is_whole, "has to be a whole number of at least 1")
 _positive = partial(_n, lambda value: value > 0, "has to be above 0")
 _amount = partial(_n, lambda value: value >= 0, "has to be 0 or more")
 _power = partial(_n, _is_power, "has to be a power of two")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Board:
-    """A board (or one chip of it) as its data sheet has it; the defaults are those of a Cypress
-    chip.
-    """
-
-    name: str
-    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20)
-    thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    lanes: int = _count(
-        "single-precision multiply-adds per thread processor and clock", "Table 1", 5
-    )
-    double_fmas: float = _amount(
-        "double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0
-    )
-    clock_ghz: float = _positive("GHz", "Table 1", 0.85)
-    memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
-    memory_channels: int = _count("32-bit GDDR5 channels", "APP table D.4", 8)
-    memory_bytes: int = _positive("bytes", "Table 1", 1 << 30)
-    chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
-    register_bytes: int = _number("bytes per SIMD engine", "Table 1", 256 << 10)
-    lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
-    l1_bytes: int = _amount(
-        "bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10
-    )
-    l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
-
-    def __post_init__(self) -> None:
-        for f in fields(self)[1:]:
-            _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
-
-    def __repr__(self) -> str:
-        what = (
-            f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f}"
-            " Gflop/s"
-        )
-        return (
-            f"<{type(self).__name__} {self.name}: {what} in single precision,"
-            f" {self.double_gflops:.0f} in double>"
-        )
-
-    def _repr_html_(self) -> str:
-        return table(("", "value", "unit", "source"), _numbers(self), self.name)
-
-    @property
-    def single_gflops(self) -> float:
-        """Peak in single precision, Gflop/s: two flops per lane and clock."""
-        return 2 * self.simd_engines * self.thread_processors * self.lanes * self.clock_ghz
-
-    @property
-    def double_gflops(self) -> float:
-        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock
-        on Cypress.
-        """
-        return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
-
-    def says(self, text: str) -> str:
-        """A text about Cypress in the words of this board's programmers."""
-        return text
-
-    def peak_gflops(self, precision: str) -> float:
-        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
-        operations take ``DOUBLE_DOUBLE`` instructions.
-        """
-        check_precision(precision)
-        peaks = self.single_gflops, self.double_gflops, self.double_gflops / DOUBLE_DOUBLE
-        return peaks[PRECISIONS.index(precision)]
 
 
 @dataclass(frozen=True)
@@ -186,12 +117,35 @@ class AccessGeometry:
     name: str = field(compare=False)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Device(Board):
-    """A chip that can be compiled for and timed."""
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A chip that can be compiled for and timed, with the memory of its board; the defaults are
+    those of an HD 5870.
+    """
 
     fetches_in_order = True  # whether their data come back in the order of asking; assumed
 
+    # as the data sheet has it
+    name: str
+    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20)
+    thread_processors: int = _count("per SIMD engine", "Table 1", 16)
+    lanes: int = _count(
+        "single-precision multiply-adds per thread processor and clock", "Table 1", 5
+    )
+    double_fmas: float = _amount(
+        "double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0
+    )
+    clock_ghz: float = _positive("GHz", "Table 1", 0.85)
+    memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
+    memory_channels: int = _count("32-bit GDDR5 channels", "APP table D.4", 8)
+    memory_bytes: int = _positive("bytes", "Table 1", 1 << 30)
+    chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
+    register_bytes: int = _number("bytes per SIMD engine", "Table 1", 256 << 10)
+    lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
+    l1_bytes: int = _amount(
+        "bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10
+    )
+    l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
     # threads
     wavefront: int = _count("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
     max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32)
@@ -281,7 +235,8 @@ class Device(Board):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        for f in fields(self)[1:]:
+            _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
         for name in ("simd_engines", "memory_channels", "l2_slices", "max_wavefronts", "lds_banks"):
             _check(
                 self,
@@ -363,6 +318,43 @@ class Device(Board):
             self.result_clocks >= self.bundle_clocks,
             "can't be below bundle_clocks",
         )
+
+    def __repr__(self) -> str:
+        what = (
+            f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f}"
+            " Gflop/s"
+        )
+        return (
+            f"<{type(self).__name__} {self.name}: {what} in single precision,"
+            f" {self.double_gflops:.0f} in double>"
+        )
+
+    def _repr_html_(self) -> str:
+        return table(("", "value", "unit", "source"), _numbers(self), self.name)
+
+    @property
+    def single_gflops(self) -> float:
+        """Peak in single precision, Gflop/s: two flops per lane and clock."""
+        return 2 * self.simd_engines * self.thread_processors * self.lanes * self.clock_ghz
+
+    @property
+    def double_gflops(self) -> float:
+        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock
+        on Cypress.
+        """
+        return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
+
+    def says(self, text: str) -> str:
+        """A text about Cypress in the words of this board's programmers."""
+        return text
+
+    def peak_gflops(self, precision: str) -> float:
+        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
+        operations take ``DOUBLE_DOUBLE`` instructions.
+        """
+        check_precision(precision)
+        peaks = self.single_gflops, self.double_gflops, self.double_gflops / DOUBLE_DOUBLE
+        return peaks[PRECISIONS.index(precision)]
 
     @property
     def texture_gb_s(self) -> float:
@@ -451,7 +443,7 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
     )
 
 
-def _numbers(board: Board) -> list[tuple[Any, ...]]:
+def _numbers(board: Device) -> list[tuple[Any, ...]]:
     """Name, value, unit and source of each number."""
     rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
     sources = [
@@ -461,7 +453,7 @@ def _numbers(board: Board) -> list[tuple[Any, ...]]:
     return [(name, value, row["unit"], source) for (name, value, row), source in zip(rows, sources)]
 
 
-def _number_of(board: "Board | Host", name: str) -> int | float:
+def _number_of(board: "Device | Host", name: str) -> int | float:
     """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for
     anything else.
     """
@@ -475,7 +467,7 @@ def _number_of(board: "Board | Host", name: str) -> int | float:
     return number
 
 
-def _check(board: "Board | Host", name: str, good: bool, message: str) -> None:
+def _check(board: "Device | Host", name: str, good: bool, message: str) -> None:
     if not good:
         raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {message}")
 
