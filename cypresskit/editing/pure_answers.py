@@ -6,7 +6,7 @@ that a page without a server can do the same.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -203,8 +203,7 @@ def _signature(row: Answer, program: Program) -> Signature:
 
 def bare(program: Program, line: int) -> str:
     """A line of the text without its comment."""
-    text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
-    return without_remark(text).strip()
+    return without_remark(program.text_of(line)).strip()
 
 
 def _mark_new(
@@ -220,13 +219,11 @@ def _mark_new(
                 row["new"] = True
 
 
-def pure_answers(
-    text: str, name: str = "kernel.il", before: Iterable[Signature] = ()
-) -> Iterator[tuple[str, Answer]]:
+def pure_answers(text: str, name: str = "kernel.il") -> Iterator[tuple[str, Answer]]:
     """The parts of an answer that need neither data nor a clock: ("text", ...), then ("code", ...)
     if the text has no fault.
     """
     answer, program = text_answer(text, name)
     yield "text", answer
     if program is not None:
-        yield "code", code_answer(program, tuple(before))[0]
+        yield "code", code_answer(program)[0]

@@ -231,10 +231,13 @@ class Program:
     def _hash(self) -> int:  # kept, since engines and compiler remember what they made by program
         return hash((self.mode, self.instructions, self.macros))
 
+    def text_of(self, line: int) -> str:
+        """A source line; "" for one that the text doesn't have."""
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+
     def where(self, line: int) -> str:
         """``name:line: text`` of a source line, for a report."""
-        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
-        return f"{self.name}:{line}: {text}"
+        return f"{self.name}:{line}: {self.text_of(line).strip()}"
 
     def called(self, i: Instruction) -> list[str]:
         """``where`` of the macro calls that an instruction comes from, the innermost first."""

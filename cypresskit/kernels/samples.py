@@ -1,6 +1,5 @@
 """Small recorded runs of kernels, for views that are given a kernel."""
 
-from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import product
@@ -10,20 +9,18 @@ from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.traffic import Traffic
 
 
-def run(
-    kernel: Kernel, m: int, n: int, k: int, *observers: Observer, program: Program | None = None
-) -> Run:
-    """The counts of a launch of ``kernel``, or of a ``program`` in its place, on small whole
-    numbers (the same each time), m x k by k x n, with ``observers``. Raises ``ArithmeticError`` if
-    C isn't numpy's; a kernel of one's own may be wrong.
+def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> Run:
+    """The counts of a launch of ``kernel`` on small whole numbers (the same each time), m x k by k
+    x n, with ``observers``. Raises ``ArithmeticError`` if C isn't numpy's; a kernel of one's own
+    may be wrong.
     """
     given = product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
     arguments = given.arguments()
-    counts = launch(program or kernel.program, **arguments, observers=observers)
-    if program is None and KERNELS.get(kernel.name) != kernel:
+    counts = launch(kernel.program, **arguments, observers=observers)
+    if KERNELS.get(kernel.name) != kernel:
         return counts
     if given.wrong(given.result(arguments)).any():
-        raise ArithmeticError(f"{(program or kernel.program).name} computed a wrong product")
+        raise ArithmeticError(f"{kernel.program.name} computed a wrong product")
     return counts
 
 

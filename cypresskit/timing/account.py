@@ -233,7 +233,7 @@ def lines_of_work(
     return tuple(
         LineWork(
             line=id_[0],
-            text=_text(code, id_[0]),
+            text=code.program.text_of(id_[0]).strip(),
             runs=round(scale * most[id_]),
             clocks={unit: scale * count for unit, count in clocks[id_].items()},
             bytes=seen.moves.get(id_, dict.fromkeys(MOVES, 0.0)),
@@ -249,11 +249,6 @@ def _working(code: Code) -> set[int]:
     accesses = {access.at for control in code.controls for access in control.accesses}
     operations = {operation.at for control in code.controls for operation in control.operations}
     return accesses | operations
-
-
-def _text(code: Code, line: int) -> str:
-    lines = code.program.lines
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
 def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:

@@ -234,7 +234,7 @@ class Check(Observer):
                 old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls]))
             )
             return
-        text = program.lines[line - 1] if 0 < line <= len(program.lines) else ""
+        text = program.text_of(line)
         item = more.pop("item", None)
         more |= {"message": message, "advice": advice, "more": count - 1, "calls": tuple(calls)}
         more |= {
