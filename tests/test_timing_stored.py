@@ -158,6 +158,12 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
 
     text = ck.kernels["sgemm_tn"].text
     add(kernel=ck.kernel(text.replace("mad", " mad", 1), like="sgemm_tn"))  # as its lines are shown
+    head, loop, rest = text.partition("whileloop")
+    for before in (
+        head,
+        head.replace("mov r14, l0.z", "mov r14, l0.x"),
+    ):  # lines that aren't counted
+        add(kernel=replace(ck.kernels["sgemm_tn"], given=ck.assemble(loop + rest, before=before)))
     for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
         add(**change)
     add(layout="tiled")

@@ -57,27 +57,30 @@ _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand bef
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def assemble(text: str, name: str = "kernel.il") -> Program:
+def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
     """Read IL text into a ``Program``.
 
-    Parameters: ``text``, the kernel; ``name``, what to call it in reports.
+    Parameters: ``text``, the kernel; ``name``, what to call it in reports; ``before``, lines in
+    front of the text that aren't counted: reports number the lines from the first of ``text``.
     Raises ``ILError`` with every fault of the text, each with its line, column and what was
     expected; ``TypeError`` if ``text`` isn't a string.
     """
-    given: object = text
-    if not isinstance(given, str):
-        what = f"assemble takes IL text as a str, not {type(given).__name__}"
-        raise TypeError(f"{what}; read a file with Path.read_text()")
+    strings: tuple[object, ...] = (text, before)
+    for given in strings:
+        if not isinstance(given, str):
+            what = f"assemble takes IL text as a str, not {type(given).__name__}"
+            raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
         message = f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read"
         raise ILError(name, [Fault(1, 1, message, "")])
-    return _Assembler(text, name).program()
+    return _Assembler(text, name, before).program()
 
 
 class _Assembler:
-    def __init__(self, text: str, name: str):
+    def __init__(self, text: str, name: str, before: str = ""):
         self.name = name
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
+        self.before = before.splitlines()
         self.faults: list[Fault] = []
         #: Line to the column of its first word, for checks made afterwards.
         self.columns: dict[int, int] = {}
@@ -93,7 +96,7 @@ class _Assembler:
         self.ended = self.returned = False
 
     def program(self) -> Program:
-        for number, text in enumerate(self.lines, 1):
+        for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
             if len(self.faults) >= MAX_FAULTS:
                 break
             self._line(number, text)

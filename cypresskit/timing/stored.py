@@ -71,6 +71,7 @@ def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
         what,
         (np.__version__, numba.__version__, numba.config.CPU_NAME or host_processor()),
         (program.mode, program.lines),
+        [i for i in program.expanded if i.line < 1],  # of what stood before the lines
         (astuple(question.device), launch.surfaces.key),
         (question.exact, astuple(question.policy)),
     )
