@@ -7,7 +7,8 @@ from pages import (
 from said import Rule, Said, assert_held
 
 import cypresskit as ck
-from cypresskit.teach.l04_registers.dial import grid, point, settings, timed
+from cypresskit.teach.l04_registers.dial import grid, settings
+from tools.stored_figures import dial_point, dial_report
 
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 WINDOW, POOL = 1500, 256
@@ -66,7 +67,7 @@ def test_every_number_is_the_grids():
 @pytest.mark.parametrize("registers", [20, 37])
 def test_the_dials_grid_is_what_the_model_gives(registers):
     setting = (40, 320, registers)
-    kept, made = grid()[list(settings()).index(setting)], point(timed(*setting))
+    kept, made = grid()[list(settings()).index(setting)], dial_point(dial_report(*setting))
     assert made.gflops == pytest.approx(kept.gflops, rel=0.005), (
         "make it anew: python -m tools.stored_figures"
     )

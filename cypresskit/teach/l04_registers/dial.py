@@ -11,7 +11,6 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -23,21 +22,16 @@ from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.sheet import Sheet, by_frame
-from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units, steps, turns
-from cypresskit.timing import Report, simulate
+from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units
 
-KERNEL, GPRS = "sgemm_tn", 25
-M, N, K = 1280, 1024, 64  # 16 wavefronts for each engine
+GPRS = 25  # of the kernel as it is
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES = (160, 240, 320, 500, 700, 1000)
 SWITCHES = (0, 20, 40)
-FROM, LONG = 3000, 1500  # the first clock that is seen, and how many are
-AVERAGED = 9000  # clocks that give the speed
+LONG = 1500  # clocks that are seen
 MOST = HD5870.register_pool // REGISTERS[0]
 BARS = 3  # kinds of what rows show: nothing is stored in the steady state
-# Of a turn on all engines, in 10^9.
-FLOPS = 2 * 2 * 64 * HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
 # Of the rows' stage, in pixels.
 WIDTH, HEIGHT = 810, 372
 LEFT, RIGHT, TOP, ROW = 44, 744, 40, 15
@@ -59,37 +53,6 @@ class Point(NamedTuple):
 def settings() -> Iterator[tuple[int, int, int]]:
     """(clocks of a clause switch, latency, registers) of every setting, in the grid's order."""
     return product(SWITCHES, LATENCIES, REGISTERS)
-
-
-def timed(switch: int, latency: int, registers: int) -> Report:
-    """The report on a launch with these settings."""
-    pool = GPRS * (HD5870.register_pool // registers)
-    board = replace(
-        HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0
-    )
-    return simulate(KERNEL, N, m=M, k=K, device=board)
-
-
-def point(report: Report) -> Point:
-    """The part of a report that the picture shows, in whole clocks from the window's start."""
-    window = (FROM, FROM + LONG)
-    events = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
-    bars = []
-    for kind in ROWS[:BARS]:
-        rows = [
-            (event.slot, *np.clip((getattr(event, kind.begin), getattr(event, kind.end)), *window))
-            for event in events
-            if event.kind == kind.clause
-        ]
-        spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
-        bars.append(spans[spans[:, 2] > spans[:, 1]])
-    alu = steps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
-    texture = steps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
-    alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
-    ended = turns(report)
-    done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
-    pace = (len(done) - 1) / (done[-1] - done[0])  # turns a clock
-    return Point(bars, alu, texture, round(float(FLOPS * pace), 1))
 
 
 @cache
