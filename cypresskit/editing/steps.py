@@ -48,23 +48,24 @@ class Step:
     ``idea`` is told in two sentences, ``hint`` leads on from any right kernel that isn't good yet.
     ``like``: the book's kernel by whose convention the text is launched, unless it asks for
     another. It is timed at m = n = k = ``n``. ``start``: the book's kernel with whose text it
-    begins. ``good`` names the kernel of the book's climb, and ``paper`` the published one, that set
-    two of the pars; the first par is a ``share`` of the good one. ``views`` are those of "Play it".
-    ``previous``: the step whose kernel it goes on with; a step without one begins with its own
-    ``start``. ``old_c``: whether its kernel must add beta times the old C. ``climbs``: whether it
-    is a step of a reader's climb; the others are ideas beside it.
+    begins, by default the start that has the step's name. ``good`` names the kernel of the book's
+    climb, and ``paper`` the published one, that set two of the pars; the first par is a ``share``
+    of the good one. ``views`` are those of "Play it". ``previous``: the step whose kernel it goes
+    on with; a step without one begins with its own start. ``old_c``: whether its kernel must add
+    beta times the old C. ``climbs``: whether it is a step of a reader's climb; the others are ideas
+    beside it.
     """
 
     name: str
     title: str
     idea: str
     like: str
-    start: str
     share: float
     good: str
-    paper: str
-    hint: str
     views: tuple[str, ...]
+    start: str = ""
+    paper: str = "sgemm_tn"
+    hint: str = ""
     previous: str = ""
     n: int = REFERENCE
     old_c: bool = False
@@ -79,7 +80,7 @@ class Step:
     @property
     def book(self) -> str:
         """The book's text to begin with."""
-        return book_text(self.start)
+        return book_text(self.start or self.name)
 
 
 class StepText(NamedTuple):
@@ -155,11 +156,8 @@ STEPS = {
             idea="Each work-item computes one element of C: it runs along a row of A and down "
             "a column of B. Two numbers are fetched for each product. Which line is dear?",
             like="sgemm_naive",
-            start="00",
             share=0.0,
             good="sgemm_naive",
-            paper="sgemm_tn",
-            hint="",
             views=(
                 "chip",
                 "texture_fetch",
@@ -171,10 +169,8 @@ STEPS = {
             idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
             "r11. Each number that it fetches is used twice. Which line is dear now?",
             like="block_2x2",
-            start="01a",
             share=0.5,
             good="block_2x2",
-            paper="sgemm_tn",
             hint="does a turn fetch two numbers of A and two of B, and use each twice?",
             views=("register_block",),
         ),
@@ -184,10 +180,8 @@ STEPS = {
             idea="A texel holds four neighbours, and one fetch brings them all. A block of 4 x "
             "4 uses each of them four times. How many registers will it take? 2 x 2 took 5.",
             like="block_4x4",
-            start="01b",
             share=0.9,
             good="block_4x4",
-            paper="sgemm_tn",
             hint="one texel of A and one of B make all 16 products: is more fetched?",
             views=("register_block",),
         ),
@@ -197,10 +191,8 @@ STEPS = {
             idea="The larger the block, the more products are made of what was fetched: first "
             "4 x 8, then 8 x 8. The block must fit into registers: how many will it take?",
             like="block_4x8",
-            start="02",
             share=0.7,
             good="block_8x8",
-            paper="sgemm_tn",
             hint="is a side of the block still four? One more texel for it, as many sums again, "
             "and a first texel twice as far. If it is 8 x 8, the order of its products is next: "
             "lesson 03.",
@@ -214,10 +206,8 @@ STEPS = {
             "Which products stand beside each other decides it. Which line is dear now: a fetch, "
             "or a product?",
             like="block_8x8",
-            start="03",
             share=0.94,
             good="block_8x8",
-            paper="sgemm_tn",
             hint="the book's takes 16 bundles and 22 registers, for 11 wavefronts: which do you "
             "have more of? A bundle reads three registers of each channel: which four neighbours "
             "share all their numbers of B?",
@@ -231,10 +221,8 @@ STEPS = {
             "that waits holds a register, and registers decide how many wavefronts an "
             "engine holds. How many will be enough?",
             like="block_8x8",
-            start="04",
             share=0.98,
             good="block_8x8",
-            paper="sgemm_tn",
             hint="each number of C that waits for its `mad` holds a register. How few can wait "
             "at once, and when?",
             views=("wavefronts",),
@@ -248,10 +236,8 @@ STEPS = {
             "numbers in a row are a quad, and what a quad wants decides how long a fetch "
             "takes. Which line is dear?",
             like="sgemm_tn_compute",
-            start="05",
             share=0.98,
             good="block_8x8",
-            paper="sgemm_tn",
             hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of "
             "the number moves down a row?",
             views=("texture_fetch",),
@@ -264,7 +250,6 @@ STEPS = {
             "bundle. A block of 4 x 4 matches what the texture units deliver. How many bundles "
             "will a turn take?",
             like="dgemm_tn",
-            start="06",
             share=0.5,
             good="dgemm_tn",
             paper="dgemm_tn",
@@ -279,7 +264,6 @@ STEPS = {
             "fetched once, and read from the LDS by all. Nobody may read before everybody "
             "has written. Which line is dear?",
             like="sgemm_64x64_lds",
-            start="07",
             share=0.98,
             good="sgemm_64x64_lds",
             paper="sgemm_64x64_lds",
@@ -294,10 +278,8 @@ STEPS = {
             idea="A turn of the loop that does two steps of k pays once for its test, and has "
             "twice as many fetches under way. How many bundles will it take?",
             like="block_8x8",
-            start="12",
             share=0.998,
             good="sgemm_tn",
-            paper="sgemm_tn",
             hint="is k counted once a turn, by a literal of 2.0? And are all the turn's fetches "
             "asked for before its first product?",
             views=("bundles",),
@@ -312,8 +294,6 @@ STEPS = {
             start="sgemm_tn",
             share=0.0,
             good="sgemm_tn",
-            paper="sgemm_tn",
-            hint="",
             views=("chip",),
             previous="12",
             n=4352,
@@ -330,7 +310,6 @@ STEPS = {
             start="sgemm_tn",
             share=0.9,
             good="sgemm_tn",
-            paper="sgemm_tn",
             hint="what does a turn pay for besides products and fetches?",
             views=("chip",),
             previous="12",
