@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cypresskit import draw
-from cypresskit.teach.l13_what_is_left.checks import clock_table
+from cypresskit.teach.l13_what_is_left.checks import clock_table, clocked
 from cypresskit.today import modelled, record
 from cypresskit.today.cuda_clock import accesses, occupancy, simulate
 from cypresskit.today.cuda_code import known, nearest, read_listing
@@ -417,6 +417,56 @@ def test_twice_the_straight_code_takes_twice_as_long():
     assert two / one == pytest.approx(2, rel=0.01)
     apart = kernel_of("x = cuda.grid(1)\nc[32 * x % c.size] = 2 * a[x] + b[x]")
     assert simulate(apart, vectors[0].shape[0] // 256, 256, *3 * vectors[:1]).clocks > 3 * one
+
+
+PRODUCT = """
+def product(a, b):
+    global cuda
+    from numba import cuda
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        tile = cuda.shared.array(0, np.float32)
+        tile[cuda.threadIdx.x] = 1
+        LINES
+
+    a, b = cuda.to_device(a), cuda.to_device(np.asfortranarray(b), stream=cuda.stream())
+    c = cuda.device_array((a.shape[1], b.shape[1]), np.float32)
+    kernel[(b.shape[1] // 64, a.shape[1] // 32), (8, 4), 0, 40_000](a, b, c)
+    cuda.synchronize()
+    return c.copy_to_host()
+"""
+ROW = "for k in range(64):\n            c[y, x] += a[k, y] * b[k, x]"
+
+
+@pytest.mark.parametrize("lines", ["pass", "c[y, x] = 0", "c[y, x] = a[0, x]"])
+def test_lesson_13s_kernel_without_its_lines_is_not_timed(lines, capsys):
+    names = {"np": np}
+    exec(PRODUCT.replace("LINES", lines), names)
+    report = clocked(names["product"], 128)
+    assert "no arithmetic on data. So this is" in capsys.readouterr().out
+    assert report.flops == 2 * 128**3
+
+
+def test_lesson_13s_product_may_copy_to_the_card_and_ask_for_shared_memory():
+    names = {"np": np}
+    exec(PRODUCT.replace("LINES", ROW), names)
+    report = clocked(names["product"], 128)
+    assert report.active == 5  # workgroups of a warp, each with 40,000 bytes and 1,024
+    assert report.flops == 2 * 8 * 32 * 64
+    assert report.sectors[12, "loads of b"] == 8, "as b lies, in columns"
+
+
+@pytest.mark.parametrize("count", [7, 8])
+def test_shared_memory_of_the_launch_has_its_bytes(count):
+    body = f"s = cuda.shared.array(0, np.float32)\nc[0, 0] = s[{count}] + 1"
+    kernel = kernel_of(body)
+    if count == 7:
+        assert simulate(kernel, 1, 32, *matrices(64), shared=32).flops == 32
+    else:
+        with pytest.raises(Untraceable, match=r"outside of \(8,\)"):
+            simulate(kernel, 1, 32, *matrices(64), shared=32)
 
 
 class Counted:

@@ -417,7 +417,7 @@ def simulate(
     group = prod(threads)
     if group > MOST_THREADS:
         raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {group:,}")
-    parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1)
+    parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1, shared)
 
     main = max(range(len(parts)), key=lambda n: parts[n].count * len(parts[n].turns[0]))
     part = parts[main]
@@ -450,7 +450,7 @@ def simulate(
     together = occupancy(board, loop.registers, group, static + shared)
 
     def events(blocks: int) -> list[Action]:
-        seen = traced(kernel, grid, threads, arguments, blocks, 1)[0][main].turns[0]
+        seen = traced(kernel, grid, threads, arguments, blocks, 1, shared)[0][main].turns[0]
         if len(seen) != len(part.turns[0]):
             raise Untraceable(f"{_name(kernel)}: its workgroups differ in what they do")
         return seen

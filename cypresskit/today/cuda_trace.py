@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from dis import get_instructions
 from functools import cache, reduce
-from traceback import walk_tb
 from types import BuiltinFunctionType, CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -48,23 +47,21 @@ def line_of(code: Any) -> int:
 def loops_of(code: Any) -> list[list[Any]]:
     """The loops of a function, the shortest first: of each the lines on which it may end."""
     steps = list(get_instructions(code))
-    jumps = [step for step in steps if "JUMP" in step.opname]
+    jumps = [step for step in steps if "JUMP" in step.opname or step.opname == "FOR_ITER"]
     last = {jump.argval: jump for jump in jumps if jump.argval <= jump.offset}
     found = []
     for begin, end in last.items():
-        inside = [step for step in steps if begin <= step.offset <= end.offset]
-        lines = []
-        for step in inside:
-            if step in jumps:
-                leaves = not begin <= step.argval <= end.offset or (
-                    step is end and "IF" in step.opname
-                )
-            else:
-                leaves = "RETURN" in step.opname or (
-                    step is inside[0] and step.opname == "FOR_ITER"
-                )
-            if leaves and step.positions:
-                lines.append(step.positions.lineno)
+        inside = range(begin, end.offset + 1)
+        lines = [
+            step.positions and step.positions.lineno
+            for step in steps
+            if step.offset in inside
+            and (
+                "RETURN" in step.opname
+                or (step in jumps and step.argval not in inside)
+                or (step is end and "IF" in step.opname)
+            )
+        ]
         found.append((len(inside), lines))
     return [lines for _, lines in sorted(found)]
 
@@ -245,13 +242,13 @@ class DataFunction:
 
     def __call__(self, *given: Any) -> Any:
         converts = self.name in CONVERSIONS
-        data = [one for one in given if isinstance(one, Number)]
-        if data:
-            return data[0] if converts else data[0] ** 1
-        if any(isinstance(one, Threads) for one in given):
-            if converts:
-                return given[0].astype(self.name)
-            return reduce(OF_THREADS.get(self.name, self.function), given)
+        for one in given:
+            if isinstance(one, Number):
+                return one if converts else one**1
+        for one in given:
+            if isinstance(one, Threads):
+                of_all = OF_THREADS.get(self.name, self.function)
+                return one.astype(self.name) if converts else reduce(of_all, given)
         sizes = [one for one in given if isinstance(one, Size)]
         made = self.function(*(int(one) if isinstance(one, Size) else one for one in given))
         return sizes[0].of(made) if sizes and self.name in OF_THREADS else made
@@ -280,10 +277,14 @@ def function_of(kernel: Any) -> Any:
 
 
 class Tracer:
-    """One run of a kernel by ``blocks`` workgroups of ``threads``, ``turns`` turns of each loop."""
+    """One run of a kernel by ``blocks`` workgroups of ``threads``, ``turns`` turns of each loop.
+    ``asked`` bytes of shared memory come with the launch.
+    """
 
-    def __init__(self, function: FunctionType, grid: Any, threads: Any, blocks: int, turns: int):
-        self.function, self.turns = function, turns
+    def __init__(
+        self, function: FunctionType, grid: Any, threads: Any, blocks: int, turns: int, asked: int
+    ):
+        self.function, self.turns, self.asked = function, turns, asked
         inside = np.arange(blocks * threads[0] * threads[1])
         block, thread = np.divmod(inside, threads[0] * threads[1])
         self.grid, self.threads = grid, threads
@@ -317,7 +318,7 @@ class Tracer:
             self.on = self.way = self.waiting.pop()
             self.parts = [Section([[]])]
             self.loop: Any = None
-            self.first = self.inner = 0
+            self.first = 0
             self.loaded: set = set()
             self.shared = 0
             given: list[Any] = []
@@ -330,16 +331,17 @@ class Tracer:
                 else:
                     whole = isinstance(one, int | np.integer)
                     given.append(self.size(int(one)) if whole else Number(self))
+            kernel = self.replaced(self.function)
             try:
-                self.replaced(self.function)(*given)
+                kernel(*given)
             except Untraceable:
                 raise
             except Exception as error:  # the reader's own
+                at: Any = error.__traceback__
                 code = self.function.__code__
-                walked = walk_tb(error.__traceback__)
-                lines = [line for frame, line in walked if frame.f_code is code]
-                where = f"line {[code.co_firstlineno, *lines][-1]} of {self.function.__name__}"
-                raise Untraceable(f"{where}: {error} ({type(error).__name__})") from error
+                line = at.tb_next.tb_lineno if at.tb_next else code.co_firstlineno
+                why = f"{error} ({type(error).__name__})"
+                raise Untraceable(f"line {line} of {kernel.__name__}: {why}") from error
             for turn in (turn for part in self.parts for turn in part.turns):
                 for action in turn:
                     action.on = action.on & self.way if len(action.on) else action.on
@@ -388,10 +390,12 @@ class Tracer:
 
     def cuda(self) -> SimpleNamespace:
         def shared(shape: Any, dtype: Any) -> Array:
-            shape = shape if isinstance(shape, tuple) else (shape,)
-            like = SimpleNamespace(shape=shape, dtype=np.dtype(getattr(dtype, "name", dtype)))
+            dtype = np.dtype(getattr(dtype, "name", dtype))
+            sizes = shape if isinstance(shape, tuple) else (shape,)
+            like = SimpleNamespace(shape=sizes if all(sizes) else (self.asked // dtype.itemsize,))
+            like.dtype = dtype
             array = Array(self, f"byte {self.shared} on", self.shared, like, "shared ")
-            self.shared = array.end
+            self.shared = array.end if all(sizes) else self.shared
             return array
 
         def three(*xyz: Any) -> SimpleNamespace:
@@ -461,8 +465,6 @@ class Tracer:
         line = frame.f_code, frame.f_lineno
         part = self.parts[-1]
         if self.loop not in (None, line):
-            if number - self.inner > UNROLLED:
-                raise self.refused("a size is compared in a loop, as if to begin another")
             return number < size
         if number >= size and not self.loop:
             return False
@@ -471,7 +473,8 @@ class Tracer:
                 where = max(ends, key=lambda end: abs(end - line[1]))
                 raise self.refused(f"a loop over a size may not be left early, as on line {where}")
             self.parts.append(part := Section([], 0, kind, line))
-            self.loop, self.first, self.inner = line, number, number
+            self.loop = line
+            self.first = number
         if len(part.turns) == 1 or step:
             part.count = -(-(size - self.first) // (step or number - self.first or 1))
         self.loaded.clear()
@@ -524,16 +527,9 @@ def together(runs: list[list[Section]]) -> list[Section]:
             return []
         for part, other in zip(parts, others):
             for turn, more in zip(part.turns, other.turns):
-                seen: Counter = Counter()
-                known = {}
-                for event in turn:
-                    known[event.kind, event.line, seen[event.kind, event.line]] = event
-                    seen[event.kind, event.line] += 1
-                seen.clear()
+                known = named(turn)
                 at = 0
-                for event in more:
-                    name = event.kind, event.line, seen[event.kind, event.line]
-                    seen[event.kind, event.line] += 1
+                for name, event in named(more).items():
                     if name not in known:
                         turn.insert(at, event)
                         at += 1
@@ -546,11 +542,22 @@ def together(runs: list[list[Section]]) -> list[Section]:
     return parts
 
 
+def named(turn: list[Action]) -> dict[tuple, Action]:
+    """Actions by kind, line, and how many alike come before."""
+    seen: Counter = Counter()
+    names: dict[tuple, Action] = {}
+    for event in turn:
+        name = event.kind, event.line
+        names[*name, seen[name]] = event
+        seen[name] += 1
+    return names
+
+
 def traced(
-    kernel: Any, grid: Any, threads: Any, arguments: Any, blocks: int, turns: int
+    kernel: Any, grid: Any, threads: Any, arguments: Any, blocks: int, turns: int, asked: int = 0
 ) -> tuple[list[Section], int]:
     """The parts of a kernel as ``blocks`` workgroups run it, and the bytes of a workgroup's shared
-    memory. Raises ``Untraceable``.
+    memory beside those that the launch ``asked`` for. Raises ``Untraceable``.
     """
-    tracer = Tracer(function_of(kernel), grid, threads, blocks, turns)
+    tracer = Tracer(function_of(kernel), grid, threads, blocks, turns, asked)
     return tracer.run(arguments), tracer.shared

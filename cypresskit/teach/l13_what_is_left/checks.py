@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
@@ -17,6 +17,7 @@ from shutil import which
 from subprocess import run
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -269,6 +270,24 @@ def _check_launches(launches: list) -> None:
 NO_DRIVER = "numba.cuda finds no GPU that it can use (`python -m numba -s` says why)"
 
 
+ARRAYS_ON_THE_CARD = "to_device", "device_array", "device_array_like", "pinned_array"
+
+
+class _OnHost(np.ndarray):
+    """An array that stands for one of the card's, where nothing is launched."""
+
+    def copy_to_host(self, *_: Any, **__: Any) -> "_OnHost":
+        return self
+
+    copy_to_device = copy_to_host
+
+
+def _on_host(like: Any, dtype: Any = None, **_: Any) -> _OnHost:
+    """An array as another one, or of a shape."""
+    array = like if isinstance(like, np.ndarray) else np.empty(like, dtype)
+    return array.view(_OnHost)
+
+
 class _Noted:
     """A kernel whose launches are noted in ``into``, and don't happen."""
 
@@ -277,18 +296,22 @@ class _Noted:
         self.into = into
 
     def __getitem__(self, launched: tuple) -> Callable[..., None]:
-        return lambda *arguments: self.into.append((self.kernel, *launched[:2], *arguments))
+        grid, threads, _, shared = (*launched, 0, 0)[:4]
+        return lambda *given: self.into.append((self.kernel, grid, threads, shared, *given))
 
 
 def launched(product: Callable, n: int = 64) -> tuple:
     """The last launch of ``product(a, b)`` for n x n numbers, which doesn't happen: the kernel that
-    it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, and the arguments. Raises
-    ``ValueError`` if there is none.
+    it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, bytes of shared memory
+    that it asks for, and the arguments. Raises ``ValueError`` if there is none.
     """
-    from cypresskit.today import cuda_kernels as cuda_kernels  # it mends numba for a new numpy
+    from cypresskit.today.cuda_kernels import cuda  # it mends numba for a new numpy
 
     launches: list[tuple] = []
-    with compiled(lambda made: _Noted(made, launches)), _small_launches_allowed():
+    stand_ins: dict[str, Any] = dict.fromkeys(ARRAYS_ON_THE_CARD, _on_host)
+    stand_ins |= dict.fromkeys(("stream", "synchronize"), lambda: 0)
+    patched = patch.multiple(cuda, **stand_ins)
+    with compiled(lambda made: _Noted(made, launches)), patched, _small_launches_allowed():
         product(np.empty((n, n), np.float32), np.empty((n, n), np.float32))
     if not launches:
         raise ValueError(
@@ -304,10 +327,12 @@ def clocked(product: Callable, n: int = 4096) -> Any:
     """
     from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
 
-    try:
-        return cuda_clock.simulate(*launched(product, n))
-    except cuda_clock.NothingToTime as error:
-        print(f"{error}. So this is the 8 x 8 kernel of the first section:")
+    own, grid, threads, shared, *arguments = launched(product, n)
+    with suppress(cuda_clock.NothingToTime):
+        report = cuda_clock.simulate(own, grid, threads, *arguments, shared=shared)
+        if report.flops:
+            return report
+    print("kernel does no arithmetic on data. So this is the 8 x 8 kernel of the first section:")
     matrices = [np.empty((n, n), np.float32)] * 3
     kernel = cuda_kernels.blocked(8, 8)
     return cuda_clock.simulate(kernel, (n // 64, n // 32), (8, 4), *matrices)
