@@ -607,7 +607,9 @@ def test_a_warp_s_life_is_waiting_and_work():
     (loads,) = (share for name, share in waits.items() if name.startswith("loads of line"))
     assert loads == pytest.approx(4.9 / 6.6, abs=0.12)
     assert "a warp waits for loads of line" in str(report)
-    assert "wavefront" not in str(report) and "texture" not in str(report)
+    assert not any(word in str(report) for word in ("wavefront", "texture", "ALU"))
+    assert "busy issue" in str(report)
+    assert report.bytes["written"] == 4 * 4096**2, "C, once, though each sector has eight stores"
 
 
 def test_pictures_of_a_gpu_speak_its_words(tmp_path):
@@ -616,6 +618,6 @@ def test_pictures_of_a_gpu_speak_its_words(tmp_path):
         page = tmp_path / "page.html"
         picture.save(page)
         shown = [picture.title, repr(picture), *picture.captions, *map(str, picture.about.values())]
-        for word in ("avefront", "SIMD", "exture", "has done 0"):
+        for word in ("avefront", "SIMD", "exture", "ALU", "has done 0"):
             assert not any(word in text for text in shown), word
     assert "two compute" not in repr(draw.wavefronts(report))

@@ -459,9 +459,11 @@ def simulate(
     rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
     clocks = sum(times * clocks for times, (clocks, _) in rounds)
     sectors: Counter = Counter()
+    written = 0
     for action, count in ((a, p.count * prod(grid)) for p in parts for a in p.turns[0]):
         if action.kind == "store":
             sectors[action.what] += count * len(_sectors(action, group, board)[0])
+            written += count * action.size * int(action.on.sum())
     round_clocks, out = rounds[0][1]
     quarters = timed_on.in_quarters
     warps = -(-group // WARP)
@@ -469,7 +471,7 @@ def simulate(
     bytes_clock = timed_on.memory_gb_s * timed_on.dram_efficiency / board.clock_ghz
     storing = {
         "texture": board.stored_sector_clocks / board.simd_engines * sectors.total(),
-        "DRAM": board.line_bytes / bytes_clock * sectors.total(),
+        "DRAM": written / bytes_clock,  # L2 gathers what goes to one sector
     }
     if part.kind:  # stores come behind the loop, in straight code between other warps' loads
         total = clocks + max(storing.values())
@@ -506,8 +508,7 @@ def simulate(
         busy=read_only(busy),
         hits=read_only(hits),
         bytes=read_only(
-            {name: amount * turns for name, amount in moved.items()}
-            | {"written": board.line_bytes * sectors.total()}
+            {name: amount * turns for name, amount in moved.items()} | {"written": written}
         ),
         error=0.0,
         lived=out.lived * turns / SCHEDULERS,

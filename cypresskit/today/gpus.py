@@ -21,6 +21,8 @@ WORDS = {
     "texture": "L1",
     "TEX": "L1",
     "engines": "multiprocessors",
+    "the ALU": "issue",
+    "ALU": "issue",
 }
 
 
