@@ -503,6 +503,13 @@ def test_flops_are_counted_as_they_are_done():
     assert report.flops == 10 * 32 * 64 * 3
 
 
+def test_flops_of_threads_that_go_two_ways_are_counted_once():
+    ways = "if x < 12:\n    c[0, x] = a[0, x] + 1\nelse:\n    c[0, x] = a[1, x] + 1"
+    assert (
+        simulate(kernel_of(f"x = cuda.threadIdx.x\n{ways}"), 10, 32, *matrices(64)).flops == 10 * 32
+    )
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
 def test_neighbours_share_sectors_whatever_their_size(dtype):
     report = simulate(naive_rows, 8, 32, *matrices(64, dtype=dtype))

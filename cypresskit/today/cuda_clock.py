@@ -481,7 +481,7 @@ def simulate(
     stored = {what: (total - clocks) * count / sectors.total() for what, count in sectors.items()}
     lived = out.lived / (out.end_clock * board.simd_engines * together * warps)
     full = sum(times * blocks for times, blocks in launch.rounds) / launch.rounds[0][1]
-    flops = sum(FLOPS.get(a.kind, 0) * p.count for p in parts for a in p.turns[0])
+    flops = sum(FLOPS.get(a.kind, 0) * p.count * a.on.sum() for p in parts for a in p.turns[0])
     turns = clocks * SCHEDULERS / out.end_clock  # the run's counts, times so many, are the launch's
     hits = {
         name.upper(): 1 - out.counts[f"{name}_missed"] / max(out.counts[f"{name}_asked"], 1)
@@ -498,7 +498,7 @@ def simulate(
         size=None,
         clocks=total,
         seconds=total / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
-        flops=1.0 * flops * prod(grid) * group,
+        flops=float(flops) * prod(grid),
         peak_gflops=board.peak_gflops("double" if item == 8 else "single"),
         bound=bound(busy, lived, full),
         registers=loop.registers,

@@ -14,7 +14,7 @@ import builtins
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dis import get_instructions
 from functools import cache, reduce
 from types import BuiltinFunctionType, CellType, FunctionType, ModuleType, SimpleNamespace
@@ -69,15 +69,15 @@ def loops_of(code: Any) -> list[list[Any]]:
 @dataclass(eq=False)
 class Action:
     """``kind`` ("load", "store", "shared load", "shared store", "barrier", PRODUCT or SUM), its
-    line, and bytes of a thread at ``place``, an int64 of each thread; those that ask are ``on``.
+    line, and bytes of a thread at ``place``, an int64 of each thread; those that do it are ``on``.
     """
 
     kind: str
     line: int
-    size: int = 0
-    array: str = ""
-    place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    on: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    size: int
+    array: str
+    place: np.ndarray
+    on: np.ndarray
 
     @property
     def what(self) -> tuple[int, str]:
@@ -344,7 +344,7 @@ class Tracer:
                 raise Untraceable(f"line {line} of {kernel.__name__}: {why}") from error
             for turn in (turn for part in self.parts for turn in part.turns):
                 for action in turn:
-                    action.on = action.on & self.way if len(action.on) else action.on
+                    action.on = action.on & self.way
             runs.append(self.parts)
         parts = together(runs)
         if not parts:
@@ -420,14 +420,12 @@ class Tracer:
             fma=lambda a, b, c: Number(self, self.note("multiply-add", size=self.item)),
         )
 
-    def note(self, kind: str, place: Any = None, size: int = 0, array: str = "") -> Action:
-        event = Action(kind, line_of(self.function.__code__), size, array)
+    def note(self, kind: str, place: Any = 0, size: int = 0, array: str = "") -> Action:
+        places = np.broadcast_to(np.asarray(place, np.int64), self.total)
+        event = Action(kind, line_of(self.function.__code__), size, array, places, self.on)
         self.noted += 1
         if self.noted > MOST:
             raise self.refused(f"over {MOST:,} operations in a few turns: does a loop never end?")
-        if place is not None:
-            event.place = np.broadcast_to(np.asarray(place, np.int64), self.total)
-            event.on = self.on.copy()
         self.parts[-1].turns[-1].append(event)
         return event
 
@@ -496,7 +494,7 @@ class Tracer:
             try:
                 while True:
                     more = self.on & np.asarray(number < stop)
-                    done |= self.on & ~more
+                    done = done | self.on & ~more
                     self.on = more
                     if not np.any(more):
                         self.on = done
@@ -536,9 +534,8 @@ def together(runs: list[list[Section]]) -> list[Section]:
                         continue
                     same = known[name]
                     at = turn.index(same) + 1
-                    if len(same.on):
-                        same.place = np.where(event.on, event.place, same.place)
-                        same.on = same.on | event.on
+                    same.place = np.where(event.on, event.place, same.place)
+                    same.on = same.on | event.on
     return parts
 
 
