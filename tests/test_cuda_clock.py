@@ -503,6 +503,12 @@ def test_flops_are_counted_as_they_are_done():
     assert report.flops == 10 * 32 * 64 * 3
 
 
+def test_a_product_is_part_of_one_multiply_add_and_of_its_own_turn():
+    first = "x = cuda.threadIdx.x\nm = a[0, x] / 64\nfor k in range(b.shape[0]):"
+    kernel = kernel_of(f"{first}\n    c[k, x] = b[k, x] - m")
+    assert simulate(kernel, 10, 32, *matrices(64)).flops == 10 * 32 * (1 + 64)
+
+
 def test_flops_of_threads_that_go_two_ways_are_counted_once():
     ways = "if x < 12:\n    c[0, x] = a[0, x] + 1\nelse:\n    c[0, x] = a[1, x] + 1"
     assert (

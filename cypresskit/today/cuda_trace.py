@@ -115,14 +115,17 @@ class Number:
 
     def __init__(self, tracer: "Tracer", made: Action | None = None):
         self.tracer, self.made = tracer, made
+        self.turn = tracer.parts[-1].turns[-1]
 
     def __mul__(self, other: Any) -> "Number":
         return Number(self.tracer, self.tracer.note(PRODUCT, size=self.tracer.item))
 
     def __add__(self, other: Any) -> "Number":
+        turn = self.tracer.parts[-1].turns[-1]
         for one in (other, self):  # a product that is added becomes a multiply-add
-            if isinstance(one, Number) and one.made and one.made.kind == PRODUCT:
-                one.made.kind = "multiply-add"
+            made = isinstance(one, Number) and one.turn is turn and one.made
+            if made and made.kind == PRODUCT:
+                made.kind = "multiply-add"
                 return Number(self.tracer)
         return Number(self.tracer, self.tracer.note(SUM, size=self.tracer.item))
 
